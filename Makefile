@@ -1,0 +1,80 @@
+# Everything a contributor or a pipeline runs. `make` alone lists it.
+# `make install` makes .venv once; every other target sees to that first, at the price of three checksums.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+bin := .venv/bin
+python := $(bin)/python
+
+# Extra words for pytest: make test ARGS="-k tunnel -x"
+ARGS ?=
+
+.PHONY: help
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: install
+install: ## make .venv with the locked dependencies and the project itself, or bring it up to date
+	@scripts/bootstrap
+
+.PHONY: demo
+demo: install ## play the product's story against a sandbox, with real commands
+	@$(python) examples/quickstart/demo.py
+
+.PHONY: test
+test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
+	@$(python) -m pytest -n auto $(ARGS)
+
+.PHONY: check
+check: lint types imports locked generated test ## all of the following, then the tests
+
+.PHONY: lint
+lint: install ## ruff: rules and format
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+
+.PHONY: types
+types: install ## mypy, strict
+	$(bin)/mypy
+
+.PHONY: imports
+imports: install ## which layer may import which
+	$(bin)/lint-imports
+
+.PHONY: locked
+locked: install ## do the locks hold all that pyproject.toml asks for?
+	$(python) -m pip check
+
+.PHONY: generated
+generated: install ## are the generated files those that the kinds give?
+	$(python) -m reconciler.cli.generate --check
+
+.PHONY: generate
+generate: install ## write schemas and reference pages anew from the kinds
+	$(python) -m reconciler.cli.generate
+
+.PHONY: format
+format: install ## let ruff lay out the code and mend what it can
+	$(bin)/ruff check --fix
+	$(bin)/ruff format
+
+# The locks keep what they pin unless asked: make lock UPGRADE=--upgrade, or UPGRADE='--upgrade-package httpx'.
+# One pair of files serves every platform and Python from 3.11 on. The locker itself lives and dies in a temporary folder.
+.PHONY: lock
+lock: ## resolve requirements/ anew from pyproject.toml (UPGRADE=--upgrade to move the pins)
+	@set -eu; \
+	tool=$$(mktemp -d); trap 'rm -rf "$$tool"' EXIT; \
+	$${PYTHON:-python3} -m venv "$$tool"; "$$tool/bin/pip" install --quiet --disable-pip-version-check uv==0.13.8; \
+	compile() { \
+	  "$$tool/bin/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --annotation-style line --custom-compile-command 'make lock' \
+	    $(UPGRADE) "$$@" >/dev/null; \
+	}; \
+	compile --output-file requirements/run.txt; \
+	compile --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+
+.PHONY: clean
+clean: ## remove .venv, caches and build output
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

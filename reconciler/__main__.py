@@ -1,0 +1,8 @@
+"""`python -m reconciler`: the same command line as the installed `reconciler`."""
+
+import sys
+
+from reconciler.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
