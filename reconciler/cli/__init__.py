@@ -1,0 +1,1 @@
+"""Commands: composes the other packages; alone prints, asks and exits."""

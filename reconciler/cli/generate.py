@@ -1,0 +1,100 @@
+"""Writes what is generated from the kinds and committed: `schemas/` and `docs/kinds/`. For developers of the project.
+
+python -m reconciler.cli.generate           writes the files, from the repository's root
+python -m reconciler.cli.generate --check   changes nothing; exits 1 if a file is not as it would be written
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reconciler import kinds
+from reconciler.rendering import kind_page, schema
+
+_OURS = ("schemas/kinds", "docs/kinds")  # folders that hold nothing else
+
+
+def files() -> Mapping[str, str]:
+    """Every generated file: its path below the root, and its text."""
+    every = kinds.every()
+    return {
+        "schemas/manifest.json": _json(schema.manifest_schema(every)),
+        "schemas/project.json": _json(schema.project_schema()),
+        **{f"schemas/kinds/{kind.name}.json": _json(schema.kind_schema(kind)) for kind in every},
+        "docs/kinds/README.md": kind_page.index(every),
+        **{f"docs/kinds/{kind.name}.md": kind_page.page(kind) for kind in every},
+    }
+
+
+def stale(root: Path) -> list[str]:
+    """A line for each file that is not as it would be written."""
+    wanted = files()
+    found = []
+    for name, text in wanted.items():
+        path = root / name
+        if not path.is_file():
+            found.append(f"{name}: missing")
+        elif (there := path.read_text(encoding="utf-8")) != text:
+            added, removed = _counts(there, text)
+            found.append(f"{name}: stale, +{added} -{removed} lines")
+    return found + [f"{name}: no longer generated" for name in _leftover(root, wanted)]
+
+
+def write(root: Path) -> int:
+    """Writes what is stale; answers how many files changed."""
+    wanted = files()
+    changed = 0
+    for name, text in wanted.items():
+        path = root / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            changed += 1
+    for name in _leftover(root, wanted):
+        (root / name).unlink()
+        changed += 1
+    return changed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m reconciler.cli.generate", description="Generates schemas and pages."
+    )
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file is stale")
+    parser.add_argument(
+        "--root", type=Path, default=Path(), help="the repository's root; the current folder by default"
+    )
+    chosen = parser.parse_args(arguments)
+    if not chosen.check:
+        print(f"{write(chosen.root)} of {len(files())} files written")
+        return 0
+    wrong = stale(chosen.root)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    if wrong:
+        print(f"{len(wrong)} generated files are not current: run python -m reconciler.cli.generate", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _leftover(root: Path, wanted: Mapping[str, str]) -> list[str]:
+    there = (path.relative_to(root).as_posix() for folder in _OURS for path in sorted((root / folder).glob("*")))
+    return [name for name in there if name not in wanted]
+
+
+def _counts(there: str, wanted: str) -> tuple[int, int]:
+    lines = list(difflib.unified_diff(there.splitlines(), wanted.splitlines(), lineterm="", n=0))[2:]
+    return sum(line[:1] == "+" for line in lines), sum(line[:1] == "-" for line in lines)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""One small declarative file per resource kind; the file `tls_edge.py` declares the kind `TLSEdge` as its `KIND`.
+
+Kinds are loaded when somebody asks for them: the folder listing is the registry.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from reconciler.model.kind import Kind
+
+_NOT_KINDS = {"canon", "fields", "modules", "policy", "syntax"}
+
+
+@cache
+def find(name: str) -> Kind | None:
+    """The kind of that name, or None."""
+    try:
+        home = importlib.import_module(f"{__name__}.{_home(name)}")
+    except ModuleNotFoundError:
+        return None
+    kind = getattr(home, "KIND", None)
+    return kind if isinstance(kind, Kind) and kind.name == name else None
+
+
+def get(name: str) -> Kind:
+    """The kind of that name; KeyError if there is none."""
+    kind = find(name)
+    if kind is None:
+        raise KeyError(name)
+    return kind
+
+
+@cache
+def every() -> tuple[Kind, ...]:
+    """All kinds, by name."""
+    homes = [each.name for each in pkgutil.iter_modules(__path__) if each.name not in _NOT_KINDS]
+    found: Iterator[Kind] = (importlib.import_module(f"{__name__}.{home}").KIND for home in homes)
+    return tuple(sorted(found, key=lambda kind: kind.name))
+
+
+def _home(name: str) -> str:
+    """`HTTPSEdgeRoute` lives in `https_edge_route`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

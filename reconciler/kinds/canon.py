@@ -1,0 +1,130 @@
+"""Canonical forms: two values mean the same to the platform exactly when these agree. Pure, and total on plain JSON.
+
+What cannot be understood is its own canonical form: validation, not comparison, tells the user about it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from reconciler.kinds import policy as policies
+from reconciler.model.value import Json
+
+_END = re.compile(r"[\s.]+$")
+_PATH_END = re.compile(r"[\s/]+$")
+_DEFAULT_PORT = {"http": 80, "https": 443, "tls": 443}
+
+
+def host(value: Json) -> Json:
+    """Host names are case-insensitive and may end in the root's dot."""
+    return _END.sub("", value.lower()).lstrip() if isinstance(value, str) else value
+
+
+def hostport(value: Json) -> Json:
+    if not isinstance(value, str):
+        return value
+    name, colon, port = value.strip().rpartition(":")
+    return f"{host(name)}:{port}" if colon else host(value)
+
+
+def url(value: Json) -> Json:
+    """Scheme and host in lower case, no default port, no trailing slash."""
+    if not isinstance(value, str):
+        return value
+    try:
+        parts = urlsplit(value.strip())
+        name, port = parts.hostname, parts.port
+    except ValueError:
+        return value
+    if not parts.scheme or not name:
+        return value
+    scheme = parts.scheme.lower()
+    shown = "" if port is None or port == _DEFAULT_PORT.get(scheme) else f":{port}"
+    name = f"[{name}]" if ":" in name else host(name)
+    return f"{scheme}://{name}{shown}{_PATH_END.sub('', parts.path)}"
+
+
+def scheme(value: Json) -> Json:
+    return value.strip().partition(":")[0].lower() if isinstance(value, str) else value
+
+
+def member(value: Json) -> Json:
+    """The names of the members that are set."""
+    return sorted(key for key, item in value.items() if item is not None) if isinstance(value, dict) else value
+
+
+def pem(value: Json) -> Json:
+    """White space around lines of PEM means nothing."""
+    return "\n".join(filter(None, map(str.strip, value.splitlines()))) if isinstance(value, str) else value
+
+
+def ssh_key(value: Json) -> Json:
+    """Of an authorized-keys line the type and the key count, not the comment; a PEM counts as a PEM."""
+    if not isinstance(value, str):
+        return value
+    if "-----BEGIN" in value:
+        return pem(value)
+    return " ".join(value.split()[:2])
+
+
+def instant(value: Json) -> Json:
+    """The same moment in UTC, to the second."""
+    if not isinstance(value, str):
+        return value
+    try:
+        moment = datetime.fromisoformat(value.upper())
+        if moment.tzinfo is None:
+            return value
+        return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    except (ValueError, OverflowError):
+        return value
+
+
+def cidr(value: Json) -> Json:
+    try:
+        return str(ipaddress.ip_network(value.strip(), strict=False)) if isinstance(value, str) else value
+    except ValueError:
+        return value.strip().lower()
+
+
+def acl(value: Json) -> Json:
+    """`*` permits everything, as no list at all does."""
+    if not isinstance(value, list):
+        return value
+    return [] if "*" in value else value
+
+
+def word(value: Json) -> Json:
+    """A word in which upper and lower case mean the same."""
+    return value.lower() if isinstance(value, str) else value
+
+
+def headers(value: Json) -> Json:
+    """Names of headers are case-insensitive."""
+    return {str(name).lower(): item for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def policy(value: Json) -> Json:
+    """A traffic policy is compared as the document it spells, not as text."""
+    parsed = policies.parse(value) if isinstance(value, str) else value
+    return _without_defaults(parsed) if isinstance(parsed, dict) else value
+
+
+def _without_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """Empty phases and empty lists of expressions say nothing."""
+    phases: dict[str, Any] = {}
+    for phase, rules in document.items():
+        if isinstance(rules, list):
+            rules = [
+                {key: item for key, item in rule.items() if (key, item) not in (("expressions", []), ("name", ""))}
+                if isinstance(rule, dict)
+                else rule
+                for rule in rules
+            ]
+        if rules:
+            phases[phase] = rules
+    return phases

@@ -1,0 +1,82 @@
+"""Cloud endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds import policy as policies
+from reconciler.kinds.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, plain, repeated
+from reconciler.model.kind import Finding, Kind, Read, Ref, ServerDefault, Spec, Unordered
+from reconciler.model.problem import Severity
+
+_BINDINGS = ("public", "internal", "kubernetes")
+
+
+class CloudEndpoint(Spec):
+    """A public address that the platform itself serves, by the rules of a traffic policy."""
+
+    url: Annotated[Url, Doc("The address, as scheme://host[:port]; a tcp address needs its port.")]
+    traffic_policy: Annotated[TrafficPolicy, Doc("What happens to the traffic: text, a file, or inline YAML.")]
+    description: Description = ""
+    metadata: Metadata = ""
+    bindings: Annotated[
+        list[NonEmpty], Unordered, ServerDefault, Doc("Where it can be reached: public, internal, kubernetes.")
+    ] = ["public"]
+
+    def findings(self) -> Iterator[Finding]:
+        yield from policies.findings(self.traffic_policy, "traffic_policy")
+        yield from repeated(self.bindings, "bindings")
+        for index, binding in enumerate(self.bindings):
+            if plain(binding) not in (None, *_BINDINGS):
+                yield Finding(
+                    ("bindings", index),
+                    f"{binding!r} is not a binding we know",
+                    f"the bindings are {', '.join(_BINDINGS)}; the platform decides",
+                    Severity.WARNING,
+                )
+
+
+class CloudEndpointRead(Read):
+    region: str = ""
+    updated_at: str = ""
+    public_url: str = ""
+    proto: str = ""
+    scheme: str = ""
+    host: str = ""
+    port: int = 0
+    hostport: str = ""
+    domain: Ref | None = None
+    tcp_addr: Ref | None = None
+    tunnel: Ref | None = None
+    edge: Ref | None = None
+    upstream_url: str = ""
+    upstream_proto: str = ""
+    principal: Ref | None = None
+    tunnel_session: Ref | None = None
+    name: str = ""
+
+
+KIND = Kind(
+    spec=CloudEndpoint,
+    read=CloudEndpointRead,
+    path="/endpoints",
+    list_key="endpoints",
+    id_prefix="ep_",
+    identity=("url",),
+    unique=True,
+    fixed={"type": "cloud"},
+    serves=True,
+    example="""
+        url: https://app.example.com
+        traffic_policy:
+          on_http_request:
+            - name: only-get
+              expressions: ["req.method != 'GET'"]
+              actions:
+                - type: deny
+                  config: {status_code: 405}
+    """,
+)

@@ -1,0 +1,130 @@
+"""The annotated types that kind files share: limits, syntax and canonical form of each sort of text.
+
+Every text accepts a reference, a template or a secret in its place; what is known is checked, what is not yet known
+is checked by the platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, PlainValidator, ValidationError, WrapValidator
+from pydantic_core import PydanticCustomError
+from typing_extensions import Doc
+
+from reconciler.kinds import canon, syntax
+from reconciler.model.kind import Between, EqualAs, Finding, ImmutablePart, MaxBytes, Mentions, RefTo, Sensitive
+from reconciler.model.value import Ref, Secret, Template
+
+
+def _deferred(value: Any, check: Callable[[Any], Any]) -> Any:
+    match value:
+        case Ref() | Template():
+            return value
+        case Secret():
+            try:
+                check(value.reveal())
+            except ValidationError as wrong:
+                raise _wrong(_discreet(wrong, value.source)) from None
+            return value
+    return check(value)
+
+
+def _discreet(wrong: ValidationError, source: str) -> str:
+    """What is wrong with a secret, without a word of the secret."""
+    first = wrong.errors(include_url=False, include_context=False, include_input=False)[0]
+    if first["type"] in ("discreet", "too_many_bytes"):
+        return str(first["msg"])
+    return f"the value of {source} is not what belongs here; correct it at its source"
+
+
+Deferred = WrapValidator(_deferred)
+"""Text that may still be a reference, a template or a secret."""
+
+T = TypeVar("T")
+
+
+def checked(rule: Callable[[T], str | None], *, discreet: bool = False) -> AfterValidator:
+    """A rule answers what is wrong with a value, as `what; what to do`, or None.
+
+    A discreet rule never repeats any of the value, so that its words may be shown of a secret too.
+    """
+
+    def check(value: T) -> T:
+        wrong = rule(value)
+        if wrong is not None:
+            raise _wrong(wrong, "discreet" if discreet else "syntax")
+        return value
+
+    return AfterValidator(check)
+
+
+def _wrong(text: str, sort: Literal["syntax", "discreet"] = "syntax") -> PydanticCustomError:
+    return PydanticCustomError(sort, "{wrong}", {"wrong": text})  # braces are pydantic's own template language
+
+
+Text = Annotated[str, Deferred]
+Description = Annotated[str, MaxBytes(255), Deferred, Doc("Free text for people.")]
+Metadata = Annotated[str, MaxBytes(4096), Deferred, Doc("Free text for programs; our own record is kept beside it.")]
+NonEmpty = Annotated[str, checked(syntax.not_empty, discreet=True), Deferred]
+Id = Annotated[str, checked(syntax.not_empty, discreet=True), Deferred]
+UInt32 = Annotated[int, Between(0, 2**32 - 1)]
+
+Host = Annotated[str, checked(syntax.host), Deferred, EqualAs(canon.host)]
+PlainHost = Annotated[str, checked(syntax.plain_host), Deferred, EqualAs(canon.host)]
+Hostport = Annotated[str, checked(syntax.hostport), Deferred, EqualAs(canon.hostport)]
+Hostports = Annotated[list[Hostport], Mentions(syntax.hosts_of_hostports)]
+Url = Annotated[
+    str,
+    checked(syntax.url),
+    Deferred,
+    EqualAs(canon.url),
+    ImmutablePart(canon.scheme, "scheme"),
+    Mentions(syntax.hosts_of_url),
+]
+Cidr = Annotated[str, checked(syntax.cidr), Deferred, EqualAs(canon.cidr)]
+Instant = Annotated[str, checked(syntax.instant), Deferred, EqualAs(canon.instant)]
+
+CertificatePem = Annotated[str, checked(syntax.certificates, discreet=True), Deferred, EqualAs(canon.pem)]
+CaPem = Annotated[str, checked(syntax.certificate_authority, discreet=True), Deferred, EqualAs(canon.pem)]
+PrivateKeyPem = Annotated[str, checked(syntax.private_key, discreet=True), Deferred, EqualAs(canon.pem), Sensitive]
+SshPublicKey = Annotated[str, checked(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canon.ssh_key)]
+
+AclRule = Annotated[str, checked(syntax.acl_rule), Deferred]
+Acl = Annotated[list[AclRule], EqualAs(canon.acl), Mentions(syntax.hosts_of_acl)]
+
+
+def _policy(value: Any) -> Any:
+    """In one step, not as a union, so that an error's path ends at the field."""
+    if isinstance(value, (Ref, Template)):
+        return value
+    document = value.reveal() if isinstance(value, Secret) else value
+    if not isinstance(document, (str, dict)):
+        raise _wrong("should be a policy; write it as text, or as a mapping of phases to rules")
+    if (wrong := syntax.traffic_policy(document)) is not None:
+        raise _wrong(wrong)
+    return value
+
+
+TrafficPolicy = Annotated[str | dict[str, Any], PlainValidator(_policy), EqualAs(canon.policy)]
+"""A policy document: text of JSON or YAML, or the document itself as inline YAML."""
+
+Region = Annotated[Literal["au", "eu", "ap", "us", "jp", "in", "sa"], Deferred]
+EventType = Annotated[str, checked(syntax.event_type), Deferred]
+Headers = Annotated[dict[str, Text], EqualAs(canon.headers)]
+
+BackendId = Annotated[Id, RefTo("FailoverBackend", "TunnelGroupBackend", "HTTPResponseBackend")]
+OwnerId = Annotated[Id, RefTo("BotUser")]
+
+
+def plain(value: object) -> str | None:
+    """A text that is known and no secret; for rules between fields, whose values may be anything a user can write."""
+    return value if isinstance(value, str) else None
+
+
+def repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:
+    """Values that stand twice in a list in which each may stand once."""
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield Finding((*at, index), f"{value} is repeated", "keep it once")

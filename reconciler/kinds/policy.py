@@ -1,0 +1,251 @@
+"""Traffic policy documents: reading them, and the shape a document must have. Pure.
+
+A policy is JSON or YAML 1.2 text, or the document itself. What its actions do is the platform's business; an action
+or a phase that is not known here is a warning, because the platform learns new ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from reconciler.model.kind import Finding
+from reconciler.model.problem import Severity
+from reconciler.model.value import Json, Ref, Secret, Template
+
+PHASES = ("on_tcp_connect", "on_http_request", "on_http_response")
+_RULE_KEYS = ("name", "expressions", "actions")
+_ACTION_KEYS = ("type", "config")
+ACTIONS = frozenset(
+    """
+    add-headers ai-gateway basic-auth circuit-breaker close-connection compress-response custom-response deny
+    forward-internal http-request jwt-validation log oauth openid-connect owasp-crs-request owasp-crs-response
+    rate-limit redirect remove-headers request-body-find-replace response-body-find-replace restrict-ips saml
+    set-vars sse-find-replace terminate-tls url-rewrite user-agent-filter verify-webhook
+    """.split()  # noqa: SIM905 - as a paragraph they can be read
+)
+
+_SIZE = 256 * 1024  # characters: a hundred times a long policy
+_DEPTH = 40
+_NODES = 20_000  # counted with aliases written out, so that a small text cannot grow without end
+
+
+class _Unreadable(Exception):
+    """The text is no document; says why."""
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> dict[str, Any] | None:
+    """The document that a text spells, or None. Shared between callers: not to be changed."""
+    document = _read(text)
+    return document if isinstance(document, dict) else None
+
+
+def why_not(text: str) -> str | None:
+    """Why a text is not a policy document, as `what; what to do`; None if it is one."""
+    found = _read(text)
+    return found if isinstance(found, str) else None
+
+
+@lru_cache(maxsize=512)
+def _read(text: str) -> dict[str, Any] | str:
+    if not text.strip():
+        return "the policy is empty; write rules below on_http_request or on_http_response"
+    if len(text) > _SIZE:
+        return f"the policy has more than {_SIZE} characters; shorten it"
+    try:
+        document = _plain(_decode(text), [_NODES])
+    except _Unreadable as why:
+        return str(why)
+    if not isinstance(document, dict) or not document:
+        return "this is not a policy document; write a mapping of phases, such as on_http_request, to rules"
+    return document
+
+
+def _decode(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _decode_yaml(text)
+
+
+def _decode_yaml(text: str) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except MarkedYAMLError as wrong:
+        mark = wrong.problem_mark or wrong.context_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise _Unreadable(f"the policy is neither JSON nor YAML{where}; correct it there") from None
+    except (YAMLError, ValueError, RecursionError):
+        raise _Unreadable("the policy is neither JSON nor YAML; correct it") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is repeated")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
+    """The same in JSON's own types, with aliases written out."""
+    budget[0] -= 1
+    if budget[0] < 0 or depth > _DEPTH:
+        raise _Unreadable("the policy is too large or too deep; simplify it")
+    match value:
+        case dict():
+            return {_key(key): _plain(item, budget, depth + 1) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item, budget, depth + 1) for item in value]
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+    return str(value)  # YAML's dates, which JSON has not
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key, default=str)
+
+
+# --- shape ------------------------------------------------------------------------------------------------------------
+
+
+def findings(value: Any, *at: str | int) -> Iterator[Finding]:
+    """What is wrong with the policy that stands at this path. References are left alone.
+
+    Within inline YAML a finding's path leads to the very value; within a text it ends at the text, and the words say
+    where to look.
+    """
+    match value:
+        case dict():
+            for each in _document(value):
+                yield Finding((*at, *each.path), each.text, each.remedy, each.severity)
+        case str() | Secret():
+            for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
+                yield Finding(at, f"{_shown(each.path)}: {each.text}", each.remedy, each.severity)
+
+
+def _document(document: dict[str, Any]) -> Iterator[Finding]:
+    for phase, rules in document.items():
+        if phase not in PHASES:
+            yield _warning((phase,), f"{phase!r} is not a phase we know", phase, PHASES)
+        elif _is_open(rules):
+            continue
+        elif not isinstance(rules, list):
+            yield Finding((phase,), "is not a list", "write a list of rules")
+        else:
+            for index, rule in enumerate(rules):
+                yield from _rule(rule, (phase, index))
+
+
+def _rule(rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    if _is_open(rule):
+        return
+    if not isinstance(rule, dict):
+        yield Finding(at, "is not a rule", "write a mapping with name, expressions and actions")
+        return
+    yield from _unknown_keys(rule, _RULE_KEYS, at)
+    if not (_is_open(name := rule.get("name", "")) or isinstance(name, str)):
+        yield Finding((*at, "name"), "is not text", "put it in quotes")
+    yield from _expressions(rule.get("expressions", []), (*at, "expressions"))
+    actions = rule.get("actions")
+    if _is_open(actions) and actions is not None:
+        return
+    if not isinstance(actions, list) or not actions:
+        yield Finding((*at, "actions") if "actions" in rule else at, "has no actions", "write a list of at least one")
+        return
+    for index, action in enumerate(actions):
+        yield from _action(action, (*at, "actions", index))
+
+
+def _expressions(expressions: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    if _is_open(expressions):
+        return
+    if not isinstance(expressions, list):
+        yield Finding(at, "is not a list", "write a list of expressions, even for one")
+        return
+    for index, expression in enumerate(expressions):
+        if _is_open(expression):
+            continue
+        if not isinstance(expression, str) or not expression.strip():
+            yield Finding((*at, index), "is not an expression", "write it as text, in quotes")
+        elif (wrong := _unbalanced(expression)) is not None:
+            yield Finding((*at, index), wrong, "close every bracket and every quote")
+
+
+def _action(action: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    if _is_open(action):
+        return
+    if not isinstance(action, dict):
+        yield Finding(at, "is not an action", "write a mapping with type and config")
+        return
+    yield from _unknown_keys(action, _ACTION_KEYS, at)
+    sort = action.get("type")
+    if not (isinstance(sort, str) and sort) and not (sort is not None and _is_open(sort)):
+        yield Finding((*at, "type") if "type" in action else at, "has no type", "name the action, such as type: deny")
+    elif isinstance(sort, str) and sort not in ACTIONS:
+        yield _warning((*at, "type"), f"{sort!r} is not an action we know", sort, sorted(ACTIONS))
+    config = action.get("config")
+    if config is not None and not isinstance(config, dict) and not _is_open(config):
+        yield Finding((*at, "config"), "is not a mapping", "write the action's settings below config")
+
+
+def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: tuple[str | int, ...]) -> Iterator[Finding]:
+    for key in found:
+        if key not in known:
+            close = get_close_matches(str(key), known, 1)
+            remedy = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
+            yield Finding((*at, key), f"{key!r} does not belong here", remedy)
+
+
+def _warning(at: tuple[str | int, ...], text: str, word: str, known: Any) -> Finding:
+    close = get_close_matches(word, list(known), 1)
+    remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
+    return Finding(at, text, remedy, Severity.WARNING)
+
+
+def _is_open(value: Any) -> bool:
+    """Whether it is not known yet, or hidden."""
+    return value is None or isinstance(value, (Ref, Template, Secret))
+
+
+def _shown(path: tuple[str | int, ...]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+# A string of CEL: raw ones, where a backslash is a backslash, before the others; or a comment.
+_STRING = re.compile(
+    r"""\b[bB]?[rR][bB]?(?P<raw>\"{3}|'{3}|"|').*?(?P=raw)"""
+    r"""|(?P<plain>\"{3}|'{3}|"|')(?:\\.|.)*?(?P=plain)"""
+    r"""|//[^\n]*""",
+    re.DOTALL,
+)
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+
+
+def _unbalanced(expression: str) -> str | None:
+    bare = _STRING.sub("", expression)
+    if '"' in bare or "'" in bare:
+        return "has a quote that is never closed"
+    opened: list[str] = []
+    for sign in bare:
+        if sign in "([{":
+            opened.append(sign)
+        elif sign in _CLOSING and (not opened or opened.pop() != _CLOSING[sign]):
+            return f"has a {sign!r} that was never opened"
+    return f"has a {opened[-1]!r} that is never closed" if opened else None

@@ -1,0 +1,42 @@
+"""TCP edge."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.fields import Description, Hostports, Metadata
+from reconciler.kinds.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
+from reconciler.model.kind import Exclusive, Kind, Read, Spec, Unordered
+from reconciler.model.value import Json
+
+
+class TCPEdge(Spec):
+    """Serves TCP connections on its hostports."""
+
+    description: Description = ""
+    metadata: Metadata = ""
+    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved addresses it serves, as host:port.")] = []
+    backend: BackendModule | None = None
+    ip_restriction: IPRestrictionModule | None = None
+    traffic_policy: TrafficPolicyModule | None = None
+
+
+class TCPEdgeRead(Read):
+    policy: Annotated[Json, Doc("An older module, always null.")] = None
+
+
+KIND = Kind(
+    spec=TCPEdge,
+    read=TCPEdgeRead,
+    path="/edges/tcp",
+    list_key="tcp_edges",
+    id_prefix="edgtcp_",
+    serves=True,
+    example="""
+        hostports: ["${{ ReservedAddress/ssh.addr }}"]
+        backend: {backend_id: {ref: TunnelGroupBackend/ssh}}
+        ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}]}
+    """,
+)

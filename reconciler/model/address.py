@@ -1,0 +1,35 @@
+"""How a declared resource is called in Git: `Kind/name`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # 100: leaves room for the owner record within 4096 bytes
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """`Kind/name`, unique within a stack."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`"TLSEdge/payments"` as an address; ValueError says what is wrong with anything else."""
+        kind, slash, name = text.partition("/")
+        if not slash:
+            raise ValueError(f"{text!r} is not an address: write Kind/name")
+        if not _KIND.fullmatch(kind):
+            raise ValueError(f"{kind!r} is not the name of a kind: kinds begin with a capital letter")
+        if not NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is not a name: up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+            )
+        return cls(kind, name)

@@ -1,0 +1,89 @@
+"""What differs between what is declared and what is live, with reasons as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.model.address import Address
+from reconciler.model.problem import Position
+from reconciler.model.value import Value
+
+
+class Action(StrEnum):
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    ADOPT = "adopt"  # take over an object that nobody owns; may carry field changes
+    FORGET = "forget"  # remove our record, leave the object
+    MOVE = "move"  # the same object under another address; may carry field changes
+
+
+class Mover(StrEnum):
+    """Who moved a field since it was last applied."""
+
+    GIT = "changed in Git"
+    PLATFORM = "changed on the platform"
+    BOTH = "changed on both sides"
+    UNKNOWN = "not known"  # nothing was recorded: an adopted object, or a field of an older record
+
+
+class Order(StrEnum):
+    """Which half of a replacement comes first."""
+
+    CREATE_FIRST = "create first"
+    DELETE_FIRST = "delete first"
+
+
+class Stake(StrEnum):
+    """What a reviewer must not overlook."""
+
+    TRAFFIC = "breaks live traffic"
+    GONE = "cannot be had back"
+    TOKEN = "token will be issued"  # noqa: S105 - words for a reviewer, no password
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field, old → new, in canonical form. Sensitive values stand as digests, never in the clear."""
+
+    path: str  # "tls_termination.min_version"
+    old: Value
+    new: Value  # a Ref or Template inside: known after apply
+    mover: Mover = Mover.UNKNOWN
+    forces_replacement: bool = False
+    position: Position | None = None
+
+
+class Reason(StrEnum):
+    """Why a resource changes at all."""
+
+    DECLARED = "declared, and not on the platform"
+    VANISHED = "declared and once created, but gone from the platform"
+    FIELDS = "fields differ"
+    IMMUTABLE = "a field that cannot change in place differs"
+    REMOVED = "no longer declared"
+    TOMBSTONE = "declared absent"
+    UNOWNED = "exists and belongs to nobody"
+    RENAMED = "declared under another name"
+    RECORD = "the owner record is out of date"
+    FORGOTTEN = "declared forgotten"
+    UNDELIVERED = "its one-time secret never arrived"
+    PARENT = "what it belongs to is replaced"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happens to one resource."""
+
+    address: Address
+    action: Action
+    reason: Reason
+    id: str | None = None  # of the live object, if there is one
+    fields: tuple[FieldChange, ...] = ()
+    order: Order | None = None  # of a replacement
+    stakes: tuple[Stake, ...] = ()
+    protected: bool = False
+    position: Position | None = None
+    former: Address | None = None  # of a move

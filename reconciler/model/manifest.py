@@ -1,0 +1,73 @@
+"""What is declared in Git: resources with the place each value was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reconciler.model.address import Address
+from reconciler.model.problem import Position
+from reconciler.model.value import Value
+
+Path = tuple[str | int, ...]  # keys and indexes from the document's root: ("spec", "hostports", 0)
+
+
+class Ensure(StrEnum):
+    PRESENT = "present"
+    ABSENT = "absent"  # a tombstone: the object must not exist
+    FORGOTTEN = "forgotten"  # the object stays, our record on it goes
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """Exceptions to the rule, per resource."""
+
+    protect: bool = False
+    ignore: tuple[str, ...] = ()
+    adopt: bool = False
+    replace: bool = True  # False: a change that needs another object is a problem instead
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Where a one-time secret goes: `way` is `to_file` (0600), `target` its path below the project's root."""
+
+    way: str
+    target: str
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One resource as declared. `spec` holds only what was written, in the platform's write shape."""
+
+    address: Address
+    spec: Mapping[str, Value]
+    position: Position
+    positions: Mapping[Path, Position] = field(default_factory=dict, repr=False)
+    id: str | None = None
+    ensure: Ensure = Ensure.PRESENT
+    lifecycle: Lifecycle = Lifecycle()
+    moved: tuple[Address, ...] = ()  # earlier addresses of the same object
+    deliver: Mapping[str, Delivery] = field(default_factory=dict)  # output field → sink
+
+    def at(self, *path: str | int) -> Position:
+        """Where `spec.<path>` was written, or the nearest thing around it that was."""
+        full: Path = ("spec", *path)
+        while full and full not in self.positions:
+            full = full[:-1]
+        return self.positions.get(full, self.position)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything one stack declares."""
+
+    stack: str
+    declarations: Mapping[Address, Declaration] = field(repr=False)
+    digest: str = ""  # of all files it was read from, names and bytes
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.declarations

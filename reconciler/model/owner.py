@@ -1,0 +1,119 @@
+"""The owner record: whose a live object is, kept in the object's own `metadata` beside the user's text.
+
+An empty text or a JSON object with members carries the record as its last key, `reconciler`; any other text as a last
+line `#reconciler {…}`. The user's text reads back byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.model.address import Address
+
+KEY = "reconciler"
+_LINE = "\n#reconciler "
+_MEMBER = f'"{KEY}":'
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Which declaration of which stack an object belongs to.
+
+    intent     random, new with every create: finds the object of a create whose answer was lost
+    applied    a digest per field that was last applied with a value other than its default
+    protect    the object may not be deleted, even when its declaration is gone
+    pending    the object's one-time secret has not been delivered yet
+    replaces   id of the object this one was created to replace; tells the two apart while both live
+    """
+
+    stack: str
+    address: Address
+    intent: str
+    applied: Mapping[str, str] = field(default_factory=dict)
+    protect: bool = False
+    pending: bool = False
+    replaces: str | None = None
+
+
+def write(text: str, owner: Owner) -> str:
+    """The user's text with the record added."""
+    record = _encode(owner)
+    if text == "":
+        return f"{{{_MEMBER}{record}}}"
+    parsed = _parsed(text)
+    if isinstance(parsed, dict) and parsed:
+        head, tail = _split_last_brace(text)
+        return f"{head},{_MEMBER}{record}}}{tail}"
+    return f"{text}{_LINE}{record}"
+
+
+def read(metadata: str | None) -> tuple[str, Owner | None]:
+    """The user's text, and the record if there is one. A record that cannot be read is the user's text."""
+    text = metadata or ""
+    if _MEMBER not in text and _LINE not in text:
+        return text, None
+    before, line, after = text.rpartition(_LINE)
+    if line and (owner := _decode(_parsed(after))):
+        return before, owner
+    parsed = _parsed(text)
+    if isinstance(parsed, dict) and (owner := _decode(parsed.get(KEY))):
+        return _without_member(text, parsed), owner
+    return text, None
+
+
+def _without_member(text: str, parsed: dict[str, Any]) -> str:
+    rest = {key: value for key, value in parsed.items() if key != KEY}
+    if not rest:
+        return ""
+    _, tail = _split_last_brace(text)
+    original = text[: text.rfind(_MEMBER)].removesuffix(",") + "}" + tail
+    # Somebody may have re-written the object around our record: then its meaning is all that is left to keep.
+    return original if _parsed(original) == rest else json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
+
+
+def _split_last_brace(text: str) -> tuple[str, str]:
+    end = text.rindex("}")
+    return text[:end], text[end + 1 :]
+
+
+def _encode(owner: Owner) -> str:
+    record: dict[str, Any] = {"stack": owner.stack, "address": str(owner.address), "intent": owner.intent}
+    if owner.applied:
+        record["applied"] = dict(sorted(owner.applied.items()))
+    if owner.protect:
+        record["protect"] = True
+    if owner.pending:
+        record["pending"] = True
+    if owner.replaces:
+        record["replaces"] = owner.replaces
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def _decode(record: Any) -> Owner | None:
+    match record:
+        case {"stack": str(stack), "address": str(address), "intent": str(intent), **rest}:
+            applied = rest.get("applied")
+            try:
+                where = Address.parse(address)
+            except ValueError:
+                return None
+            return Owner(
+                stack=stack,
+                address=where,
+                intent=intent,
+                applied={str(k): str(v) for k, v in applied.items()} if isinstance(applied, dict) else {},
+                protect=rest.get("protect") is True,
+                pending=rest.get("pending") is True,
+                replaces=replaces if isinstance(replaces := rest.get("replaces"), str) else None,
+            )
+    return None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

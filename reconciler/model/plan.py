@@ -1,0 +1,126 @@
+"""A plan: frozen data that leaves no choice to whoever carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reconciler.model.address import Address
+from reconciler.model.change import Change
+from reconciler.model.manifest import Delivery
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import Binding
+from reconciler.model.value import Json, Template, Value
+
+VERSION = 1  # of the plan's JSON form; raised with every change a reader would notice
+
+
+class Verb(StrEnum):
+    CREATE = "create"  # POST on the collection
+    UPDATE = "update"  # PATCH on the object
+    DELETE = "delete"  # DELETE on the object
+    PUT = "put module"
+    REMOVE = "remove module"  # DELETE on the module's path
+
+    @property
+    def method(self) -> str:
+        return {"create": "POST", "update": "PATCH", "put module": "PUT"}.get(self.value, "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerDraft:
+    """The owner record a call will write; the engine adds the intent and digests what is known by then.
+
+    intent    kept from the live object, or None: a new one
+    applied   canonical values of the fields that differ from their default; may hold references
+    """
+
+    address: Address
+    text: Value = ""
+    intent: str | None = None
+    applied: Mapping[str, Value] = field(default_factory=dict)
+    protect: bool = False
+    pending: bool = False
+    replaces: str | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One API request, exact but for references that earlier calls resolve."""
+
+    id: str  # "create TLSEdge/payments", unique in the plan
+    address: Address
+    verb: Verb
+    path: str | Template  # relative to the base address
+    target: str | None = None  # id of the live object it acts on; None for a create
+    body: Mapping[str, Value] | None = None
+    needs: tuple[str, ...] = ()  # calls that must have succeeded
+    owner: OwnerDraft | None = None
+    deliver: Mapping[str, Delivery] = field(default_factory=dict)
+
+    @property
+    def method(self) -> str:
+        return self.verb.method
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A live object as the plan saw it: canonical value (sensitive: digest) per field."""
+
+    id: str
+    fields: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Something the user must allow by name: `--allow delete:ReservedDomain=1`."""
+
+    what: str  # "delete", "update", "adopt", "empty"
+    kind: str  # a kind, or "*" for a guard over all of them
+    count: int
+    why: str
+    granted: bool = False
+
+    @property
+    def flag(self) -> str:
+        return f"--allow {self.what}:{self.kind}={self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What carrying it out will take. Seconds are at the request budget; 0 where there is none."""
+
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that will happen, in an order that is safe, and all that stands in its way."""
+
+    stack: str
+    changes: tuple[Change, ...] = ()
+    calls: tuple[Call, ...] = ()  # in an order that satisfies every `needs`
+    problems: tuple[Problem, ...] = ()
+    consents: tuple[Consent, ...] = ()
+    seen: Mapping[Address, Seen] = field(default_factory=dict)
+    resolved: Mapping[str, Json] = field(default_factory=dict)  # "Kind/name.output" of live objects calls refer to
+    bindings: Mapping[Address, Binding | None] = field(default_factory=dict)  # for the store to remember or forget
+    unowned: tuple[tuple[str, str], ...] = ()  # (kind, id) of live objects that nobody declares or owns
+    manifest_digest: str = ""
+    commit: str = ""
+    forecast: Forecast = Forecast(0, 0.0)
+    version: int = VERSION
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.changes
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(problem for problem in self.problems if problem.is_error)
+
+    @property
+    def withheld(self) -> tuple[Consent, ...]:
+        return tuple(consent for consent in self.consents if not consent.granted)

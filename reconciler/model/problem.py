@@ -1,0 +1,54 @@
+"""What is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a file below the project's root: line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding, on one line: `file:line:column: Kind/name.field: what is wrong; what to do`."""
+
+    text: str
+    remedy: str = ""
+    subject: str = ""
+    position: Position | None = None
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        where = f"{self.position}: " if self.position else ""
+        mark = "warning: " if self.severity is Severity.WARNING else ""
+        subject = f"{self.subject}: " if self.subject else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{where}{mark}{subject}{self.text}{remedy}"
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity is Severity.ERROR
+
+
+class Rejected(Exception):
+    """Input that cannot be worked with, as all its problems at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)

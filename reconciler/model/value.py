@@ -1,0 +1,155 @@
+"""What a field may hold: plain JSON, and the three things that are not plain yet.
+
+A `Ref` stands for a field of another resource, a `Template` for text with references inside, a `Secret` for
+text that must never be shown. Containers are plain dicts and lists, treated as frozen by everybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from reconciler.model.address import Address
+
+Json = Any
+Value = Any  # Json, or a Ref, Template or Secret anywhere inside it
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A field of another declared resource; its `id` unless said otherwise."""
+
+    target: Address
+    output: str = "id"
+
+    def __str__(self) -> str:
+        return str(self.target) if self.output == "id" else f"{self.target}.{self.output}"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Text with `${{ Kind/name.field }}` inside: literal parts and references, in order."""
+
+    parts: tuple[str | Ref, ...]
+
+    def __str__(self) -> str:
+        return "".join(part if isinstance(part, str) else f"${{{{ {part} }}}}" for part in self.parts)
+
+
+class Secret:
+    """Text that cannot print itself. `source` says where it came from (`env:NAME`, `file:path`, `manifest:…`)."""
+
+    __slots__ = ("_text", "source")
+
+    def __init__(self, text: str, source: str) -> None:
+        self._text = text
+        self.source = source
+
+    def reveal(self) -> str:
+        """The text itself: for the wire, a sink or a comparison, never for a person."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret({self.source})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not written to disk")
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What stands in a plan for a sensitive value: equal digests, equal values."""
+
+    digest: str
+
+
+def references(value: Value) -> Iterator[Ref]:
+    """Every reference inside, depth first."""
+    match value:
+        case Ref():
+            yield value
+        case Template(parts):
+            yield from (part for part in parts if isinstance(part, Ref))
+        case dict():
+            for item in value.values():
+                yield from references(item)
+        case list() | tuple():
+            for item in value:
+                yield from references(item)
+
+
+def is_known(value: Value) -> bool:
+    """Whether nothing inside waits for another resource."""
+    return next(references(value), None) is None
+
+
+def substitute(value: Value, resolve: Callable[[Ref], Value]) -> Value:
+    """The same value with each reference replaced by what `resolve` answers (the Ref itself: not known yet)."""
+    match value:
+        case Ref():
+            return resolve(value)
+        case Template(parts):
+            resolved = [part if isinstance(part, str) else resolve(part) for part in parts]
+            if any(isinstance(part, Ref) for part in resolved):
+                return Template(tuple(part if isinstance(part, (str, Ref)) else str(part) for part in resolved))
+            return "".join(str(part) for part in resolved)
+        case dict():
+            return {key: substitute(item, resolve) for key, item in value.items()}
+        case list() | tuple():
+            return [substitute(item, resolve) for item in value]
+    return value
+
+
+def reveal(value: Value) -> Json:
+    """The value as the wire needs it: secrets in the clear. For request bodies only."""
+    match value:
+        case Secret():
+            return value.reveal()
+        case dict():
+            return {key: reveal(item) for key, item in value.items()}
+        case list() | tuple():
+            return [reveal(item) for item in value]
+    return value
+
+
+def has_secret(value: Value) -> bool:
+    match value:
+        case Secret():
+            return True
+        case dict():
+            return any(has_secret(item) for item in value.values())
+        case list() | tuple():
+            return any(has_secret(item) for item in value)
+    return False
+
+
+def canonical(value: Json) -> bytes:
+    """One spelling of a plain value: compact JSON with sorted keys."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def digest(value: Value, salt: str = "") -> str:
+    """Ten hex digits that stand for a known value in owner records and plans.
+
+    A value with a secret inside goes through scrypt with the salt, so that the digest, which lives where others
+    may read it, does not help to guess a short secret.
+    """
+    if has_secret(value):
+        return _slow_digest(canonical(reveal(value)), salt)
+    return hashlib.blake2b(canonical(value), digest_size=5).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _slow_digest(text: bytes, salt: str) -> str:
+    # n=2**13, r=8: about 10 ms and 8 MB a guess, cheap for a project and dear for a word list
+    return hashlib.scrypt(text, salt=salt.encode(), n=2**13, r=8, p=1, dklen=5).hex()

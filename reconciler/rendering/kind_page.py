@@ -1,0 +1,174 @@
+"""The documentation page of a kind, as Markdown, and an index of them. Everything on it follows from the kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from textwrap import dedent, indent
+
+from reconciler.model.kind import Behaviour, Field, Kind, Shape
+
+_PLAIN = {
+    Shape.TEXT: "text",
+    Shape.INTEGER: "whole number",
+    Shape.NUMBER: "number",
+    Shape.FLAG: "true or false",
+    Shape.OBJECT: "object",
+    Shape.ANY: "text or inline YAML",
+}
+_SAID = {
+    Behaviour.IMMUTABLE: "another value replaces the resource",
+    Behaviour.INPUT_ONLY: "never read back; a change on the platform goes unseen",
+    Behaviour.SERVER_DEFAULT: "left to the platform unless declared",
+    Behaviour.UNORDERED: "the order means nothing",
+    Behaviour.SENSITIVE: "never shown",
+    Behaviour.PATH_ONLY: "part of the address",
+    Behaviour.UPDATE_ONLY: "set right after the create",
+}
+
+
+def page(kind: Kind) -> str:
+    """The whole page."""
+    sections = (
+        [f"# {kind.name}", _purpose(kind)],
+        ["## Example", f"```yaml\n{example(kind)}```"],
+        ["## Fields", *_tables("", kind.fields)],
+        ["## Outputs", _outputs(kind)],
+        ["## Identity and replacement", _identity(kind)],
+    )
+    return "\n\n".join(block for section in sections for block in section) + "\n"
+
+
+def index(kinds: Iterable[Kind]) -> str:
+    """The list of all pages."""
+    rows = [
+        f"| [{kind.name}]({kind.name}.md) | `{kind.path}` | {_cell(_purpose(kind))} |"
+        for kind in sorted(kinds, key=lambda kind: kind.name)
+    ]
+    head = ["| kind | collection | what it is |", "| --- | --- | --- |"]
+    return "# Kinds\n\nWhat can be declared. Each page follows from the kind's own file.\n\n" + "\n".join(
+        [*head, *rows, ""]
+    )
+
+
+def example(kind: Kind) -> str:
+    """A manifest document that declares one."""
+    body = indent(dedent(kind.example).strip("\n").rstrip(), "  ")
+    text = f"kind: {kind.name}\nname: example\nspec:\n{body}\n"
+    if kind.one_time:
+        text += f"deliver: {{{kind.one_time}: {{to_file: secrets/example.{kind.one_time}}}}}\n"
+    return text
+
+
+def _purpose(kind: Kind) -> str:
+    return " ".join((kind.spec.__doc__ or "").split())
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _tables(prefix: str, fields: Iterable[Field]) -> Iterator[str]:
+    """One table for these fields, then one for each object inside them."""
+    fields = tuple(fields)
+    rows = [
+        f"| `{prefix}{field.name}` | {_cell(sort(field))} | {_default(field)} | {_cell(told(field))} |"
+        for field in fields
+    ]
+    yield "\n".join(["| field | type | default | what it is |", "| --- | --- | --- | --- |", *rows])
+    for field in fields:
+        inner = field.item if field.shape is Shape.LIST and field.item is not None else field
+        mark = "[]" if inner is not field else ""
+        if inner.fields:
+            yield f"### `{prefix}{field.name}{mark}`"
+            yield from _tables(f"{prefix}{field.name}{mark}.", inner.fields)
+
+
+def sort(field: Field) -> str:
+    """The field's type and limits, in words."""
+    match field.shape:
+        case Shape.LIST if field.item is not None:
+            return f"list: {sort(field.item)}"
+        case Shape.MAP if field.item is not None:
+            return f"map of text to {sort(field.item)}"
+    if field.choices:
+        return " or ".join(f"`{choice}`" for choice in field.choices)
+    words = _PLAIN[field.shape]
+    if field.refs:
+        words = f"id of {' or '.join(f'`{each}`' for each in field.refs)}"
+    if field.max_bytes is not None:
+        words += f", at most {field.max_bytes} bytes"
+    if field.between is not None:
+        words += f" from {field.between[0]} to {field.between[1]}"
+    return words
+
+
+def told(field: Field) -> str:
+    """What the field is for and how it behaves, in sentences."""
+    behaviours = [said for behaviour, said in _SAID.items() if behaviour in field]
+    if field.immutable_part is not None:
+        behaviours.append(f"another {field.immutable_part.called} replaces the resource")
+    if field.mentions is not None:
+        behaviours.append("depends on the reserved domain or address that it names")
+    if field.clearing is not None:
+        behaviours.append(f"removed by DELETE on `…/{field.clearing}`")
+    sentences = [field.doc, *(f"{each[0].upper()}{each[1:]}." for each in behaviours)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _default(field: Field) -> str:
+    if field.required:
+        return "**required**"
+    if field.default is None:
+        return "none"
+    return f"`{json.dumps(field.default, ensure_ascii=False)}`"
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def _outputs(kind: Kind) -> str:
+    always = ["uri"] if kind.untimed else ["uri", "created_at"]
+    names = dict.fromkeys([*(name for name in kind.outputs if name != kind.one_time), *always])
+    text = f"Other resources may refer to {_listed(f'`{name}`' for name in names)}."
+    if kind.one_time:
+        text += (
+            f" The `{kind.one_time}` can be read once, in the answer to the create: say under `deliver` where it goes."
+        )
+    return text
+
+
+def _identity(kind: Kind) -> str:
+    lines = []
+    if kind.identity:
+        key = _listed(f"`{name}`" for name in kind.identity)
+        lines.append(f"- Found again by {key} when it carries no owner record; taking it over needs consent.")
+        if kind.unique:
+            lines.append("- The platform refuses a second one of the same identity.")
+    else:
+        lines.append("- Found again by its owner record only.")
+    if not kind.keeps_owner:
+        lines.append("- It has no metadata: ownership is kept in the local store, or follows what it belongs to.")
+    replaced = [f"`{field.name}`" for field in kind.fields if Behaviour.IMMUTABLE in field]
+    replaced += [
+        f"the {field.immutable_part.called} of `{field.name}`" for field in kind.fields if field.immutable_part
+    ]
+    lines.append(
+        f"- Replaced when {_listed(replaced, 'or')} changes."
+        if replaced
+        else "- Never replaced: every field changes in place."
+    )
+    if kind.irreplaceable:
+        lines.append("- Once deleted it may go to somebody else: deleting one needs consent by name.")
+    if kind.required_unless_id:
+        names = _listed(f"`{name}`" for name in kind.required_unless_id)
+        lines.append(f"- {names} are required, unless the declaration names an existing object by `id`.")
+    return "\n".join(lines)
+
+
+def _listed(words: Iterable[str], conjunction: str = "and") -> str:
+    *most, last = words
+    return f"{', '.join(most)} {conjunction} {last}" if most else last
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,309 @@
+"""JSON Schemas of what a user writes: a document of each kind, any manifest, and the project file. For editors.
+
+A schema is more lenient than validation: it knows shapes, choices and lengths, not syntax or rules between fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reconciler.kinds import canon
+from reconciler.kinds import policy as policies
+from reconciler.model.address import NAME
+from reconciler.model.kind import Behaviour, Field, Kind, Shape
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_VALUE: Schema = {"$ref": "#/$defs/value"}
+_ADDRESS = r"^[A-Z][A-Za-z0-9]*/[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_PLAIN: dict[Shape, Schema] = {
+    Shape.TEXT: {"type": "string"},
+    Shape.INTEGER: {"type": "integer"},
+    Shape.NUMBER: {"type": "number"},
+    Shape.FLAG: {"type": "boolean"},
+}
+
+
+def kind_schema(kind: Kind) -> Schema:
+    """The schema of one document that declares this kind."""
+    document = _document(kind)
+    defined = _definitions() if _uses_policy(kind.fields) else {"value": _definitions()["value"]}
+    return {"$schema": DIALECT, "title": kind.name, **document, "$defs": defined}
+
+
+def manifest_schema(kinds: Iterable[Kind]) -> Schema:
+    """The schema of any document; what `kind` says decides which kind's schema applies."""
+    kinds = sorted(kinds, key=lambda kind: kind.name)
+    return {
+        "$schema": DIALECT,
+        "title": "Manifest",
+        "description": "One declared resource; a file may hold several, parted by ---.",
+        "type": "object",
+        "required": ["kind", "name"],
+        "properties": {"kind": {"enum": [kind.name for kind in kinds], "description": "What sort of resource it is."}},
+        "allOf": [
+            {
+                "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
+                "then": {"$ref": f"#/$defs/{kind.name}"},
+            }
+            for kind in kinds
+        ],
+        "$defs": {**_definitions(), **{kind.name: _document(kind) for kind in kinds}},
+    }
+
+
+# --- a document -------------------------------------------------------------------------------------------------------
+
+
+def _document(kind: Kind) -> Schema:
+    schema: Schema = {
+        "description": _doc(kind.spec),
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "name"],
+        "properties": {
+            "kind": {"const": kind.name},
+            "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "description": "Its name in Git."},
+            "spec": {"type": "object", "additionalProperties": False, "properties": _properties(kind.fields)},
+            "id": {"type": "string", "minLength": 1, "description": "The live object's id, to name one that exists."},
+            "ensure": {
+                "enum": ["present", "absent", "forgotten"],
+                "default": "present",
+                "description": "absent: it must not exist. forgotten: it stays, and is no longer ours.",
+            },
+            "lifecycle": _lifecycle(kind),
+            "moved": {
+                "description": "Earlier addresses of the same object.",
+                "anyOf": [_address(), {"type": "array", "items": _address()}],
+            },
+            **_delivery(kind),
+        },
+    }
+    if needed := [field.name for field in kind.fields if field.required]:
+        schema |= _unless_gone(_needs(needed))
+    if kind.required_unless_id:
+        schema["allOf"] = [
+            {"if": {"not": {"required": ["id"]}}, "then": _unless_gone(_needs(list(kind.required_unless_id)))}
+        ]
+    return schema
+
+
+def _needs(names: list[str]) -> Schema:
+    return {"required": ["spec"], "properties": {"spec": {"required": names}}}
+
+
+def _unless_gone(then: Schema) -> Schema:
+    """A tombstone need not say what it was."""
+    gone = {"required": ["ensure"], "properties": {"ensure": {"enum": ["absent", "forgotten"]}}}
+    return {"if": gone, "then": True, "else": then}
+
+
+def _lifecycle(kind: Kind) -> Schema:
+    flags = {
+        "protect": "Refuse to delete it, even when its declaration is gone.",
+        "adopt": "Consent to take over an object that exists and belongs to nobody.",
+        "replace": "false: a change that needs another object is a problem instead.",
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "description": "Exceptions to the rule.",
+        "properties": {
+            **{name: {"type": "boolean", "description": text} for name, text in flags.items()},
+            "ignore": {
+                "type": "array",
+                "items": {"type": "string", "examples": [field.name for field in kind.fields]},
+                "description": "Fields that are left to others.",
+            },
+        },
+    }
+
+
+def _delivery(kind: Kind) -> Schema:
+    if kind.one_time is None:
+        return {}
+    sink = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["to_file"],
+        "properties": {
+            "to_file": {"type": "string", "minLength": 1, "description": "A file below the project's root."}
+        },
+    }
+    return {
+        "deliver": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {kind.one_time: sink},
+            "description": f"Where the {kind.one_time} goes, which can be read once.",
+        }
+    }
+
+
+def _address() -> Schema:
+    return {"type": "string", "pattern": f"{_ADDRESS}$"}
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _properties(fields: Iterable[Field]) -> Schema:
+    return {field.name: _field(field) for field in fields}
+
+
+def _field(field: Field) -> Schema:
+    schema = _shape(field)
+    if not field.required and field.default is None and field.shape is not Shape.ANY:
+        arms = schema.pop("anyOf", None) or [dict(schema)]
+        schema = {"anyOf": [*arms, {"type": "null"}]}
+    if field.doc:
+        schema = {"description": field.doc, **schema}
+    if not field.required and field.default is not None and Behaviour.SERVER_DEFAULT not in field:
+        schema["default"] = field.default
+    return schema
+
+
+def _shape(field: Field) -> Schema:
+    """The schema of a value that is there; what is neither list nor object may be a reference instead."""
+    match field.shape:
+        case Shape.LIST if field.item is not None:
+            return {"type": "array", "items": _shape(field.item)}
+        case Shape.MAP if field.item is not None:
+            return {"type": "object", "additionalProperties": _shape(field.item)}
+        case Shape.OBJECT:
+            needed = [each.name for each in field.fields if each.required]
+            schema = {"type": "object", "additionalProperties": False, "properties": _properties(field.fields)}
+            return {**schema, "required": needed} if needed else schema
+        case Shape.ANY:
+            known = [{"$ref": "#/$defs/policy"}] if field.canonical is canon.policy else [{"type": "object"}]
+            return {"anyOf": [{"type": "string", "minLength": 1}, *known, _VALUE]}
+    return {"anyOf": [_plain(field), _VALUE]}
+
+
+def _plain(field: Field) -> Schema:
+    if field.choices:
+        return {"enum": list(field.choices)}
+    schema = dict(_PLAIN.get(field.shape, {}))
+    if field.max_bytes is not None:
+        schema["maxLength"] = field.max_bytes  # characters: no text within the bytes has more of them
+    if field.between is not None:
+        schema["minimum"], schema["maximum"] = field.between
+    return schema
+
+
+def _uses_policy(fields: Iterable[Field]) -> bool:
+    return any(field.canonical is canon.policy or _uses_policy(field.fields) for field in fields)
+
+
+def _definitions() -> Schema:
+    """What a value may be instead of itself, and the document of a traffic policy."""
+
+    def one(key: str, text: str, **more: Any) -> Schema:
+        word = {"type": "string", "minLength": 1, **more}
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "required": [key],
+            "properties": {key: word},
+            "description": text,
+        }
+
+    return {
+        "value": {
+            "anyOf": [
+                one("ref", "A field of another resource; its id, if none is named.", pattern=_ADDRESS),
+                one("from_env", "The value of an environment variable."),
+                one("from_file", "The text of a file below the project's root."),
+                {
+                    "type": "string",
+                    "pattern": r"\$\{\{.*\}\}",
+                    "description": "Text with ${{ Kind/name.field }} inside.",
+                },
+            ]
+        },
+        "policy": {
+            "type": "object",
+            "minProperties": 1,
+            "properties": {phase: {"type": "array", "items": _rule()} for phase in policies.PHASES},
+        },
+    }
+
+
+def _rule() -> Schema:
+    text = {"anyOf": [{"type": "string"}, _VALUE]}
+    action = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["type"],
+        "properties": {
+            "type": {"type": "string", "examples": sorted(policies.ACTIONS)},
+            "config": {"type": ["object", "null"]},
+        },
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["actions"],
+        "properties": {
+            "name": text,
+            "expressions": {"type": "array", "items": text},
+            "actions": {"type": "array", "minItems": 1, "items": action},
+        },
+    }
+
+
+def _doc(shape: type) -> str:
+    return " ".join((shape.__doc__ or "").split())
+
+
+# --- the project file -------------------------------------------------------------------------------------------------
+
+
+def project_schema() -> Schema:
+    """The schema of `reconciler.yaml`."""
+    percent = {"type": "integer", "minimum": 0, "maximum": 100}
+    count = {"type": "integer", "minimum": 1}
+    text = {"type": "string", "minLength": 1}
+    from_env = {
+        **_table({"from_env": text}, required=["from_env"]),
+        "description": "The API key, from the environment.",
+    }
+    platform = {
+        "base_url": {**text, "description": "The management API's address."},
+        "api_key": from_env,
+        "profile": {**text, "description": "Which dialect of the API the platform speaks."},
+    }
+    variable = {
+        "type": {"enum": ["string", "integer", "number", "boolean"], "default": "string"},
+        "default": {"type": ["string", "integer", "number", "boolean", "null"]},
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "Project",
+        "description": "What a project manages, where, and how carefully.",
+        **_table(
+            {
+                "version": {"const": 1},
+                "stack": {**text, "pattern": f"^{NAME.pattern}$", "description": "The scope of ownership."},
+                "account": {**text, "description": "The account it must be; any other is refused."},
+                "platform": _table(platform),
+                "manifests": {"type": "array", "items": text, "description": "Files and folders below the root."},
+                "limits": _table({"requests_per_minute": count, "concurrency": count}),
+                "guards": _table({"max_delete_percent": percent, "max_update_percent": percent}),
+                "variables": {
+                    "type": "object",
+                    "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+                    "additionalProperties": _table(variable),
+                    "description": "What ${{ var.NAME }} stands for.",
+                },
+            },
+            required=["version", "stack"],
+        ),
+    }
+
+
+def _table(properties: Schema, required: list[str] | None = None) -> Schema:
+    schema: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
+    return {**schema, "required": required} if required else schema

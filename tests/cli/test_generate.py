@@ -1,0 +1,44 @@
+"""Generated files: current in the repository, and told apart when they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import generate
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_generated_files_in_the_repository_are_current() -> None:
+    assert generate.stale(ROOT) == []
+
+
+def test_what_was_just_written_is_current(tmp_path: Path) -> None:
+    assert generate.main(["--root", str(tmp_path)]) == 0
+    assert generate.main(["--root", str(tmp_path), "--check"]) == 0
+
+
+def test_a_check_names_each_file_that_is_not_as_it_would_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generate.write(tmp_path)
+    (tmp_path / "docs/kinds/TLSEdge.md").unlink()
+    (tmp_path / "docs/kinds/OldKind.md").write_text("gone", encoding="utf-8")
+    page = tmp_path / "docs/kinds/TCPEdge.md"
+    page.write_text(page.read_text(encoding="utf-8") + "by hand\n", encoding="utf-8")
+    assert generate.main(["--root", str(tmp_path), "--check"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "docs/kinds/TCPEdge.md: stale, +0 -1 lines",
+        "docs/kinds/TLSEdge.md: missing",
+        "docs/kinds/OldKind.md: no longer generated",
+        "3 generated files are not current: run python -m reconciler.cli.generate",
+    ]
+
+
+def test_writing_again_puts_everything_right(tmp_path: Path) -> None:
+    generate.write(tmp_path)
+    (tmp_path / "docs/kinds/OldKind.md").write_text("gone", encoding="utf-8")
+    assert generate.write(tmp_path) == 1
+    assert generate.write(tmp_path) == 0

@@ -1,0 +1,112 @@
+"""Canonical forms: the same again when taken twice, equal for what means the same, and safe on anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from reconciler.kinds import canon
+from reconciler.model.value import Json
+
+FORMS: list[Callable[[Json], Json]] = [
+    canon.host,
+    canon.hostport,
+    canon.url,
+    canon.scheme,
+    canon.pem,
+    canon.ssh_key,
+    canon.instant,
+    canon.cidr,
+    canon.acl,
+    canon.headers,
+    canon.word,
+    canon.policy,
+]
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=8,
+)
+likely = st.one_of(
+    st.text(alphabet="aA.: \t/*[]=@#?-0\uff11", max_size=14),
+    st.from_regex(r"\s*(HTTPS?|tcp|tls)://[aB.]{1,5}(:(443|80|1))?/{0,2} ?", fullmatch=True),
+    st.from_regex(r"[0-2]{1,3}\.0\.1\.[0-9]{1,2}/[0-9]{1,2}", fullmatch=True),
+    st.datetimes(timezones=st.timezones()).map(lambda moment: moment.isoformat()),
+    st.fixed_dictionaries(
+        {"on_http_request": st.lists(st.fixed_dictionaries({"expressions": st.just([]), "name": st.text(max_size=2)}))}
+    ),
+)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+@given(value=likely | plain)
+@example(value="0001-01-01T00:00:00+14:00")
+@example(value="https://[::1]:443/")
+@example(value=". .")
+def test_a_canonical_form_is_its_own_canonical_form(form: Callable[[Json], Json], value: Json) -> None:
+    once = form(value)
+    assert form(once) == once
+
+
+@given(value=plain)
+def test_the_members_of_anything_can_be_told(value: Json) -> None:
+    assert canon.member(value) == (canon.member(value) if isinstance(value, dict) else value)
+
+
+Form = Callable[[Json], Json]
+
+SAME: dict[Form, list[tuple[Json, Json]]] = {
+    canon.host: [("App.Example.com.", "app.example.com")],
+    canon.hostport: [("App.Example.com.:443", "app.example.com:443")],
+    canon.url: [
+        ("HTTPS://App.Example.com", "https://app.example.com"),
+        ("https://app.example.com:443", "https://app.example.com"),
+        ("http://app.example.com:80", "http://app.example.com"),
+        ("tls://app.example.com:443/", "tls://app.example.com"),
+    ],
+    canon.cidr: [("2001:DB8:0::/32", "2001:db8::/32"), (" 10.0.0.0/8", "10.0.0.0/8")],
+    canon.instant: [
+        ("2030-01-01T02:00:00+02:00", "2030-01-01T00:00:00Z"),
+        ("2030-01-01t00:00:00.5z", "2030-01-01T00:00:00Z"),
+    ],
+    canon.pem: [("-----BEGIN X-----\r\n AAAA \r\n-----END X-----\r\n\r\n", "-----BEGIN X-----\nAAAA\n-----END X-----")],
+    canon.ssh_key: [("ssh-ed25519 AAAA me@laptop", "ssh-ed25519  AAAA")],
+    canon.acl: [(["bind:a.example.com", "*"], [])],
+    canon.headers: [({"Content-Type": "text/plain"}, {"content-type": "text/plain"})],
+    canon.word: [("TWILIO", "twilio")],
+    canon.policy: [
+        ('{"on_http_request": [{"actions": [{"type": "deny"}]}]}', "on_http_request:\n- actions:\n  - type: deny\n"),
+        ({"on_http_request": [], "on_http_response": []}, {}),
+        ({"on_http_request": [{"name": "", "expressions": [], "actions": []}]}, {"on_http_request": [{"actions": []}]}),
+    ],
+}
+
+DIFFERENT: dict[Form, list[tuple[Json, Json]]] = {
+    canon.url: [("https://app.example.com", "http://app.example.com"), ("tcp://a.b:443", "tcp://a.b:444")],
+    canon.cidr: [("10.0.0.0/8", "10.0.0.0/9")],
+    canon.instant: [("2030-01-01T00:00:00Z", "2030-01-01T00:00:01Z")],
+    canon.pem: [("-----BEGIN X-----\nAAAA\n-----END X-----", "-----BEGIN X-----\nAAAB\n-----END X-----")],
+    canon.acl: [(["bind:a.example.com"], [])],
+    canon.policy: [
+        ("on_http_request: [{actions: [{type: deny}]}]", "on_http_response: [{actions: [{type: deny}]}]"),
+        ("not: a\npolicy", "not: another"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("form", "pair"), [(form, pair) for form, pairs in SAME.items() for pair in pairs])
+def test_what_means_the_same_has_one_form(form: Callable[[Json], Json], pair: tuple[Json, Json]) -> None:
+    assert form(pair[0]) == form(pair[1])
+
+
+@pytest.mark.parametrize(("form", "pair"), [(form, pair) for form, pairs in DIFFERENT.items() for pair in pairs])
+def test_what_means_something_else_has_another_form(form: Callable[[Json], Json], pair: tuple[Json, Json]) -> None:
+    assert form(pair[0]) != form(pair[1])
+
+
+def test_only_the_members_that_are_set_count() -> None:
+    assert canon.member({"metrics": {"api_key": "x"}, "logs": None}) == ["metrics"]

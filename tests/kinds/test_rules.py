@@ -1,0 +1,288 @@
+"""The rules between the fields of a declaration: what each finds, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.model.kind import Finding
+from reconciler.model.problem import Severity
+from reconciler.model.value import Secret, Template
+from reconciler.project.validation import findings_of
+from tests.kinds import manifests, pems
+
+
+def found(name: str, spec: dict[str, Any]) -> list[Finding]:
+    return [*findings_of(kinds.get(name).spec.model_validate(spec))]
+
+
+def found_beside_the_example(name: str, /, **more: Any) -> list[Finding]:
+    return found(name, {**manifests.spec(kinds.get(name)), **more})
+
+
+def refuses(name: str, path: str, /, **more: Any) -> bool:
+    """Whether the kind's types refuse the example with these values, at this path."""
+    with pytest.raises(ValueError, match=path.replace(".", r"\.")):
+        kinds.get(name).spec.model_validate({**manifests.spec(kinds.get(name)), **more})
+    return True
+
+
+# --- edges and routes -------------------------------------------------------------------------------------------------
+
+
+def test_a_lowest_version_makes_no_sense_where_tls_ends_upstream() -> None:
+    (only,) = found("TLSEdge", {"tls_termination": {"terminate_at": "upstream", "min_version": "1.2"}})
+    assert (only.path, only.severity) == (("tls_termination", "min_version"), Severity.ERROR)
+
+
+def test_upstream_termination_without_a_version_is_fine() -> None:
+    assert found("TLSEdge", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}) == []
+
+
+def test_modules_that_need_plain_text_are_found_where_tls_ends_upstream() -> None:
+    policy: dict[str, Any] = {"value": {"on_tcp_connect": []}}
+    both = found(
+        "TLSEdge",
+        {
+            "tls_termination": {"terminate_at": "upstream"},
+            "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
+            "traffic_policy": policy,
+        },
+    )
+    assert [(each.path, each.severity) for each in both] == [
+        (("mutual_tls",), Severity.ERROR),
+        (("traffic_policy",), Severity.WARNING),
+    ]
+
+
+def test_findings_in_an_inline_policy_lead_to_the_very_value() -> None:
+    rule: dict[str, Any] = {"on_http_request": [{"actions": [{"type": "deny"}, {}]}]}
+    (only,) = found("TCPEdge", {"traffic_policy": {"value": rule}})
+    assert only.path == ("traffic_policy", "value", "on_http_request", 0, "actions", 1)
+
+
+@pytest.mark.parametrize("provider", ["github", "TWILIO", "zoom"])
+def test_a_webhook_provider_needs_its_secret(provider: str) -> None:
+    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": provider})
+    assert (only.path, only.severity) == (("webhook_verification", "secret"), Severity.ERROR)
+
+
+@pytest.mark.parametrize("provider", ["sns", "SNS"])
+def test_one_webhook_provider_needs_none(provider: str) -> None:
+    assert found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": provider}) == []
+
+
+def test_an_unknown_webhook_provider_is_a_warning() -> None:
+    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "githb", "secret": "s"})
+    assert (only.path, only.remedy, only.severity) == (
+        ("webhook_verification", "provider"),
+        "did you mean github?",
+        Severity.WARNING,
+    )
+
+
+def test_a_route_of_an_existing_object_needs_no_match() -> None:
+    route = kinds.get("HTTPSEdgeRoute")
+    assert found("HTTPSEdgeRoute", {"edge_id": "edghts_1", "backend": {"backend_id": "bkdtg_1"}}) == []
+    assert route.required_unless_id == ("match_type", "match")
+
+
+@pytest.mark.parametrize("name", ["inactivity_timeout", "maximum_duration"])
+def test_timeouts_of_a_login_are_unsigned(name: str) -> None:
+    assert refuses("HTTPSEdgeRoute", f"saml.{name}", saml={"idp_metadata": "<x/>", name: -1})
+
+
+# --- domains, addresses, endpoints ------------------------------------------------------------------------------------
+
+
+def test_a_domain_has_an_uploaded_certificate_or_a_managed_one() -> None:
+    (only,) = found_beside_the_example("ReservedDomain", certificate_id="cert_1")
+    assert only.path == ("certificate_id",)
+
+
+def test_the_platforms_certificates_differ_in_their_default_key() -> None:
+    domain = kinds.get("ReservedDomain").spec.model_validate({"domain": "a.b", "certificate_management_policy": {}})
+    ingress = kinds.get("AgentIngress").spec.model_validate({"domain": "a.b", "certificate_management_policy": {}})
+    assert domain.model_dump()["certificate_management_policy"]["private_key_type"] == "ecdsa"
+    assert ingress.model_dump()["certificate_management_policy"]["private_key_type"] == "rsa"
+
+
+@pytest.mark.parametrize("name", ["ReservedDomain", "ReservedAddress"])
+@pytest.mark.parametrize("region", ["au", "eu", "ap", "us", "jp", "in", "sa"])
+def test_seven_regions_are_known(name: str, region: str) -> None:
+    assert found_beside_the_example(name, region=region) == []
+
+
+@pytest.mark.parametrize("name", ["ReservedDomain", "ReservedAddress"])
+def test_another_region_is_refused(name: str) -> None:
+    assert refuses(name, "region", region="mars")
+
+
+def test_an_agent_ingress_is_no_wildcard() -> None:
+    assert refuses("AgentIngress", "domain", domain="*.example.com")
+
+
+def test_an_endpoint_needs_a_policy() -> None:
+    assert refuses("CloudEndpoint", "traffic_policy", traffic_policy="")
+    with pytest.raises(ValueError, match="traffic_policy"):
+        kinds.get("CloudEndpoint").spec.model_validate({"url": "https://app.example.com"})
+
+
+def test_a_binding_stands_once_and_an_unknown_one_is_a_warning() -> None:
+    repeated, unknown = found_beside_the_example("CloudEndpoint", bindings=["public", "public", "secret"])
+    assert (repeated.path, repeated.severity) == (("bindings", 1), Severity.ERROR)
+    assert (unknown.path, unknown.severity) == (("bindings", 2), Severity.WARNING)
+
+
+# --- access -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_ip_restriction_names_at_least_one_policy() -> None:
+    (only,) = found_beside_the_example("IPRestriction", ip_policy_ids=[])
+    assert only.path == ("ip_policy_ids",)
+
+
+@pytest.mark.parametrize("sort", ["dashboard", "api", "agent", "endpoints"])
+def test_an_ip_restriction_guards_one_of_four_parts(sort: str) -> None:
+    assert found_beside_the_example("IPRestriction", type=sort) == []
+
+
+def test_an_ip_restriction_guards_nothing_else() -> None:
+    assert refuses("IPRestriction", "type", type="kitchen")
+
+
+def test_an_ip_rule_allows_or_denies() -> None:
+    assert found_beside_the_example("IPPolicyRule", action="deny") == []
+    assert refuses("IPPolicyRule", "action", action="ask")
+
+
+def test_a_bad_acl_rule_is_found_at_its_place() -> None:
+    assert refuses("TunnelCredential", "acl.1", acl=["bind:a.example.com", "allow:b.example.com"])
+
+
+def test_a_bot_user_has_a_name() -> None:
+    assert refuses("BotUser", "name", name=" ")
+
+
+@pytest.mark.parametrize(("status", "fits"), [(100, True), (599, True), (99, False), (600, False)])
+def test_a_response_has_an_http_status(status: int, fits: bool) -> None:
+    if fits:
+        assert found_beside_the_example("HTTPResponseBackend", status_code=status) == []
+    else:
+        assert refuses("HTTPResponseBackend", "status_code", status_code=status)
+
+
+# --- keys and certificates --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"private_key_type": "ed25519", "elliptic_curve": "p256"}, ("elliptic_curve",)),
+        ({"elliptic_curve": "p256"}, ("elliptic_curve",)),
+        ({"private_key_type": "ecdsa", "key_size": 2048}, ("key_size",)),
+        ({"private_key_type": "rsa", "key_size": 1024}, ("key_size",)),
+    ],
+)
+def test_key_parameters_fit_the_kind_of_key(spec: dict[str, Any], path: tuple[str]) -> None:
+    assert [each.path for each in found("SSHCertificateAuthority", spec)] == [path]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"private_key_type": "rsa", "key_size": 4096},
+        {"private_key_type": "ecdsa", "elliptic_curve": "p384"},
+    ],
+)
+def test_key_parameters_may_be_left_to_the_platform(spec: dict[str, Any]) -> None:
+    assert found("SSHCertificateAuthority", spec) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "until", "errors"),
+    [
+        ("2030-01-01T00:00:00Z", "2031-01-01T00:00:00Z", 0),
+        ("2030-01-01T00:00:00Z", "2030-01-01T00:00:00Z", 1),
+        ("2030-01-01T00:00:00Z", "2030-01-01T01:00:00+02:00", 1),
+        ("2030-01-01T00:00:00Z", None, 0),
+        (None, "2030-01-01T00:00:00Z", 0),
+        (Template((manifests.ELSEWHERE,)), "2030-01-01T00:00:00Z", 0),
+    ],
+)
+def test_a_certificate_ends_after_it_begins(after: Any, until: Any, errors: int) -> None:
+    assert len(found_beside_the_example("SSHHostCertificate", valid_after=after, valid_until=until)) == errors
+
+
+def test_a_certificate_comes_with_its_own_key() -> None:
+    own = Secret(pems.private_key("a"), "file:a.key")
+    other = Secret(pems.private_key("b"), "file:b.key")
+    assert found("TLSCertificate", {"certificate_pem": pems.certificate("a"), "private_key_pem": own}) == []
+    (only,) = found("TLSCertificate", {"certificate_pem": pems.certificate("a"), "private_key_pem": other})
+    assert only.path == ("private_key_pem",)
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+ROLE = {"role": {"role_arn": "arn:role"}}
+CREDS = {"creds": {"cloud_access_key_id": "id", "cloud_secret_access_key": "secret"}}
+STREAM = {"auth": ROLE, "stream_arn": "arn:stream"}
+LOGS = {"auth": CREDS, "log_group_arn": "arn:logs"}
+TARGETS: dict[str, dict[str, Any]] = {
+    "delivery": {"auth": ROLE, "delivery_stream_arn": "arn:delivery"},
+    "stream": STREAM,
+    "logs": LOGS,
+    "metrics": {"api_key": "k", "tags": "a:b", "service": "edge", "site": "eu"},
+    "ingestion": {
+        "tenant_id": "t",
+        "client_id": "c",
+        "client_secret": "s",
+        "logs_ingestion_uri": "https://logs.example.com",
+        "data_collection_rule_id": "r",
+        "data_collection_stream_name": "n",
+    },
+}
+
+
+@pytest.mark.parametrize("member", TARGETS)
+def test_each_of_five_targets_will_do(member: str) -> None:
+    assert found("EventDestination", {"target": {member: TARGETS[member]}}) == []
+
+
+def test_a_destination_has_a_target() -> None:
+    (only,) = found("EventDestination", {"target": {}})
+    assert only.path == ("target",)
+
+
+def test_a_second_target_is_one_too_many() -> None:
+    (only,) = found("EventDestination", {"target": {"stream": STREAM, "logs": LOGS}})
+    assert only.path == ("target", "logs")
+
+
+@pytest.mark.parametrize(("auth", "path"), [({}, ()), ({**ROLE, **CREDS}, ("creds",))])
+def test_there_is_one_way_to_sign_in(auth: dict[str, Any], path: tuple[str, ...]) -> None:
+    (only,) = found("EventDestination", {"target": {"stream": {"auth": auth, "stream_arn": "arn"}}})
+    assert only.path == ("target", "stream", "auth", *path)
+
+
+def test_events_are_written_as_json_only() -> None:
+    assert refuses("EventDestination", "format", format="xml")
+
+
+def test_an_event_type_that_may_be_misspelt_is_a_warning() -> None:
+    (source,) = found_beside_the_example("EventSource", type="ip_polcy_created.v0")
+    (inner,) = found("EventSubscription", {"sources": [{"type": "ip_polcy_created.v0"}]})
+    assert (source.path, source.remedy, source.severity) == (
+        ("type",),
+        "did you mean ip_policy_created.v0?",
+        Severity.WARNING,
+    )
+    assert inner.path == ("sources", 0, "type")
+
+
+def test_a_type_of_event_stands_once_in_a_subscription() -> None:
+    (only,) = found("EventSubscription", {"sources": [{"type": "vault_created.v0"}, {"type": "vault_created.v0"}]})
+    assert only.path == ("sources", 1)

@@ -1,0 +1,255 @@
+"""What each rule of syntax accepts and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.kinds import syntax
+from tests.kinds import pems
+
+LONG = "a" * 63
+
+ACCEPTED = {
+    syntax.host: [
+        "example.com",
+        "App.Example.COM",
+        "app.example.com.",
+        "*.example.com",
+        "xn--bcher-kva.example",
+        "1.tcp.example.com",
+        f"{LONG}.example.com",
+    ],
+    syntax.plain_host: ["connect.example.com"],
+    syntax.hostport: [
+        "example.com:443",
+        "*.example.com:443",
+        "1.tcp.example.com:20000",
+        "a.example.com:1",
+        "a.b:65535",
+    ],
+    syntax.url: [
+        "https://example.com",
+        "HTTPS://Example.com",
+        "http://example.com:8080",
+        "tls://example.com",
+        "tcp://1.tcp.example.com:20000",
+        "https://*.example.com",
+    ],
+    syntax.cidr: ["10.0.0.0/8", "203.0.113.7/32", "0.0.0.0/0", "2001:db8::/32", "2001:DB8::/32", "::/0"],
+    syntax.instant: [
+        "2030-01-31T12:00:00Z",
+        "2030-01-31t12:00:00z",
+        "2030-01-31T12:00:00.123456Z",
+        "2030-01-31T12:00:00+02:00",
+        "2028-02-29T00:00:00Z",
+    ],
+    syntax.acl_rule: [
+        "*",
+        "bind:example.com",
+        "bind:*.example.com",
+        "bind:1.tcp.example.com:20000",
+        "bind:team=payments",
+        "bind:*=payments",
+        "bind:team=*",
+        "bind:*=*",
+    ],
+    syntax.route_path: ["/", "/hooks/", "/a%20b", "/a.b-c_d~e"],
+    syntax.event_type: ["ip_policy_created.v0", "vault_deleted.v12"],
+    syntax.not_empty: ["a"],
+}
+
+REFUSED = {
+    syntax.host: [
+        "",
+        "example",
+        "https://example.com",
+        "example.com:443",
+        "example.com/path",
+        "a_b.example.com",
+        "a.*.example.com",
+        "*example.com",
+        "*.*.example.com",
+        "-a.example.com",
+        "a-.example.com",
+        "a..example.com",
+        "bücher.example",
+        "10.0.0.1",
+        f"{LONG}a.example.com",
+        ".".join([LONG] * 4),
+        "*",
+        "*.",
+    ],
+    syntax.plain_host: ["*.example.com", "example"],
+    syntax.hostport: [
+        "example.com",
+        "example.com:",
+        "example.com:0",
+        "example.com:65536",
+        "example.com:https",
+        "example.com:\uff14\uff14\uff13",
+        ":443",
+    ],
+    syntax.url: [
+        "example.com",
+        "ftp://example.com",
+        "https://example.com/",
+        "https://example.com/path",
+        "https://example.com?a=b",
+        "https://example.com#a",
+        "https://me:secret@example.com",
+        "tcp://1.tcp.example.com",
+        "https://",
+        "https://example.com:99999",
+    ],
+    syntax.cidr: ["10.0.0.0", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/255.0.0.0", "::1/64", "office", "10.0.0.0/8/9"],
+    syntax.instant: [
+        "2030-01-31",
+        "2030-01-31T12:00:00",
+        "2030-01-31 12:00:00Z",
+        "2030-02-30T12:00:00Z",
+        "2030-01-31T25:00:00Z",
+        "2030-01-31T12:00:00+0200",
+        "tomorrow",
+        "",
+    ],
+    syntax.acl_rule: [
+        "",
+        "**",
+        "bind:",
+        "bind:*",
+        "bind",
+        "allow:example.com",
+        "Bind:example.com",
+        "bind:=x",
+        "bind:x=",
+        "bind:te*=x",
+        "bind:a=b=c",
+        "bind:a.*.example.com",
+        "bind:example.com:port",
+    ],
+    syntax.route_path: ["", "hooks", "/a b", "/a?b", "/a#b"],
+    syntax.event_type: ["ip_policy_created", "ip_policy_created.0", "ip policy.v0", ""],
+    syntax.not_empty: ["", "  "],
+}
+
+Rule = Callable[[str], str | None]
+
+
+@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in ACCEPTED.items() for text in texts])
+def test_a_rule_accepts_what_is_well_formed(rule: Rule, text: str) -> None:
+    assert rule(text) is None
+
+
+@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in REFUSED.items() for text in texts])
+def test_a_rule_says_what_is_wrong_and_what_to_do(rule: Rule, text: str) -> None:
+    what, _, remedy = (rule(text) or "").partition("; ")
+    assert what
+    assert remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "corrected"),
+    [
+        ("10.0.0.1/8", "10.0.0.0/8"),
+        ("10.0.0.7", "10.0.0.7/32"),
+        ("2001:db8::1", "2001:db8::1/128"),
+        ("10.0.0.0/255.0.0.0", "10.0.0.0/8"),
+    ],
+)
+def test_a_network_that_is_misspelt_is_spelled_for_the_user(text: str, corrected: str) -> None:
+    assert corrected in (syntax.cidr(text) or "")
+
+
+def test_a_password_in_a_url_is_not_repeated() -> None:
+    assert "secret" not in (syntax.url("https://me:secret@example.com") or "")
+
+
+# --- keys and certificates --------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_and_its_chain_are_certificates() -> None:
+    assert syntax.certificates(pems.certificate()) is None
+    assert syntax.certificates(pems.certificate() + "\n" + pems.certificate("b", ca=True)) is None
+
+
+def test_white_space_around_a_certificate_does_not_matter() -> None:
+    assert syntax.certificates(f"\n\n  {pems.certificate()}  \n\n") is None
+
+
+def test_an_authority_is_one_certificate_that_may_sign() -> None:
+    assert syntax.certificate_authority(pems.certificate("ca", ca=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (pems.certificate(), "not an authority's"),
+        (pems.certificate("none", ca=None), "not an authority's"),
+        (pems.certificate("ca", ca=True) * 2, "holds 2 certificates"),
+        (pems.private_key(), "private key"),
+        (pems.public_pem(), "public key"),
+        ("ca.pem", "not PEM"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "damaged"),
+    ],
+)
+def test_what_is_not_an_authority_is_named(text: str, words: str) -> None:
+    assert words in (syntax.certificate_authority(text) or "")
+
+
+def test_a_private_key_is_taken_without_a_passphrase_only() -> None:
+    assert syntax.private_key(pems.private_key()) is None
+    assert "encrypted" in (syntax.private_key(pems.private_key(passphrase=b"sesame")) or "")
+
+
+@pytest.mark.parametrize("text", ["", "secret", pems.certificate(), pems.public_pem()])
+def test_what_is_not_a_private_key_is_refused_without_repeating_it(text: str) -> None:
+    wrong = syntax.private_key(text)
+    assert wrong is not None
+    assert not text or text not in wrong
+
+
+@pytest.mark.parametrize("text", [pems.ssh_key(), pems.ssh_key("me@laptop"), pems.public_pem()])
+def test_a_public_key_may_be_a_line_or_a_pem(text: str) -> None:
+    assert syntax.ssh_public_key(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-rsa !!!!", "hello world"])
+def test_a_line_that_holds_no_key_is_refused(text: str) -> None:
+    assert syntax.ssh_public_key(text) is not None
+
+
+def test_a_private_key_where_the_public_one_belongs_is_named() -> None:
+    assert "private key" in (syntax.ssh_public_key(pems.private_key()) or "")
+
+
+def test_two_public_keys_are_one_too_many() -> None:
+    assert "one" in (syntax.ssh_public_key(f"{pems.ssh_key()}\n{pems.ssh_key('b')}") or "")
+
+
+def test_a_certificate_matches_its_own_key_only() -> None:
+    assert syntax.matches_key(pems.certificate("a"), pems.private_key("a"))
+    assert not syntax.matches_key(pems.certificate("a"), pems.private_key("b"))
+
+
+# --- hosts that a value names -----------------------------------------------------------------------------------------
+
+
+def test_a_hostport_names_its_host_and_itself() -> None:
+    assert [*syntax.hosts_of_hostports(["App.example.com:443"])] == ["app.example.com", "app.example.com:443"]
+
+
+def test_a_url_names_its_host_and_its_port_if_there_is_one() -> None:
+    assert [*syntax.hosts_of_url("https://App.example.com")] == ["app.example.com"]
+    assert [*syntax.hosts_of_url("tcp://1.tcp.example.com:20000")] == ["1.tcp.example.com", "1.tcp.example.com:20000"]
+
+
+def test_a_bind_rule_names_its_host_and_a_label_rule_names_none() -> None:
+    assert [*syntax.hosts_of_acl(["bind:*.example.com", "bind:team=payments", "*"])] == ["*.example.com"]
+
+
+@pytest.mark.parametrize("value", [None, 1, {}, [1, None], "https://[", [":443"]])
+def test_what_names_no_host_is_no_trouble(value: object) -> None:
+    for hosts in (syntax.hosts_of_hostports, syntax.hosts_of_url, syntax.hosts_of_acl):
+        assert [*hosts(value)] == []

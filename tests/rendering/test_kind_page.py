@@ -1,0 +1,43 @@
+"""The documentation pages of the kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler import kinds
+from reconciler.model.kind import Kind
+from reconciler.rendering import kind_page
+
+EVERY = kinds.every()
+
+
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+def test_a_page_names_every_field_and_output(kind: Kind) -> None:
+    page = kind_page.page(kind)
+    for name in (*kind.by_name, *kind.outputs):
+        assert f"`{name}`" in page
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = kind_page.index(EVERY)
+    assert [kind.name for kind in EVERY if f"[{kind.name}]({kind.name}.md)" not in index] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("CloudEndpoint", "- Replaced when the scheme of `url` changes."),
+        ("TLSEdge", "- Never replaced: every field changes in place."),
+        ("IPPolicyRule", "- Replaced when `ip_policy_id` or `action` changes."),
+        ("ReservedDomain", "- Once deleted it may go to somebody else: deleting one needs consent by name."),
+        ("BotUser", "- It has no metadata: ownership is kept in the local store, or follows what it belongs to."),
+    ],
+)
+def test_a_page_says_what_forces_a_replacement_and_what_is_special(name: str, line: str) -> None:
+    assert line in kind_page.page(kinds.get(name)).splitlines()
+
+
+def test_a_one_time_output_is_not_offered_for_reference() -> None:
+    page = kind_page.page(kinds.get("TunnelCredential"))
+    assert "Other resources may refer to `id`, `uri` and `created_at`." in page
+    assert "`token` can be read once" in page

@@ -1,0 +1,142 @@
+"""The JSON Schemas: valid themselves, and right about good and bad documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from reconciler import kinds
+from reconciler.model.kind import Kind
+from reconciler.rendering import schema
+from tests.kinds import manifests
+
+EVERY = kinds.every()
+MANIFEST = Draft202012Validator(schema.manifest_schema(EVERY))
+PROJECT = Draft202012Validator(schema.project_schema())
+
+each_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
+
+
+def edge(**spec: Any) -> dict[str, Any]:
+    return {"kind": "TLSEdge", "name": "payments", "spec": spec}
+
+
+@each_kind
+def test_a_schema_of_a_kind_is_valid_and_takes_its_example(kind: Kind) -> None:
+    made = schema.kind_schema(kind)
+    Draft202012Validator.check_schema(made)
+    assert [*Draft202012Validator(made).iter_errors(manifests.document(kind))] == []
+
+
+@each_kind
+def test_the_manifest_schema_takes_every_example_and_refuses_a_stranger_in_it(kind: Kind) -> None:
+    document = manifests.document(kind)
+    assert MANIFEST.is_valid(document)
+    assert not MANIFEST.is_valid({**document, "spec": {**document["spec"], "surprise": 1}})
+    assert not MANIFEST.is_valid({**document, "surprise": 1})
+
+
+def test_the_manifest_schema_is_valid() -> None:
+    Draft202012Validator.check_schema(schema.manifest_schema(EVERY))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        edge(),
+        edge(description="x" * 255),
+        edge(description="${{ var.text }}" * 100),
+        edge(
+            hostports=["a.example.com:443", {"ref": "ReservedDomain/app.domain"}, "${{ ReservedDomain/a.domain }}:443"]
+        ),
+        edge(backend=None, tls_termination={"terminate_at": "upstream", "min_version": None}),
+        edge(tls_termination={"terminate_at": {"from_env": "WHERE"}}),
+        edge(traffic_policy={"value": "on_http_request: []"}),
+        edge(traffic_policy={"value": {"from_file": "policy.yaml"}}),
+        edge(traffic_policy={"value": {"on_http_request": [{"actions": [{"type": "brand-new"}]}]}}),
+        {"kind": "TLSEdge", "name": "gone", "ensure": "absent"},
+        {"kind": "BotUser", "name": "gone", "ensure": "forgotten"},
+        {"kind": "IPPolicy", "name": "office"},
+        {**edge(), "id": "edgtls_1", "lifecycle": {"protect": True, "ignore": ["description"]}, "moved": "TLSEdge/old"},
+        {**edge(), "moved": ["TLSEdge/old", "TLSEdge/older"]},
+        {"kind": "HTTPSEdgeRoute", "name": "r", "id": "edghtsrt_1", "spec": {"edge_id": "edghts_1"}},
+        {
+            "kind": "HTTPResponseBackend",
+            "name": "r",
+            "spec": {"status_code": "${{ var.status }}", "headers": {"a": "b"}},
+        },
+        {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": {"to_file": "secrets/t"}}},
+    ],
+)
+def test_a_good_document_is_taken(document: dict[str, Any]) -> None:
+    assert [*MANIFEST.iter_errors(document)] == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"kind": "TLSEdge"},
+        {"kind": "Nothing", "name": "a"},
+        {"kind": "TLSEdge", "name": "no spaces"},
+        edge(description="x" * 256),
+        edge(description=7),
+        edge(hostports="a.example.com:443"),
+        edge(hostports=[7]),
+        edge(hostports=[{"ref": "not an address"}]),
+        edge(hostports=[{"ref": "ReservedDomain/app", "from_env": "X"}]),
+        edge(backend={}),
+        edge(backend={"backend_id": "b", "surprise": 1}),
+        edge(tls_termination={"terminate_at": "nowhere"}),
+        edge(traffic_policy={"value": {"on_http_request": [{"name": "no actions"}]}}),
+        {"kind": "BotUser", "name": "b"},
+        {"kind": "BotUser", "name": "b", "spec": {}},
+        {"kind": "HTTPSEdgeRoute", "name": "r", "spec": {"edge_id": "edghts_1"}},
+        {"kind": "HTTPResponseBackend", "name": "r", "spec": {"status_code": 600}},
+        {**edge(), "ensure": "gone"},
+        {**edge(), "lifecycle": {"protect": "yes"}},
+        {**edge(), "deliver": {"token": {"to_file": "x"}}},
+        {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"secret": {"to_file": "x"}}},
+    ],
+)
+def test_a_bad_document_is_refused(document: dict[str, Any]) -> None:
+    assert not MANIFEST.is_valid(document)
+
+
+def test_an_error_is_about_the_kind_that_the_document_names() -> None:
+    (only,) = MANIFEST.iter_errors(edge(description=7, hostports=[]))
+    assert [*only.absolute_path] == ["spec", "description"]
+
+
+PROJECT_FILE: dict[str, Any] = {
+    "version": 1,
+    "stack": "prod",
+    "platform": {"base_url": "https://api.example.com", "api_key": {"from_env": "KEY"}},
+    "manifests": ["manifests/"],
+    "limits": {"requests_per_minute": 120, "concurrency": 16},
+    "guards": {"max_delete_percent": 30, "max_update_percent": 30},
+    "variables": {"REGION": {"type": "string", "default": "eu"}},
+}
+
+
+def test_the_project_schema_is_valid_and_takes_a_project() -> None:
+    Draft202012Validator.check_schema(schema.project_schema())
+    assert [*PROJECT.iter_errors(PROJECT_FILE)] == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"version": 2},
+        {"stack": ""},
+        {"surprise": 1},
+        {"platform": {"api_key": "in the clear"}},
+        {"limits": {"concurrency": 0}},
+        {"guards": {"max_delete_percent": 101}},
+        {"variables": {"REGION": {"type": "colour"}}},
+    ],
+)
+def test_a_bad_project_is_refused(more: dict[str, Any]) -> None:
+    assert not PROJECT.is_valid({**PROJECT_FILE, **more})
