@@ -1,0 +1,238 @@
+"""The exact requests that carry a decision out: the fewest that are safe.
+
+One POST creates an object with all its modules; one module that alone moved is PUT; everything else is one atomic
+PATCH; a removed module is DELETE on its path. What must come before what, across resources, is said in `sequence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from urllib.parse import quote
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action
+from reconciler.model.kind import Field, Kind, PathOnly, Shape, UpdateOnly
+from reconciler.model.plan import Call, OwnerDraft, Verb
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Ref, Template, Value
+from reconciler.planning.decide import Decision
+from reconciler.planning.normalize import applied, body_value, canon
+
+
+def calls_of(decision: Decision) -> Iterator[Call]:
+    """The calls of one decision, each needing the one before where the order matters."""
+    match decision.action:
+        case Action.CREATE:
+            yield from _creation(decision)
+        case Action.REPLACE:
+            yield from _creation(decision)
+            yield deletion(decision.kind, decision.address, _live(decision))
+        case Action.UPDATE | Action.ADOPT | Action.MOVE if decision.modules_only:
+            yield from _modules(decision)
+        case Action.UPDATE | Action.ADOPT | Action.MOVE:
+            yield from _update(decision)
+        case Action.DELETE:
+            yield deletion(decision.kind, decision.address, _live(decision))
+        case Action.FORGET if decision.kind.keeps_owner:
+            yield _patch(decision, {"metadata": _live(decision).metadata})
+
+
+def deletion(kind: Kind, address: Address, live: Live) -> Call:
+    return Call(
+        id=f"delete {address} {live.id}",
+        address=address,
+        verb=Verb.DELETE,
+        path=object_path(kind, live),
+        target=live.id,
+    )
+
+
+def collection_path(kind: Kind, parent: Value = None) -> str | Template:
+    if kind.parent is None:
+        return kind.path
+    before, _, after = kind.path.partition(f"{{{kind.parent.field}}}")
+    match parent:
+        case Ref():
+            return Template((before, parent, after))
+        case Template():
+            return Template((before, *parent.parts, after))
+    return f"{before}{quote(str(parent), safe='')}{after}"
+
+
+def object_path(kind: Kind, live: Live) -> str:
+    return f"{collection_path(kind, live.parent_id)}/{quote(live.id, safe='')}"
+
+
+def _live(decision: Decision) -> Live:
+    assert decision.live is not None
+    return decision.live
+
+
+def _draft(decision: Decision, *, pending: bool = False) -> OwnerDraft:
+    """The owner record as it has to be once the decision is carried out."""
+    owner = decision.live.owner if decision.live is not None and not decision.is_new else None
+    ours = owner is not None and decision.action in (Action.UPDATE, Action.MOVE)
+    metadata = decision.spec.get("metadata") if "metadata" in decision.want else None
+    if metadata is None and "metadata" not in decision.want and decision.live is not None:
+        metadata = decision.live.metadata  # ignored: stays as it is
+    return OwnerDraft(
+        address=decision.address,
+        text=metadata or "",
+        intent=owner.intent if owner is not None and ours else None,
+        applied=applied(decision.kind, decision.want),
+        protect=decision.protect,
+        pending=pending,
+        replaces=_live(decision).id
+        if decision.action is Action.REPLACE
+        else owner.replaces
+        if owner is not None and ours
+        else None,
+    )
+
+
+def _creation(decision: Decision) -> Iterator[Call]:
+    kind, spec = decision.kind, decision.spec
+    assert decision.declaration is not None
+    body: dict[str, Value] = dict(kind.fixed)
+    later: dict[str, Value] = {}
+    for field in kind.fields:
+        if spec.get(field.name) is None or PathOnly in field:
+            continue
+        (later if UpdateOnly in field else body)[field.name] = body_value(field, spec[field.name])
+    one_time = kind.one_time is not None
+    create = Call(
+        id=f"create {decision.address}",
+        address=decision.address,
+        verb=Verb.CREATE,
+        path=collection_path(kind, spec.get(kind.parent.field) if kind.parent else None),
+        body=body,
+        owner=_draft(decision, pending=one_time),
+        deliver=dict(decision.declaration.deliver) if one_time else {},
+    )
+    yield create
+    if later or one_time:
+        # Only once the secret has arrived does the owner record say that it has.
+        parent = collection_path(kind, spec.get(kind.parent.field) if kind.parent else None)
+        before = parent.parts if isinstance(parent, Template) else (parent,)
+        yield Call(
+            id=f"complete {decision.address}",
+            address=decision.address,
+            verb=Verb.UPDATE,
+            path=Template((*before, "/", Ref(decision.address))),
+            body=later,
+            needs=(create.id,),
+            owner=_draft(decision) if one_time else None,
+        )
+
+
+def _patch(decision: Decision, body: Mapping[str, Value], owner: OwnerDraft | None = None) -> Call:
+    live = _live(decision)
+    return Call(
+        id=f"update {decision.address}",
+        address=decision.address,
+        verb=Verb.UPDATE,
+        path=object_path(decision.kind, live),
+        target=live.id,
+        body=body,
+        owner=owner,
+    )
+
+
+def _module(decision: Decision, verb: Verb, segment: str, body: Mapping[str, Value] | None, *needs: str) -> Call:
+    live = _live(decision)
+    return Call(
+        id=f"{verb.value} {segment} of {decision.address}",
+        address=decision.address,
+        verb=verb,
+        path=f"{object_path(decision.kind, live)}/{segment}",
+        target=live.id,
+        body=body,
+        needs=needs,
+    )
+
+
+def _update(decision: Decision) -> Iterator[Call]:
+    set_, removed = _split(decision)
+    text_moves = any(field.name == "metadata" for field in set_)
+    writes_record = decision.kind.keeps_owner and (decision.moves_record or text_moves)
+    if len(set_) == 1 and set_[0].module and not writes_record:
+        field = set_[0]
+        main = [_module(decision, Verb.PUT, field.name, body_value(field, decision.spec[field.name]))]
+    elif set_ or writes_record:
+        sent = [field for field in set_ if not (writes_record and field.name == "metadata")]
+        body = {field.name: _sent(decision, field) for field in sent}
+        # Kinds without metadata are remembered by the store, from the same draft.
+        draft = _draft(decision) if writes_record or not decision.kind.keeps_owner else None
+        main = [_patch(decision, body, draft)]
+    else:
+        main = []
+    first = [field for field in removed if _goes_first(decision, field, set_)]
+    yield from _in_turn(
+        [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in first]
+        + main
+        + [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in removed if field not in first]
+    )
+
+
+def _in_turn(calls: list[Call]) -> Iterator[Call]:
+    before: Call | None = None
+    for call in calls:
+        yield call if before is None else _needing(call, before.id)
+        before = call
+
+
+def _needing(call: Call, *needs: str) -> Call:
+    return replace(call, needs=(*call.needs, *needs))
+
+
+def _split(decision: Decision) -> tuple[list[Field], list[Field]]:
+    """The differing fields: those to be set by a body, and those to be removed by DELETE."""
+    set_: list[Field] = []
+    removed: list[Field] = []
+    for difference in decision.differences:
+        field = difference.field
+        goes = decision.want[field.name] is None and field.clearing is not None
+        unless = field.read_as.unless if field.read_as else ""
+        if goes and unless and decision.want.get(unless) is not None:
+            continue  # the platform lets go of it when it is given the other
+        (removed if goes else set_).append(field)
+    return set_, removed
+
+
+def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
+    """Whether the platform refuses the new values while this is still there."""
+    if any(each.read_as is not None and each.read_as.unless == field.name for each in set_):
+        return True
+    for path, value in decision.kind.removals_first.items():
+        top, _, inner = path.partition(".")
+        part = decision.want.get(top)
+        if isinstance(part, dict) and part.get(inner) == value and any(each.name == top for each in set_):
+            return True
+    return False
+
+
+def _sent(decision: Decision, field: Field) -> Value:
+    """The declared value, or what empties the field."""
+    value = decision.spec.get(field.name)
+    if value is not None:
+        return body_value(field, value)
+    empty = canon(field, None)
+    return "" if empty is None and field.shape is Shape.TEXT else empty
+
+
+def _modules(decision: Decision) -> Iterator[Call]:
+    """On a route of somebody else's: protection before the backend, and after it when things go."""
+    differing = {difference.field.name: difference.field for difference in decision.differences}
+    ordered = [differing[name] for name in decision.kind.modules_by_id if name in differing]
+    put = [
+        _module(decision, Verb.PUT, field.name, body_value(field, decision.spec[field.name]))
+        for field in ordered
+        if decision.want[field.name] is not None
+    ]
+    gone = [
+        _module(decision, Verb.REMOVE, field.name, None)
+        for field in reversed(ordered)
+        if decision.want[field.name] is None
+    ]
+    yield from _in_turn([*put, *gone])

@@ -1,0 +1,233 @@
+"""Says how a declared resource and its live object differ, field by field, and who moved each field.
+
+Equality decides; deepdiff only explains a pair that differs. Knows nothing of calls; see `calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.model.address import Address
+from reconciler.model.change import FieldChange, Mover
+from reconciler.model.kind import Field, Immutable, InputOnly, Kind, Shape
+from reconciler.model.manifest import Declaration
+from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known
+from reconciler.planning.normalize import UNREAD, Form, agrees, applied, canon, leaves
+
+_ABSENT = "-"  # the digest of a leaf whose object is not there
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was last applied: digests per path, salted with the intent. None: nothing is known of it."""
+
+    applied: Mapping[str, str] | None
+    salt: str = ""
+
+    def of(self, path: str, leaf: Field, top: Field) -> str | None:
+        if self.applied is None:
+            return None
+        if path in self.applied:
+            return self.applied[path]
+        if top.shape is Shape.OBJECT and path != top.name and not self._holds(top.name):
+            return _ABSENT
+        return digest_of(canon(leaf, leaf.default), self.salt)
+
+    def _holds(self, name: str) -> bool:
+        return any(key == name or key.startswith(f"{name}.") for key in self.applied or ())
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One declared field that differs from its live value."""
+
+    field: Field
+    changes: tuple[FieldChange, ...]
+
+    @property
+    def forces_replacement(self) -> bool:
+        return any(change.forces_replacement for change in self.changes)
+
+
+def digest_of(value: Value, salt: str) -> str:
+    return digest(value, salt)
+
+
+def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, record: Record) -> tuple[Difference, ...]:
+    """Every field in which the declaration wants something else than is live."""
+    found = []
+    for field in kind.fields:
+        if field.name not in want:
+            continue
+        changes = tuple(_changes(field, want[field.name], have.get(field.name), record, declaration))
+        if changes:
+            found.append(Difference(field, changes))
+    return tuple(found)
+
+
+def record_is_current(kind: Kind, want: Form, record: Record) -> bool:
+    """Whether the owner record already says what applying the declaration would make it say."""
+    if record.applied is None:
+        return False
+    due = applied(kind, want)
+    if due.keys() != record.applied.keys():
+        return False
+    return all(is_known(value) and digest_of(value, record.salt) == record.applied[path] for path, value in due.items())
+
+
+def _changes(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
+    visible = not agrees(field, want, have)
+    hidden = list(_hidden_moves(field, want, record))
+    if not visible and not hidden:
+        return
+    immutable = Immutable in field or _immutable_part_differs(field, want, have)
+    for path, old, new, mover in _told(field, want, have, record) if visible else hidden:
+        # An unreadable value of an object we never applied may well be the same: no reason to replace it.
+        if old is UNREAD and immutable and record.applied is None:
+            continue
+        yield FieldChange(
+            path=path,
+            old=_shown(old, declaration.address, path),
+            new=_shown(new, declaration.address, path),
+            mover=mover,
+            forces_replacement=immutable,
+            position=declaration.at(*path.split(".")),
+        )
+
+
+def _immutable_part_differs(field: Field, want: Value, have: Value) -> bool:
+    part = field.immutable_part
+    return part is not None and is_known(want) and part.part(want) != part.part(have)
+
+
+Told = tuple[str, Value, Value, Mover]
+
+
+def _told(field: Field, want: Value, have: Value, record: Record) -> Iterator[Told]:
+    """The differing leaves: path, old, new, mover."""
+    if field.shape is not Shape.OBJECT:
+        yield from _explained(field.name, have, want, _mover(field.name, field, field, have, want, record))
+        return
+    if want is None:
+        movers = {
+            _mover(path, leaf, field, old, None, record, want_absent=True) for path, leaf, old in leaves(field, have)
+        }
+        yield field.name, have, None, _together(movers)
+        return
+    old_leaves = {path: old for path, _, old in leaves(field, have)} if isinstance(have, dict) else {}
+    told = False
+    for path, leaf, new in leaves(field, want):
+        absent = path not in old_leaves and InputOnly not in leaf
+        old = UNREAD if InputOnly in leaf else old_leaves.get(path)
+        if InputOnly in leaf or (agrees(leaf, new, old) and not (absent and new != canon(leaf, leaf.default))):
+            continue
+        told = True
+        mover = _mover(path, leaf, field, old, new, record, have_absent=absent)
+        yield from _explained(path, old, new, mover)
+    if not told:  # nothing but the object itself is missing
+        rec = None if record.applied is None else record._holds(field.name)
+        yield field.name, have, want, Mover.UNKNOWN if rec is None else Mover.PLATFORM if rec else Mover.GIT
+
+
+def _hidden_moves(field: Field, want: Value, record: Record) -> Iterator[Told]:
+    """Leaves that responses never show, and that are not what the record says was last applied."""
+    for path, leaf, new in leaves(field, want):
+        if InputOnly not in leaf and InputOnly not in field:
+            continue
+        last = record.of(path, leaf, field)
+        if not is_known(new):
+            yield path, UNREAD, new, Mover.GIT
+        elif last is None:
+            if new != canon(leaf, leaf.default):
+                yield path, UNREAD, new, Mover.UNKNOWN
+        elif digest_of(new, record.salt) != last:
+            yield path, UNREAD, new, Mover.GIT
+
+
+def _mover(
+    path: str,
+    leaf: Field,
+    top: Field,
+    old: Value,
+    new: Value,
+    record: Record,
+    *,
+    have_absent: bool = False,
+    want_absent: bool = False,
+) -> Mover:
+    last = record.of(path, leaf, top)
+    if last is None:
+        return Mover.UNKNOWN
+    now = _ABSENT if have_absent else digest_of(old, record.salt)
+    due = _ABSENT if want_absent else digest_of(new, record.salt) if is_known(new) else None
+    platform, git = now != last, due != last
+    if platform and git and due is not None:
+        return Mover.BOTH
+    return Mover.PLATFORM if platform else Mover.GIT
+
+
+def _together(movers: set[Mover]) -> Mover:
+    return movers.pop() if len(movers) == 1 else Mover.BOTH if Mover.UNKNOWN not in movers else Mover.UNKNOWN
+
+
+def _explained(path: str, old: Value, new: Value, mover: Mover) -> Iterator[Told]:
+    """One row per differing place inside a document or map; lists of plain values stay whole."""
+    if not (isinstance(old, dict) and isinstance(new, dict)) or not is_known(new) or has_secret(old):
+        yield path, old, new, mover
+        return
+    from deepdiff import DeepDiff  # heavy, and wanted only where a document differs
+
+    rows = sorted(_rows(DeepDiff(old, new, view="tree", threshold_to_diff_deeper=0)), key=lambda row: row[0])
+    for place, before, after in rows:
+        yield f"{path}{place}", before, after, mover
+    if not rows:
+        yield path, old, new, mover
+
+
+def _rows(tree: Any) -> Iterator[tuple[str, Value, Value]]:
+    for level in (level for levels in tree.values() for level in levels):
+        keys = level.path(output_format="list")
+        place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+        before, after = level.t1, level.t2
+        yield place, _plain(before), _plain(after)
+
+
+def _plain(value: Any) -> Value:
+    """deepdiff's mark for `not there` is none of ours."""
+    return value if value is None or isinstance(value, (bool, int, float, str, list, dict, Ref)) else None
+
+
+def _shown(value: Value, address: Address, path: str) -> Value:
+    """What a plan may carry: sensitive values as digests."""
+    if value is UNREAD:
+        return None
+    if isinstance(value, Secret):
+        return Hidden(digest(value, f"{address}:{path}"))
+    if has_secret(value):
+        match value:
+            case dict():
+                return {key: _shown(each, address, f"{path}.{key}") for key, each in value.items()}
+            case list():
+                return [_shown(each, address, path) for each in value]
+    return value
+
+
+def shown(kind: Kind, form: Form, address: Address) -> dict[str, Value]:
+    """A whole form for a plan's memory of what it saw."""
+    return {name: _shown(value, address, name) for name, value in form.items() if value is not UNREAD}
+
+
+def created(kind: Kind, want: Form, declaration: Declaration) -> tuple[FieldChange, ...]:
+    """What a create says: every leaf that is not its default."""
+    return tuple(
+        FieldChange(
+            path,
+            None,
+            _shown(value, declaration.address, path),
+            Mover.GIT,
+            position=declaration.at(*path.split(".")),
+        )
+        for path, value in applied(kind, want).items()
+    )

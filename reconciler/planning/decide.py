@@ -1,0 +1,267 @@
+"""What has to happen to one declared resource, given the object it was matched with. Knows nothing of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, Order, Reason, Stake
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Value
+from reconciler.planning.compare import Difference, Record, created, differences, record_is_current
+from reconciler.planning.identify import Basis, Match, Register
+from reconciler.planning.normalize import Form, identity, wanted
+from reconciler.planning.policy import Policy
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The outcome for one resource. `action` None: it is as declared, and nothing happens."""
+
+    address: Address
+    kind: Kind
+    action: Action | None = None
+    reason: Reason = Reason.FIELDS
+    live: Live | None = None
+    declaration: Declaration | None = None
+    spec: dict[str, Value] = field(default_factory=dict)  # references resolved as far as they can be
+    want: Form = field(default_factory=dict)
+    have: Form = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    order: Order | None = None
+    former: Address | None = None
+    moves_record: bool = False  # the owner record has to be written anew
+    modules_only: bool = False
+    needs_consent: bool = False  # to be adopted
+    settles: bool = False  # its secret has arrived, only the owner record does not say so yet
+    problem: Problem | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether another object will answer to the address."""
+        return self.action in (Action.CREATE, Action.REPLACE)
+
+    @property
+    def ends_live(self) -> bool:
+        """Whether the live object goes."""
+        return self.action in (Action.DELETE, Action.REPLACE)
+
+    @property
+    def protect(self) -> bool:
+        return self.declaration is not None and self.declaration.lifecycle.protect
+
+    def change(self, protected: bool = False) -> Change | None:
+        """As the plan shows it."""
+        if self.action is None:
+            return None
+        told = tuple(change for difference in self.differences for change in difference.changes)
+        if self.action is Action.CREATE and self.declaration is not None:
+            told = created(self.kind, self.want, self.declaration)
+        return Change(
+            address=self.address,
+            action=self.action,
+            reason=self.reason,
+            id=self.live.id if self.live else None,
+            fields=told,
+            order=self.order,
+            stakes=tuple(self._stakes()),
+            protected=protected,
+            position=self.declaration.position if self.declaration else None,
+            former=self.former,
+        )
+
+    def _stakes(self) -> list[Stake]:
+        stakes = []
+        if self.kind.serves and (self.action is Action.DELETE or self.order is Order.DELETE_FIRST):
+            stakes.append(Stake.TRAFFIC)
+        if self.kind.irreplaceable and self.ends_live:
+            stakes.append(Stake.GONE)
+        if self.kind.one_time and self.is_new:
+            stakes.append(Stake.TOKEN)
+        return stakes
+
+
+def decide(
+    register: Register, kind: Kind, declaration: Declaration, spec: dict[str, Value], match: Match, policy: Policy
+) -> Decision:
+    """The decision for one declaration whose references were resolved into `spec`."""
+    base = Decision(declaration.address, kind, declaration=declaration, live=match.live, former=match.former)
+    if match.problem is not None:
+        return replace(base, problem=match.problem)
+    listing = register.snapshot.of(kind.name)
+    if not listing.complete and not (match.live and declaration.id):
+        text = f"{kind.name} could not be listed to the end: {listing.why}"
+        return replace(base, problem=_problem(declaration, text, "nothing of this kind is planned; try again"))
+    if declaration.ensure is not Ensure.PRESENT:
+        return _ending(base, declaration, match, policy)
+    if match.live is None:
+        return _creation(register, base, spec)
+    return _comparison(register, base, declaration, spec, match, policy)
+
+
+def _problem(declaration: Declaration, text: str, remedy: str) -> Problem:
+    return Problem(text, remedy, str(declaration.address), declaration.position)
+
+
+def _ending(base: Decision, declaration: Declaration, match: Match, policy: Policy) -> Decision:
+    if base.live is None:
+        return base
+    may = match.is_ours or declaration.lifecycle.adopt or policy.adopt
+    if declaration.ensure is Ensure.FORGOTTEN:
+        return replace(base, action=Action.FORGET, reason=Reason.FORGOTTEN) if match.is_ours else base
+    if not may:
+        return replace(
+            base,
+            problem=_problem(
+                declaration,
+                f"{base.live.id} is to be absent, and belongs to nobody",
+                "say `lifecycle: {adopt: true}` to have it deleted all the same",
+            ),
+        )
+    return replace(base, action=Action.DELETE, reason=Reason.TOMBSTONE)
+
+
+def _creation(register: Register, base: Decision, spec: dict[str, Value]) -> Decision:
+    declaration = base.declaration
+    assert declaration is not None
+    if base.kind.one_time and base.kind.one_time not in declaration.deliver:
+        return replace(base, problem=_undeliverable(base.kind, declaration))
+    known = declaration.address in register.snapshot.bindings
+    return replace(
+        base,
+        action=Action.CREATE,
+        reason=Reason.VANISHED if known else Reason.DECLARED,
+        spec=spec,
+        want=wanted(base.kind, spec),
+        moves_record=True,
+    )
+
+
+def _undeliverable(kind: Kind, declaration: Declaration) -> Problem:
+    return _problem(
+        declaration,
+        f"its {kind.one_time} can be read only once, and has nowhere to go",
+        f"say where, as in `deliver: {{{kind.one_time}: {{to_file: secrets/{declaration.address.name}}}}}`",
+    )
+
+
+def _comparison(
+    register: Register,
+    base: Decision,
+    declaration: Declaration,
+    spec: dict[str, Value],
+    match: Match,
+    policy: Policy,
+) -> Decision:
+    live, kind = match.live, base.kind
+    assert live is not None
+    have = register.form(kind, live)
+    spec, ignored = _with_ignored(spec, have, declaration.lifecycle.ignore)
+    want = {name: value for name, value in wanted(kind, spec).items() if name not in ignored}
+    modules_only = is_modules_only(kind, declaration)
+    if modules_only:
+        want = {name: value for name, value in want.items() if name in kind.modules_by_id}
+    record = _record(register, declaration, match)
+    found = differences(kind, declaration, want, have, record)
+    decision = replace(
+        base, spec=spec, want=want, have=have, differences=found, modules_only=modules_only, reason=Reason.FIELDS
+    )
+    if modules_only:
+        return replace(decision, action=Action.UPDATE) if found else decision
+    if any(difference.forces_replacement for difference in found):
+        return _replacement(decision, declaration)
+    owner = live.owner if match.is_ours else None
+    if owner is not None and owner.pending and kind.one_time:
+        if owner.intent not in register.snapshot.receipts:
+            return _replacement(replace(decision, reason=Reason.UNDELIVERED), declaration)
+        decision = replace(decision, settles=True)
+    return _in_place(register, decision, record, match, policy)
+
+
+def _in_place(register: Register, decision: Decision, record: Record, match: Match, policy: Policy) -> Decision:
+    declaration, live = decision.declaration, decision.live
+    assert declaration is not None
+    assert live is not None
+    owned = live.owner if decision.kind.keeps_owner else register.snapshot.bindings.get(decision.address)
+    stale = match.is_ours and (
+        decision.settles or (owned is not None and owned.protect != declaration.lifecycle.protect)
+    )
+    if match.former is not None:
+        return replace(decision, action=Action.MOVE, reason=Reason.RENAMED, moves_record=True)
+    if not match.is_ours:
+        consent = declaration.lifecycle.adopt or policy.adopt or match.basis is Basis.ID
+        if not decision.kind.keeps_owner and consent and not decision.differences:
+            return decision
+        return replace(
+            decision, action=Action.ADOPT, reason=Reason.UNOWNED, moves_record=True, needs_consent=not consent
+        )
+    if decision.differences:
+        moves = stale or not record_is_current(decision.kind, decision.want, record)
+        return replace(decision, action=Action.UPDATE, moves_record=moves)
+    return replace(decision, action=Action.UPDATE, reason=Reason.RECORD, moves_record=True) if stale else decision
+
+
+def _replacement(decision: Decision, declaration: Declaration) -> Decision:
+    if not declaration.lifecycle.replace:
+        names = ", ".join(change.path for each in decision.differences for change in each.changes)
+        text = f"{names} cannot change in place, and `lifecycle.replace: false` forbids a replacement"
+        return replace(decision, problem=_problem(declaration, text, "undo the change, or allow the replacement"))
+    if decision.kind.one_time and decision.kind.one_time not in declaration.deliver:
+        return replace(decision, problem=_undeliverable(decision.kind, declaration))
+    before, after = identity(decision.kind, decision.have), identity(decision.kind, decision.want)
+    same_key = decision.kind.unique and before is not None and before == after
+    return replace(
+        decision,
+        action=Action.REPLACE,
+        reason=Reason.UNDELIVERED if decision.reason is Reason.UNDELIVERED else Reason.IMMUTABLE,
+        # The platform refuses two with one key, so the old one has to make room.
+        order=Order.DELETE_FIRST if same_key else Order.CREATE_FIRST,
+        moves_record=True,
+    )
+
+
+def is_modules_only(kind: Kind, declaration: Declaration) -> bool:
+    """Whether an object of somebody else's is named by id, and only its modules are managed."""
+    return (
+        bool(kind.modules_by_id)
+        and declaration.id is not None
+        and any(declaration.spec.get(name) is None for name in kind.identity)
+    )
+
+
+def _record(register: Register, declaration: Declaration, match: Match) -> Record:
+    """What is known to have been applied last."""
+    assert match.live is not None
+    owner = match.live.owner
+    if match.is_ours and owner is not None:
+        return Record(owner.applied, owner.intent)
+    binding = register.snapshot.bindings.get(match.former or declaration.address)
+    if match.basis in (Basis.BINDING, Basis.FORMER) and binding is not None:
+        return Record(binding.applied, str(match.former or declaration.address))
+    return Record(None)
+
+
+def _with_ignored(spec: Mapping[str, Value], have: Form, ignore: tuple[str, ...]) -> tuple[dict[str, Value], set[str]]:
+    """Ignored parts of an object keep their live value; ignored fields are left out altogether."""
+    whole = {path for path in ignore if "." not in path}
+    kept: dict[str, Any] = dict(spec)
+    for path in ignore:
+        top, _, inner = path.partition(".")
+        if inner and isinstance(kept.get(top), dict) and isinstance(have.get(top), dict):
+            kept[top] = _overlaid(kept[top], have[top], inner.split("."))
+    return kept, whole
+
+
+def _overlaid(declared: Mapping[str, Value], live: Mapping[str, Value], path: list[str]) -> dict[str, Value]:
+    head, *rest = path
+    copy = dict(declared)
+    if not rest:
+        copy[head] = live.get(head)
+    elif isinstance(copy.get(head), dict) and isinstance(live.get(head), dict):
+        copy[head] = _overlaid(copy[head], live[head], rest)
+    return copy

@@ -1,0 +1,74 @@
+"""What a plan may not do unless the user allowed it by name. There is no force: consent is itemised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from reconciler.model.change import Action
+from reconciler.model.manifest import Ensure
+from reconciler.model.plan import Consent
+from reconciler.planning.decide import Decision
+from reconciler.planning.policy import Policy
+
+FEW = 10  # owned objects up to which a share of them says little
+
+
+def is_protected(decision: Decision) -> bool:
+    """Whether the flag is on the live object; it outlives the declaration."""
+    owner = decision.live.owner if decision.live else None
+    return decision.ends_live and owner is not None and owner.protect
+
+
+def consents(decisions: Sequence[Decision], owned: int, declared: int, policy: Policy) -> tuple[Consent, ...]:
+    """Everything that needs consent, marked with whether the policy gives it.
+
+    `owned` counts the live objects of this stack, `declared` what its manifests declare.
+    """
+    needed = [
+        *_of_kind(decisions),
+        *_shares(decisions, owned, policy),
+        *_emptiness(owned, declared, policy),
+    ]
+    return tuple(
+        replace(each, granted=each.granted or policy.allow.get((each.what, each.kind), 0) >= each.count)
+        for each in needed
+    )
+
+
+def _of_kind(decisions: Sequence[Decision]) -> Iterator[Consent]:
+    protected = Counter(each.kind.name for each in decisions if is_protected(each))
+    for kind, count in sorted(protected.items()):
+        yield Consent("delete-protected", kind, count, "protected by `lifecycle.protect`")
+    gone = Counter(
+        each.kind.name
+        for each in decisions
+        if each.ends_live and each.kind.irreplaceable and not is_protected(each) and not _buried(each)
+    )
+    for kind, count in sorted(gone.items()):
+        yield Consent("delete", kind, count, "cannot be had back once it is gone")
+    found = Counter(each.kind.name for each in decisions if each.needs_consent)
+    for kind, count in sorted(found.items()):
+        yield Consent("adopt", kind, count, "exists already and belongs to nobody")
+
+
+def _buried(decision: Decision) -> bool:
+    """A tombstone in Git is consent."""
+    return decision.declaration is not None and decision.declaration.ensure is Ensure.ABSENT
+
+
+def _shares(decisions: Sequence[Decision], owned: int, policy: Policy) -> Iterator[Consent]:
+    if owned < FEW or policy.destroy:
+        return
+    deletes = sum(each.ends_live and not _buried(each) for each in decisions)
+    if deletes * 100 > owned * policy.max_delete_percent:
+        yield Consent("delete", "*", deletes, f"more than {policy.max_delete_percent} % of {owned} owned objects")
+    updates = sum(each.action in (Action.UPDATE, Action.MOVE) for each in decisions)
+    if updates * 100 > owned * policy.max_update_percent:
+        yield Consent("update", "*", updates, f"more than {policy.max_update_percent} % of {owned} owned objects")
+
+
+def _emptiness(owned: int, declared: int, policy: Policy) -> Iterator[Consent]:
+    if declared == 0 and owned > 0 and not policy.destroy:
+        yield Consent("empty", "*", owned, "the manifests declare nothing, and the stack owns objects")

@@ -1,0 +1,242 @@
+"""Brings both sides to one form: what is declared and what is live, as canonical values of the kind's own fields.
+
+In this form absence is its documented default, order and spelling that mean nothing are gone, and sensitive text is a
+`Secret` on both sides. Knows nothing of which object belongs to which declaration; see `identify`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive, ServerDefault, Shape, Unordered
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Json, Ref, Secret, Template, Value, canonical, has_secret, is_known, reveal
+
+Form = dict[str, Value]  # field name → canonical value
+UNREAD = object()
+"""Stands for a value that responses never show."""
+
+
+def wanted(kind: Kind, spec: Mapping[str, Value]) -> Form:
+    """The declared side. Fields with a server default are there only when declared."""
+    return {
+        field.name: canon(field, spec[field.name] if spec.get(field.name) is not None else field.default)
+        for field in kind.fields
+        if spec.get(field.name) is not None or ServerDefault not in field
+    }
+
+
+def seen(kind: Kind, live: Live) -> Form:
+    """The live side, in the write shape."""
+    form: Form = {}
+    for field in kind.fields:
+        if PathOnly in field:
+            form[field.name] = live.parent_id
+        elif InputOnly in field:
+            form[field.name] = UNREAD
+        elif field.name == "metadata":
+            form[field.name] = live.metadata
+        else:
+            form[field.name] = _canon_read(field, live.body)
+    return form
+
+
+def canon(field: Field, value: Value) -> Value:
+    """The canonical form of a declared value."""
+    match value:
+        case Ref() | Template():
+            return value
+        case Secret():
+            text = field.canonical(value.reveal()) if field.canonical else value.reveal()
+            return Secret(str(text), value.source)
+        case None:
+            return _empty(field)
+        case "" if field.default in (None, ""):
+            return field.default
+    match field.shape:
+        case Shape.OBJECT if isinstance(value, dict):
+            return {
+                sub.name: canon(sub, value[sub.name] if value.get(sub.name) is not None else sub.default)
+                for sub in field.fields
+                if value.get(sub.name) is not None or ServerDefault not in sub
+            }
+        case Shape.LIST if isinstance(value, list):
+            return _canon_list(field, [canon(field.item, each) if field.item else each for each in value])
+        case Shape.MAP if isinstance(value, dict):
+            return {key: canon(field.item, each) if field.item else each for key, each in value.items()}
+    return _canon_plain(field, value)
+
+
+def _canon_read(field: Field, body: Mapping[str, Json]) -> Value:
+    value = read(field, body)
+    if value is None or (value == "" and field.default in (None, "")):
+        return _empty(field) if not (value is None and ServerDefault in field) else None
+    match field.shape:
+        case Shape.OBJECT if isinstance(value, dict):
+            return {sub.name: _canon_read(sub, value) for sub in field.fields if InputOnly not in sub}
+        case Shape.LIST if isinstance(value, list):
+            item = field.item
+            if item is not None and item.shape is Shape.OBJECT:
+                value = [{sub.name: _canon_read(sub, each) for sub in item.fields} for each in value]
+            elif item is not None:
+                value = [canon(item, each) for each in value]
+            return _canon_list(field, value)
+        case Shape.MAP if isinstance(value, dict):
+            return {key: canon(field.item, each) if field.item else each for key, each in value.items()}
+    return _canon_plain(field, value)
+
+
+def _canon_plain(field: Field, value: Json) -> Value:
+    value = field.canonical(value) if field.canonical else value
+    return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
+
+
+def _canon_list(field: Field, items: list[Value]) -> Value:
+    items = field.canonical(items) if field.canonical else items
+    if Unordered not in field:
+        return items
+    return [each for _, each in sorted({_sort_key(each): each for each in items}.items())]
+
+
+def _sort_key(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (Ref, Template)):
+        return str(value)
+    return canonical(value).decode() if is_known(value) and not has_secret(value) else repr(value)
+
+
+def _empty(field: Field) -> Value:
+    """What absence means, in canonical form."""
+    if field.default is not None:
+        return canon(field, field.default)
+    match field.shape:
+        case Shape.LIST:
+            return []
+        case Shape.MAP:
+            return {}
+    return None
+
+
+def read(field: Field, body: Mapping[str, Json]) -> Json:
+    """The field's value as a response spells it, or None."""
+    if field.read_as is None:
+        return body.get(field.name)
+    if field.read_as.unless and body.get(field.read_as.unless) is not None:
+        return None
+    head, *rest = field.read_as.path.split(".")
+    if head.removesuffix("[]") not in body:
+        return body.get(field.name)  # some responses echo the write shape
+    return _follow(body, [head, *rest])
+
+
+def _follow(value: Json, path: list[str]) -> Json:
+    for index, part in enumerate(path):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part.removesuffix("[]"))
+        if part.endswith("[]"):
+            # One Ref where a list of them is meant is a list of one.
+            items = value if isinstance(value, list) else [] if value is None else [value]
+            return [_follow(each, path[index + 1 :]) for each in items]
+    return value
+
+
+def agrees(field: Field, want: Value, have: Value) -> bool:
+    """Whether the platform holds what is declared, as far as responses show it."""
+    if have is UNREAD:
+        return True
+    if field.shape is Shape.OBJECT and isinstance(want, dict) and isinstance(have, dict):
+        return all(
+            agrees(sub, want[sub.name], have.get(sub.name))
+            for sub in field.fields
+            if sub.name in want and InputOnly not in sub
+        )
+    if field.shape is Shape.ANY and want == have and is_known(want):
+        return canonical(want) == canonical(have)  # Python takes true for 1
+    return bool(want == have)
+
+
+def leaves(field: Field, value: Value, path: str = "") -> Iterator[tuple[str, Field, Value]]:
+    """The values below a field that are compared and recorded each for itself, with their dotted paths."""
+    path = path or field.name
+    if field.shape is Shape.OBJECT and isinstance(value, dict):
+        for sub in field.fields:
+            if sub.name in value:
+                yield from leaves(sub, value[sub.name], f"{path}.{sub.name}")
+    else:
+        yield path, field, value
+
+
+def applied(kind: Kind, form: Form) -> dict[str, Value]:
+    """What an owner record has to remember: every leaf that is not its default, and objects that are there at all."""
+    record: dict[str, Value] = {}
+    for field in kind.fields:
+        if field.name not in form or PathOnly in field:
+            continue
+        value = form[field.name]
+        told = {
+            path: each
+            for path, leaf, each in leaves(field, value)
+            if ServerDefault in leaf or each != canon(leaf, leaf.default)
+        }
+        if field.shape is Shape.OBJECT and isinstance(value, dict) and not told:
+            told = {field.name: True}
+        record.update(told)
+    return record
+
+
+def identity(kind: Kind, form: Form) -> tuple[Any, ...] | None:
+    """The natural key, or None while any part of it is not known."""
+    if not kind.identity:
+        return None
+    values = [form.get(name) for name in kind.identity]
+    if any(value is None or value is UNREAD or not is_known(value) for value in values):
+        return None
+    return tuple(canonical(reveal(value)) for value in values)
+
+
+def body_value(field: Field, value: Value) -> Value:
+    """A declared value as a request carries it: nulls left out, inline documents as text."""
+    match field.shape:
+        case Shape.OBJECT if isinstance(value, dict):
+            by_name = {sub.name: sub for sub in field.fields}
+            return {
+                key: body_value(by_name[key], each) if key in by_name else each
+                for key, each in value.items()
+                if each is not None
+            }
+        case Shape.LIST if isinstance(value, list) and field.item is not None:
+            return [body_value(field.item, each) for each in value]
+        case Shape.ANY if isinstance(value, (dict, list)):
+            return _as_text(value)
+    return value
+
+
+def _as_text(document: Value) -> Value:
+    """An inline document as JSON text; references inside make it a template."""
+    parts: list[str | Ref] = []
+
+    def flat(value: Value) -> Json:
+        match value:
+            case Ref():
+                parts.append(value)
+                return "\x00"
+            case Template():
+                return "".join(part if isinstance(part, str) else flat(part) for part in value.parts)
+            case dict():
+                return {key: flat(each) for key, each in value.items()}
+            case list():
+                return [flat(each) for each in value]
+        return value
+
+    text = json.dumps(flat(document), ensure_ascii=False)
+    if not parts:
+        return text
+    pieces = text.split("\\u0000")
+    woven: list[str | Ref] = [pieces[0]]
+    for part, piece in zip(parts, pieces[1:], strict=True):
+        woven += [part, piece]
+    return Template(tuple(woven))

@@ -1,0 +1,119 @@
+"""What depends on what, and an order in which everything comes after what it needs.
+
+Dependencies are written references, hosts that a value mentions, and ids inside live objects.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from typing import Generic, TypeVar
+
+from reconciler.model.address import Address
+from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.manifest import Declaration, Manifest
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Json, Value, is_known, references
+from reconciler.planning.normalize import read
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+class HostIndex(Generic[Node]):
+    """Finds who holds the reserved domain or address behind a host name."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, list[Node]] = defaultdict(list)
+
+    def add(self, host: Json, holder: Node) -> None:
+        if isinstance(host, str):
+            self._holders[host.strip().rstrip(".").lower()].append(holder)
+
+    def holders(self, host: str) -> Iterator[Node]:
+        """Of the name itself, of `host:port`, or else of the nearest wildcard above it."""
+        name = host.strip().lower()
+        for candidate in (name, name.rpartition(":")[0] or name):
+            if candidate in self._holders:
+                yield from self._holders[candidate]
+                return
+        labels = (name.rpartition(":")[0] or name).split(".")
+        for depth in range(1, len(labels)):
+            wildcard = ".".join(["*", *labels[depth:]])
+            if wildcard in self._holders:
+                yield from self._holders[wildcard]
+                return
+
+
+def mentions(field: Field, value: Value) -> Iterator[str]:
+    """Host names inside a field's known parts, in modules as well."""
+    if field.mentions is not None and value is not None:
+        known = [each for each in value if is_known(each)] if isinstance(value, list) else value
+        if is_known(known):
+            yield from field.mentions.hosts(known)
+    if field.shape is Shape.OBJECT and isinstance(value, dict):
+        for sub in field.fields:
+            yield from mentions(sub, value.get(sub.name))
+
+
+def dependencies(
+    manifest: Manifest, kinds: Mapping[str, Kind], hosts: HostIndex[Address]
+) -> dict[Address, set[Address]]:
+    """For each declaration, the declarations it needs."""
+    return {
+        address: {
+            needed for needed in _needs(declaration, kinds[address.kind], hosts) if needed in manifest.declarations
+        }
+        - {address}
+        for address, declaration in manifest.declarations.items()
+    }
+
+
+def _needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> Iterator[Address]:
+    yield from (ref.target for ref in references(dict(declaration.spec)))
+    for field in kind.fields:
+        for host in mentions(field, declaration.spec.get(field.name)):
+            yield from hosts.holders(host)
+
+
+def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, object] | None = None) -> list[Node]:
+    """Every node after what it needs; among those that could come next, the smallest. CycleError on a ring."""
+    sorter: TopologicalSorter[Node] = TopologicalSorter(needs)
+    sorter.prepare()
+    ready: list[tuple[object, Node]] = []
+    ordered: list[Node] = []
+    while sorter.is_active():
+        for node in sorter.get_ready():
+            heappush(ready, (rank[node] if rank else node, node))
+        _, node = heappop(ready)
+        ordered.append(node)
+        sorter.done(node)
+    return ordered
+
+
+def ring(needs: Mapping[Node, Iterable[Node]]) -> list[Node] | None:
+    """One ring of needs, first node repeated at the end, or None."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return None
+
+
+def live_references(kind: Kind, live: Live) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Field, and (kind, id) of everything a live object refers to by id. A field for several kinds names each."""
+    for field in kind.fields:
+        yield from ((field.name, target) for target in _field_references(field, live.body))
+    if kind.parent is not None and live.parent_id is not None:
+        yield kind.parent.field, (kind.parent.kind, live.parent_id)
+
+
+def _field_references(field: Field, body: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    value = read(field, body)
+    if field.refs:
+        ids = value if isinstance(value, list) else [value]
+        yield from ((kind, each) for each in ids if isinstance(each, str) for kind in field.refs)
+    elif field.shape is Shape.OBJECT and isinstance(value, dict):
+        for sub in field.fields:
+            yield from _field_references(sub, value)

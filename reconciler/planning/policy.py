@@ -1,0 +1,36 @@
+"""What the user allows this plan to do, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from reconciler.model.address import Address
+
+
+@dataclass(frozen=True)
+class Policy:
+    """
+    allow                  consents given: ("delete", "ReservedDomain") → how many
+    adopt                  take over what nobody owns wherever a natural key finds it
+    destroy                everything is meant to go: an empty manifest is no mistake
+    targets, excludes      globs over addresses; no target means everything
+    max_…_percent          of ten or more owned objects, how many may go or change without consent
+    requests_per_minute    the account's budget, 0 for none
+    """
+
+    allow: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    adopt: bool = False
+    destroy: bool = False
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    max_delete_percent: int = 30
+    max_update_percent: int = 30
+    requests_per_minute: int = 0
+    commit: str = ""
+
+    def selects(self, address: Address) -> bool:
+        text = str(address)
+        wanted = not self.targets or any(fnmatchcase(text, glob) for glob in self.targets)
+        return wanted and not any(fnmatchcase(text, glob) for glob in self.excludes)

@@ -1,0 +1,233 @@
+"""Which call waits for which, across resources, and one safe order of them all.
+
+What is referenced is made before what refers to it; what goes, goes after everything that refers to it was re-pointed
+or is gone; what only one object may hold is let go before another takes it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Order
+from reconciler.model.kind import Exclusive, Kind
+from reconciler.model.plan import Call, Verb
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.value import Value, canonical, is_known
+from reconciler.planning import order
+from reconciler.planning.calls import calls_of
+from reconciler.planning.decide import Decision
+from reconciler.planning.identify import Register
+from reconciler.planning.normalize import Form, identity
+
+Claim = tuple[str, bytes]
+LiveKey = tuple[str, str]
+
+
+@dataclass
+class _Draft:
+    """Calls under way to a plan, with what each must wait for."""
+
+    calls: dict[str, Call] = field(default_factory=dict)
+    needs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    creators: dict[Address, str] = field(default_factory=dict)
+    deleters: dict[LiveKey, str] = field(default_factory=dict)
+    setters: dict[Address, list[str]] = field(default_factory=lambda: defaultdict(list))  # calls that change in place
+    rank: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    def wait(self, call: str, *needs: str) -> None:
+        self.needs[call].update(need for need in needs if need != call)
+
+
+def sequence(
+    decisions: Sequence[Decision],
+    dependencies: Mapping[Address, Iterable[Address]],
+    register: Register,
+    kinds: Mapping[str, Kind],
+) -> tuple[tuple[Call, ...], tuple[Problem, ...]]:
+    """All calls of all decisions, each after what it needs, and what makes that impossible.
+
+    `decisions` come in dependency order, orphans last.
+    """
+    draft = _Draft()
+    for index, decision in enumerate(decisions):
+        _enter(draft, index, decision)
+    problems = list(_order_creates(draft, decisions, dependencies))
+    problems += _order_deletes(draft, decisions, register, kinds)
+    _order_claims(draft, decisions)
+    waits = {call: draft.needs[call] for call in draft.calls}
+    ring = order.ring(waits)
+    if ring is not None:
+        return (), (*problems, _ring_problem(draft, ring, decisions))
+    ordered = order.sort(waits, draft.rank)
+    place = {call: index for index, call in enumerate(ordered)}
+    return tuple(
+        replace(draft.calls[call], needs=tuple(sorted(waits[call], key=place.__getitem__))) for call in ordered
+    ), tuple(problems)
+
+
+def _enter(draft: _Draft, index: int, decision: Decision) -> None:
+    for step, call in enumerate(calls_of(decision)):
+        draft.calls[call.id] = call
+        draft.wait(call.id, *call.needs)
+        if call.verb is Verb.DELETE:
+            assert decision.live is not None
+            draft.deleters[decision.live.kind, decision.live.locator] = call.id
+            draft.rank[call.id] = (1, -index, step)
+        else:
+            draft.rank[call.id] = (0, index, step)
+            if call.verb is Verb.CREATE:
+                draft.creators[decision.address] = call.id
+            else:
+                draft.setters[decision.address].append(call.id)
+    if decision.action is Action.REPLACE and decision.live is not None:
+        create = draft.creators[decision.address]
+        delete = draft.deleters[decision.live.kind, decision.live.locator]
+        if decision.order is Order.DELETE_FIRST:
+            draft.wait(create, delete)
+        else:
+            completing = draft.setters.get(decision.address, [])
+            draft.wait(delete, create, *completing)
+
+
+def _order_creates(
+    draft: _Draft, decisions: Sequence[Decision], dependencies: Mapping[Address, Iterable[Address]]
+) -> Iterator[Problem]:
+    problematic = {decision.address for decision in decisions if decision.problem is not None}
+    for decision in decisions:
+        own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
+        for needed in dependencies.get(decision.address, ()):
+            if needed in draft.creators:
+                for call in own:
+                    draft.wait(call, draft.creators[needed])
+            elif needed in problematic and own:
+                yield Problem(
+                    f"it needs {needed}, which cannot be planned",
+                    "mend that first",
+                    str(decision.address),
+                    decision.declaration.position if decision.declaration else None,
+                    Severity.WARNING,
+                )
+
+
+def _order_deletes(
+    draft: _Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
+) -> Iterator[Problem]:
+    if not draft.deleters:
+        return
+    holders = {
+        (decision.live.kind, decision.live.locator): decision for decision in decisions if decision.live is not None
+    }
+    for referrer, through, target in _live_edges(register, kinds):
+        delete = draft.deleters.get(target)
+        if delete is None or referrer == target:
+            continue
+        if referrer in draft.deleters:
+            draft.wait(delete, draft.deleters[referrer])
+            continue
+        decision = holders.get(referrer)
+        if decision is not None and any(each.field.name == through for each in decision.differences):
+            draft.wait(delete, *draft.setters[decision.address])
+        elif kinds[referrer[0]].parent is None or kinds[referrer[0]].keeps_owner:
+            yield _still_used(draft.calls[delete], referrer, decision, register)
+
+
+def _live_edges(register: Register, kinds: Mapping[str, Kind]) -> Iterator[tuple[LiveKey, str, LiveKey]]:
+    """(who refers, through which field, to whom) between live objects: by id, by the host name it serves, and from child to parent."""
+    by_id: dict[tuple[str, str], LiveKey] = {
+        (live.kind, live.id): (live.kind, live.locator) for live in register.by_locator.values()
+    }
+    hosts = live_hosts(register, kinds)
+    for live in register.by_locator.values():
+        kind = kinds[live.kind]
+        me = (live.kind, live.locator)
+        for through, key in order.live_references(kind, live):
+            if key in by_id:
+                yield me, through, by_id[key]
+        form: Form | None = None
+        for each in kind.fields if kind.serves else ():
+            if each.mentions is None:
+                continue
+            form = form or register.form(kind, live)
+            for name in order.mentions(each, form.get(each.name)):
+                yield from ((me, each.name, holder) for holder in hosts.holders(name))
+
+
+def live_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.HostIndex[LiveKey]:
+    """Finds the live reserved domain or address behind a host name."""
+    index: order.HostIndex[LiveKey] = order.HostIndex()
+    for live in register.by_locator.values():
+        name = kinds[live.kind].host
+        if name is not None:
+            index.add(live.body.get(name), (live.kind, live.locator))
+    return index
+
+
+def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, register: Register) -> Problem:
+    user = register.by_locator[referrer]
+    whose = str(decision.address) if decision else f"{user.kind} {user.id}"
+    owner = "" if decision else ", which is not ours" if user.owner is None else f", of stack {user.owner.stack!r}"
+    return Problem(
+        f"{delete.target} is still used by {whose}{owner}; the platform will refuse to delete it",
+        f"stop using it in {whose} first",
+        str(delete.address),
+        severity=Severity.WARNING,
+    )
+
+
+def _order_claims(draft: _Draft, decisions: Sequence[Decision]) -> None:
+    """What only one object may hold at a time is let go before it is taken."""
+    releases: dict[Claim, set[str]] = defaultdict(set)
+    for decision in decisions:
+        if decision.live is None or decision.action is None:
+            continue
+        held = set(_claims(decision.kind, decision.have))
+        kept = set() if decision.ends_live else set(_claims(decision.kind, {**decision.have, **decision.want}))
+        key = (decision.live.kind, decision.live.locator)
+        letting_go = [draft.deleters[key]] if key in draft.deleters else draft.setters[decision.address]
+        for claim in held - kept:
+            releases[claim].update(letting_go)
+    for decision in decisions:
+        if decision.action in (None, Action.DELETE, Action.FORGET):
+            continue
+        held = set(_claims(decision.kind, decision.have)) if decision.live and not decision.is_new else set()
+        own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
+        for claim in set(_claims(decision.kind, decision.want)) - held:
+            for call in own:
+                draft.wait(call, *(releases[claim] - set(own)))
+
+
+def _claims(kind: Kind, form: Form) -> Iterator[Claim]:
+    if kind.unique and (key := identity(kind, form)) is not None:
+        yield kind.name, canonical([part.decode() for part in key])
+    for each in kind.fields:
+        value: Value = form.get(each.name)
+        if Exclusive in each and isinstance(value, list):
+            # One name space for all kinds: a hostport is served by one edge of any sort.
+            yield from ((each.name, canonical(item)) for item in value if is_known(item))
+
+
+def _ring_problem(draft: _Draft, ring: list[str], decisions: Sequence[Decision]) -> Problem:
+    around = " → ".join(ring)
+    first = next(
+        (
+            decision
+            for decision in decisions
+            if decision.order is Order.DELETE_FIRST
+            and any(draft.calls[call].address == decision.address for call in ring)
+        ),
+        None,
+    )
+    if first is None:
+        return Problem(
+            f"these calls wait for each other: {around}", "apply the change in two steps, letting go before taking"
+        )
+    users = sorted({str(draft.calls[call].address) for call in ring} - {str(first.address)})
+    return Problem(
+        f"it must be deleted before it is created anew, while {', '.join(users)} cannot do without it: {around}",
+        f"remove {', '.join(users)} from the manifests, apply, put it back, apply again",
+        str(first.address),
+        first.declaration.position if first.declaration else None,
+    )

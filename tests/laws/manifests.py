@@ -1,0 +1,221 @@
+"""Random manifests over every kind, small enough to shrink and wide enough to meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration, Delivery, Lifecycle, Manifest
+from reconciler.model.problem import Position
+from reconciler.model.value import Ref, Template
+
+Spec = dict[str, Any]
+_NAMES = ("a", "b", "c")
+TEXT = st.sampled_from(["", "x", "second text", "Grüße"])
+METADATA = st.sampled_from(["", "{}", '{"team": "a"}', "free text\nof two lines"])
+POLICIES = st.sampled_from(
+    [
+        {"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]},
+        {"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 404}}]}]},
+        '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 404}}]}]}',
+    ]
+)
+
+
+class Draft:
+    """A manifest in the making: later kinds refer to what is there already."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        self._draw = draw
+        self.declared: dict[Address, Declaration] = {}
+
+    def draw(self, strategy: st.SearchStrategy[Any]) -> Any:
+        return self._draw(strategy)
+
+    def add(self, kind: str, name: str, spec: Spec, *, described: bool = True) -> None:
+        address = Address(kind, name)
+        if described:
+            spec = {"description": self.draw(TEXT), "metadata": self.draw(METADATA), **spec}
+        spec = {key: value for key, value in spec.items() if value is not None}
+        deliver = {"token": Delivery("to_file", f"secrets/{name}")} if kind == "TunnelCredential" else {}
+        protect = self.draw(st.integers(0, 9)) == 0
+        self.declared[address] = Declaration(
+            address, spec, Position("m.yaml", 1, 1), lifecycle=Lifecycle(protect=protect), deliver=deliver
+        )
+
+    def some(self, *kinds: str, least: int = 0, most: int = 2) -> list[Ref] | None:
+        there = [address for address in self.declared if address.kind in kinds]
+        if len(there) < max(least, 1):
+            return None if least else []
+        picked = self.draw(st.lists(st.sampled_from(there), min_size=least, max_size=most, unique=True))
+        return [Ref(address) for address in picked]
+
+    def one(self, *kinds: str) -> Ref | None:
+        found = self.some(*kinds, least=1, most=1)
+        return found[0] if found else None
+
+    def names(self) -> list[str]:
+        return list(self.draw(st.lists(st.sampled_from(_NAMES), unique=True, max_size=3)))
+
+    def maybe(self, module: Spec | None) -> Spec | None:
+        return module if module is not None and self.draw(st.booleans()) else None
+
+    # modules
+
+    def backend(self) -> Spec | None:
+        target = self.one("FailoverBackend", "TunnelGroupBackend", "HTTPResponseBackend")
+        return self.maybe(None if target is None else {"backend_id": target})
+
+    def restriction(self) -> Spec | None:
+        policies = self.some("IPPolicy", least=1)
+        return self.maybe(
+            None if policies is None else {"ip_policy_ids": policies, "enabled": self.draw(st.booleans())}
+        )
+
+    def mutual_tls(self) -> Spec | None:
+        authorities = self.some("CertificateAuthority", least=1)
+        return self.maybe(None if authorities is None else {"certificate_authority_ids": authorities})
+
+    def policy(self) -> Spec | None:
+        return self.maybe({"value": self.draw(POLICIES)})
+
+
+@st.composite
+def manifests(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
+    """Up to three resources of each kind, with references that exist and no problem in them."""
+    draft = Draft(draw)
+    for fill in (_access, _certificates, _backends, _domains, _edges, _events):
+        fill(draft)
+    return Manifest("laws", draft.declared)
+
+
+def _access(draft: Draft) -> None:
+    for name in draft.names():
+        draft.add("BotUser", name, {"name": f"bot {name}", "active": draft.draw(st.booleans())}, described=False)
+    for name in draft.names():
+        draft.add("TunnelCredential", name, {"acl": draft.draw(ACLS), "owner_id": draft.one("BotUser")})
+    for name in draft.names():
+        key = f"ssh-ed25519 AAAA{name}{draft.draw(st.sampled_from('xy'))}"
+        draft.add("SSHCredential", name, {"public_key": key, "owner_id": draft.one("BotUser")})
+    for name in draft.names():
+        draft.add("IPPolicy", name, {})
+    for name in draft.names():
+        policy = draft.one("IPPolicy")
+        if policy is not None:
+            cidr = f"10.{_NAMES.index(name)}.{draft.draw(st.integers(0, 1))}.0/24"
+            action = draft.draw(st.sampled_from(["allow", "deny"]))
+            draft.add("IPPolicyRule", name, {"ip_policy_id": policy, "cidr": cidr, "action": action})
+    for name, sort in zip(draft.names(), ("api", "agent", "endpoints"), strict=False):
+        policies = draft.some("IPPolicy", least=1)
+        if policies is not None:
+            draft.add(
+                "IPRestriction",
+                name,
+                {"type": sort, "enforced": draft.draw(st.booleans()), "ip_policy_ids": policies},
+            )
+
+
+ACLS = st.sampled_from([None, [], ["*"], ["bind:*.a.example.com"], ["bind:b.example.com", "bind:*.a.example.com"]])
+
+
+def _certificates(draft: Draft) -> None:
+    for name in draft.names():
+        draft.add("CertificateAuthority", name, {"ca_pem": f"PEM {name} {draft.draw(st.integers(0, 1))}"})
+    for name in draft.names():
+        draft.add(
+            "SSHCertificateAuthority", name, {"private_key_type": draft.draw(st.sampled_from(["rsa", "ed25519"]))}
+        )
+    for name in draft.names():
+        authority = draft.one("SSHCertificateAuthority")
+        if authority is not None:
+            key = f"ssh-ed25519 AAAA{name}"
+            spec = {"ssh_certificate_authority_id": authority, "public_key": key, "principals": ["h"]}
+            draft.add("SSHHostCertificate", name, spec)
+
+
+def _backends(draft: Draft) -> None:
+    for name in draft.names():
+        draft.add("TunnelGroupBackend", name, {"labels": {"app": draft.draw(st.sampled_from("xy"))}})
+    for name in draft.names():
+        draft.add("HTTPResponseBackend", name, {"body": draft.draw(TEXT), "headers": {}, "status_code": 200})
+    for name in draft.names():
+        draft.add("FailoverBackend", name, {"backends": draft.some("TunnelGroupBackend", "HTTPResponseBackend")})
+
+
+def _domains(draft: Draft) -> None:
+    for name in draft.names():
+        policy = draft.maybe({"private_key_type": draft.draw(st.sampled_from(["rsa", "ecdsa"]))})
+        draft.add("ReservedDomain", name, {"domain": f"{name}.example.com", "certificate_management_policy": policy})
+    for name in draft.names():
+        draft.add("ReservedAddress", name, {"region": draft.draw(st.sampled_from(["us", "eu"]))})
+    for name in draft.names():
+        if Address("ReservedDomain", name) in draft.declared:
+            draft.add(
+                "CloudEndpoint", name, {"url": f"https://{name}.example.com", "traffic_policy": draft.draw(POLICIES)}
+            )
+
+
+def _edges(draft: Draft) -> None:
+    taken: set[Any] = set()
+    for name in draft.names():
+        address = draft.one("ReservedAddress")
+        hostports = [Template((Ref(address.target, "addr"),))] if address and address not in taken else []
+        taken.add(address)
+        modules = {
+            "backend": draft.backend(),
+            "ip_restriction": draft.restriction(),
+            "traffic_policy": draft.policy(),
+        }
+        draft.add("TCPEdge", name, {"hostports": hostports, **modules})
+    domains = [each.name for each in draft.declared if each.kind == "ReservedDomain"]
+    for kind in ("TLSEdge", "HTTPSEdge"):
+        for name in draft.names():
+            free = [domain for domain in domains if domain not in taken]
+            hosts = draft.draw(st.lists(st.sampled_from(free), unique=True, max_size=2)) if free else []
+            taken.update(hosts)
+            spec: Spec = {"hostports": [f"{host}.example.com:443" for host in hosts]}
+            upstream = kind == "TLSEdge" and draft.draw(st.booleans())
+            if upstream:
+                spec["tls_termination"] = {"terminate_at": "upstream"}
+            else:
+                spec["mutual_tls"] = draft.mutual_tls()
+                spec["tls_termination"] = draft.maybe({"min_version": draft.draw(st.sampled_from(["1.2", "1.3"]))})
+            if kind == "TLSEdge":
+                spec |= {"backend": draft.backend(), "ip_restriction": draft.restriction()}
+            draft.add(kind, name, spec)
+    for name in draft.names():
+        edge = draft.one("HTTPSEdge")
+        if edge is not None:
+            modules = {
+                "backend": draft.backend(),
+                "ip_restriction": draft.restriction(),
+                "traffic_policy": draft.policy(),
+            }
+            draft.add(
+                "HTTPSEdgeRoute",
+                name,
+                {"edge_id": edge, "match_type": "path_prefix", "match": f"/{name}", **modules},
+            )
+
+
+def _events(draft: Draft) -> None:
+    for name in draft.names():
+        group = draft.draw(st.sampled_from(["g", "h"]))
+        member = draft.draw(st.sampled_from(["logs", "stream"]))
+        auth = {"role": {"role_arn": "arn:aws:iam::1:role/r"}}
+        target = {"log_group_arn": group, "auth": auth} if member == "logs" else {"stream_arn": group, "auth": auth}
+        draft.add("EventDestination", name, {"format": "json", "target": {member: target}})
+    for name in draft.names():
+        draft.add("EventSubscription", name, {"destination_ids": draft.some("EventDestination")})
+    for name in draft.names():
+        subscription = draft.one("EventSubscription")
+        if subscription is not None:
+            draft.add(
+                "EventSource",
+                name,
+                {"subscription_id": subscription, "type": f"ip_policy_{name}.v0"},
+                described=False,
+            )

@@ -1,0 +1,206 @@
+"""The laws of planning, over random worlds: rest, still, same, order, hands off, nothing."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from reconciler import kinds
+from reconciler.model.change import Action, Mover
+from reconciler.model.manifest import Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Listing, Snapshot
+from reconciler.planning.planner import Policy, plan
+from tests.laws.manifests import manifests
+from tests.laws.world import World, dumped
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+KINDS = kinds.every()
+SCOPES = ("*", *(kind.name for kind in KINDS))
+EVERYTHING = Policy(allow={(what, scope): 99 for what in ("delete", "delete-protected", "update") for scope in SCOPES})
+law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def planned(manifest: Manifest, world: World, policy: Policy = EVERYTHING) -> Plan:
+    return plan(manifest, world.snapshot(), KINDS, policy)
+
+
+def elsewhere(manifest: Manifest) -> Manifest:
+    """The manifest of another stack, with other unique names."""
+
+    def renamed(value: Any) -> Any:
+        match value:
+            case str():
+                return value.replace("example.com", "example.org").replace("bot ", "robot ").replace("AAAA", "BBBB")
+            case dict():
+                return {key: renamed(each) for key, each in value.items()}
+            case list():
+                return [renamed(each) for each in value]
+        return value
+
+    declared = {
+        address: replace(each, spec=renamed(dict(each.spec)))
+        for address, each in manifest.declarations.items()
+        if address.kind != "IPRestriction"  # of each type an account has one
+    }
+    return Manifest("another", declared)
+
+
+def applied(manifest: Manifest, world: World | None = None) -> World:
+    world = world or World(KINDS)
+    made = planned(manifest, world)
+    assert made.errors == ()
+    world.carry_out(made)
+    return world
+
+
+@law
+@given(manifests())
+def test_rest_what_was_applied_plans_to_nothing(manifest: Manifest) -> None:
+    world = applied(manifest)
+    again = planned(manifest, world)
+    assert (again.changes, again.calls, again.problems) == ((), (), ())
+
+
+@law
+@given(manifests(), manifests())
+def test_rest_any_manifest_can_follow_any_other(before: Manifest, after: Manifest) -> None:
+    world = applied(before)
+    change = planned(after, world)
+    # What the planner says it cannot do: a ring, or an owner that nobody declares any more.
+    assume(not change.problems)
+    world.carry_out(change)
+    assert planned(after, world).changes == ()
+
+
+@law
+@given(manifests())
+def test_a_first_plan_creates_each_declaration_once(manifest: Manifest) -> None:
+    made = planned(manifest, World(KINDS))
+    assert sorted(change.address for change in made.changes) == sorted(manifest.declarations)
+    assert {change.action for change in made.changes} <= {Action.CREATE}
+
+
+@law
+@given(manifests(), st.data())
+def test_still_a_field_moved_on_the_platform_is_a_change_that_says_so(manifest: Manifest, data: st.DataObject) -> None:
+    world = applied(manifest)
+    described = [(name, locator) for (name, locator), body in world.objects.items() if "description" in body]
+    assume(described)
+    key = data.draw(st.sampled_from(described))
+    world.objects[key]["description"] += " by hand"
+    again = planned(manifest, world)
+    assert [(change.id, [(each.path, each.mover) for each in change.fields]) for change in again.changes] == [
+        (key[1].rsplit("/", 1)[-1], [("description", Mover.PLATFORM)])
+    ]
+    world.carry_out(again)
+    assert planned(manifest, world).changes == ()
+
+
+@law
+@given(manifests(), st.data())
+def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, data: st.DataObject) -> None:
+    world = applied(manifest)
+    present = [
+        (key, each)
+        for key, body in world.objects.items()
+        for each in world.by_name[key[0]].fields
+        if each.module and body.get(each.name) is not None
+    ]
+    assume(present)
+    key, module = data.draw(st.sampled_from(present))
+    world.objects[key][module.name] = None
+    again = planned(manifest, world)
+    assert [(call.method, call.path.rsplit("/", 1)[-1]) for call in again.calls if isinstance(call.path, str)] == [
+        ("PUT", module.name)
+    ]
+    assert {each.mover for change in again.changes for each in change.fields} == {Mover.PLATFORM}
+
+
+@law
+@given(manifests(), manifests(), st.randoms(use_true_random=False))
+def test_same_the_order_of_input_changes_nothing(before: Manifest, after: Manifest, random: Any) -> None:
+    world = applied(before)
+    snapshot = world.snapshot()
+    declarations = list(after.declarations.items())
+    random.shuffle(declarations)
+    listings = {
+        name: Listing(tuple(random.sample(listing.objects, len(listing.objects))))
+        for name, listing in random.sample(list(snapshot.listings.items()), len(snapshot.listings))
+    }
+    shuffled = plan(
+        replace(after, declarations=dict(declarations)),
+        Snapshot(listings, snapshot.bindings, snapshot.receipts),
+        tuple(random.sample(KINDS, len(KINDS))),
+        EVERYTHING,
+    )
+    assert shuffled == plan(after, snapshot, KINDS, EVERYTHING)
+
+
+@law
+@given(manifests(), manifests(), manifests())
+def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, before: Manifest, after: Manifest) -> None:
+    world = World(KINDS, stack="another")
+    world.carry_out(plan(elsewhere(foreign), world.snapshot(), KINDS, EVERYTHING))
+    world.bindings.clear()
+    theirs = copy.deepcopy(world.objects)
+    world.stack = "laws"
+    for manifest in (before, after):
+        made = planned(manifest, world)
+        if not made.problems:  # a unique name that another holds is refused, and nothing happens
+            world.carry_out(made)
+    assert {key: body for key, body in world.objects.items() if key in theirs} == theirs
+
+
+@law
+@given(manifests())
+def test_nothing_the_empty_manifest_deletes_exactly_what_is_owned(manifest: Manifest) -> None:
+    world = World(KINDS)
+    world.put(world.by_name["IPPolicy"], {"description": "by hand"})
+    by_hand = dumped(world)
+    applied(manifest, world)
+    empty = Manifest("laws", {})
+    world.carry_out(planned(empty, world, replace(EVERYTHING, destroy=True)))
+    assert dumped(world) == by_hand
+    assert planned(empty, world).changes == ()
+
+
+@law
+@given(manifests(), manifests())
+def test_an_incomplete_list_is_unknown_and_nothing_of_its_kind_happens(before: Manifest, after: Manifest) -> None:
+    world = applied(before)
+    snapshot = world.snapshot()
+    cut = {name: replace(listing, complete=False, why="cut") for name, listing in snapshot.listings.items()}
+    blind = plan(after, Snapshot({**cut, "BotUser": Listing((), False, "cut")}), KINDS, EVERYTHING)
+    assert (blind.changes, blind.calls) == ((), ())
+
+
+@law
+@given(manifests())
+def test_a_target_changes_nothing_else(manifest: Manifest) -> None:
+    world = applied(manifest)
+    chosen = planned(Manifest("laws", {}), world, replace(EVERYTHING, targets=("IPPolicyRule/*",)))
+    assert {change.address.kind for change in chosen.changes} <= {"IPPolicyRule"}
+
+
+def test_every_kind_is_met_by_the_random_manifests() -> None:
+    left_out = {"AgentIngress", "TLSCertificate"}  # as their siblings, with syntax that random text does not have
+    assert {kind.name for kind in KINDS} - left_out == _drawn()
+
+
+def _drawn() -> set[str]:
+    met: set[str] = set()
+
+    @settings(max_examples=60, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(manifests())
+    def draw(manifest: Manifest) -> None:
+        met.update(address.kind for address in manifest.declarations)
+
+    draw()
+    return met

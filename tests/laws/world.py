@@ -1,0 +1,269 @@
+"""A platform in memory that carries out plans call by call, and refuses what a real one would refuse.
+
+It knows kinds, never the planner: ids that do not exist, second holders of a unique key or hostport, and deletes of
+what is in use end the run with `RefusedCall`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.kind import Exclusive, Field, InputOnly, Kind, PathOnly, Shape
+from reconciler.model.owner import Owner
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
+from reconciler.model.value import Ref, Template, digest, references, reveal, substitute
+from reconciler.planning.normalize import canon, identity, seen
+
+
+class RefusedCall(AssertionError):
+    pass
+
+
+@dataclass
+class World:
+    kinds: Sequence[Kind]
+    stack: str = "laws"
+    objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    parents: dict[tuple[str, str], str] = field(default_factory=dict)
+    bindings: dict[Address, Binding] = field(default_factory=dict)
+    receipts: set[str] = field(default_factory=set)
+    log: list[str] = field(default_factory=list)
+    born: int = 0
+
+    def __post_init__(self) -> None:
+        self.by_name = {kind.name: kind for kind in self.kinds}
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            {kind.name: Listing(tuple(self.live(kind))) for kind in self.kinds},
+            dict(self.bindings),
+            frozenset(self.receipts),
+        )
+
+    def live(self, kind: Kind) -> Iterator[Live]:
+        for (name, locator), body in self.objects.items():
+            if name == kind.name:
+                parent = self.parents.get((name, locator))
+                yield Live(name, locator.removeprefix(f"{parent}/") if parent else locator, dict(body), parent)
+
+    # --- by hand -----------------------------------------------------------------------------------------------------
+
+    def put(self, kind: Kind, body: Mapping[str, Any], parent: str | None = None) -> str:
+        """A create as the platform does it; answers the object's id."""
+        self._check(kind, body, parent, None)
+        self.born += 1
+        object_id = body[kind.key] if kind.key != "id" else f"{kind.id_prefix}{self.born:027d}"
+        locator = f"{parent}/{object_id}" if parent else object_id
+        shown = {"id": object_id, **dict.fromkeys(kind.read.model_fields)}
+        for each in kind.fields:
+            _show(shown, each, body.get(each.name, each.default))
+        if kind.host and kind.host not in kind.by_name:
+            shown[kind.host] = f"{self.born}.tcp.example.net:20000"
+        self.objects[kind.name, locator] = shown
+        if parent:
+            self.parents[kind.name, locator] = parent
+        return object_id
+
+    def change(self, kind: Kind, locator: str, body: Mapping[str, Any]) -> None:
+        shown = self.objects[kind.name, locator]
+        self._check(kind, body, self.parents.get((kind.name, locator)), locator)
+        for name, value in body.items():
+            _show(shown, kind.by_name[name], value)
+
+    def remove(self, kind: Kind, locator: str) -> None:
+        users = list(self._users(kind, locator))
+        if users:
+            raise RefusedCall(f"{kind.name} {locator} is still used by {users}")
+        del self.objects[kind.name, locator]
+        self.parents.pop((kind.name, locator), None)
+
+    # --- plans -------------------------------------------------------------------------------------------------------
+
+    def carry_out(self, plan: Plan) -> None:
+        done: set[str] = set()
+        answers: dict[Address, tuple[str, dict[str, Any]]] = {}
+        for call in plan.calls:
+            assert set(call.needs) <= done, f"{call.id} comes before {set(call.needs) - done}"
+            self._carry_out(call, answers)
+            self.log.append(call.id)
+            done.add(call.id)
+        for address, binding in plan.bindings.items():
+            self._bind(address, binding)
+
+    def _carry_out(self, call: Call, answers: dict[Address, tuple[str, dict[str, Any]]]) -> None:
+        kind = self.by_name[call.address.kind]
+
+        def resolve(ref: Ref) -> Any:
+            object_id, body = answers[ref.target]
+            return object_id if ref.output == "id" else body[ref.output]
+
+        path = str(substitute(call.path, resolve)) if isinstance(call.path, (Template, Ref)) else call.path
+        body = {name: substitute(value, resolve) for name, value in (call.body or {}).items()}
+        record = self._owner(call, kind, resolve, answers)
+        if record is not None and kind.keeps_owner and call.owner is not None:
+            body["metadata"] = owners.write(substitute(call.owner.text, resolve), record)
+        body = reveal(body)
+        if call.verb is Verb.CREATE:
+            parent = path.split("/")[-2] if kind.parent else None
+            assert body.keys() >= kind.fixed.keys()
+            object_id = self.put(kind, body, parent)
+            locator = f"{parent}/{object_id}" if parent else object_id
+            answers[call.address] = (object_id, self.objects[kind.name, locator])
+            if call.deliver and record is not None:
+                self.receipts.add(record.intent)
+        else:
+            locator = self._locator(kind, path, call)
+            self._act(kind, locator, call, path, body)
+        if not kind.keeps_owner and record is not None:
+            self._bind(call.address, Binding(locator, record.applied, record.protect))
+        elif call.verb is Verb.DELETE and self.bindings.get(call.address, Binding("")).id == locator:
+            self._bind(call.address, None)
+
+    def _act(self, kind: Kind, locator: str, call: Call, path: str, body: dict[str, Any]) -> None:
+        if (kind.name, locator) not in self.objects:
+            raise RefusedCall(f"{call.id}: there is no {locator}")
+        segment = path.rsplit("/", 1)[1]
+        match call.verb:
+            case Verb.UPDATE:
+                self.change(kind, locator, body)
+            case Verb.DELETE:
+                self.remove(kind, locator)
+            case Verb.PUT:
+                self.change(kind, locator, {segment: body})
+            case Verb.REMOVE:
+                cleared = next(each for each in kind.fields if each.clearing == segment)
+                self.change(kind, locator, {cleared.name: None})
+
+    def _locator(self, kind: Kind, path: str, call: Call) -> str:
+        parts = path.strip("/").split("/")
+        head = kind.path.strip("/").split("/")
+        object_id = parts[len(head)]
+        if kind.parent is None:
+            return object_id
+        return f"{parts[head.index('{' + kind.parent.field + '}')]}/{object_id}"
+
+    def _owner(self, call: Call, kind: Kind, resolve: Any, answers: Mapping[Address, Any]) -> Owner | None:
+        draft = call.owner
+        if draft is None:
+            return None
+        intent = draft.intent or f"intent-{call.address}-{self.born}"
+        if call.address in answers and draft.intent is None and call.verb is Verb.UPDATE:
+            previous = owners.read(answers[call.address][1]["metadata"])[1]
+            intent = previous.intent if previous else intent
+        salt = intent if kind.keeps_owner else str(draft.address)
+        told = {
+            path: digest(_settled(kind, path, substitute(value, resolve)), salt)
+            for path, value in draft.applied.items()
+        }
+        return Owner(self.stack, draft.address, intent, told, draft.protect, draft.pending, draft.replaces)
+
+    def _bind(self, address: Address, binding: Binding | None) -> None:
+        if binding is None:
+            self.bindings.pop(address, None)
+        else:
+            self.bindings[address] = binding
+
+    # --- rules -------------------------------------------------------------------------------------------------------
+
+    def _check(self, kind: Kind, body: Mapping[str, Any], parent: str | None, me: str | None) -> None:
+        assert not list(references(dict(body)))
+        for target_kinds, target in _ids(kind, body):
+            if not any((name, target) in self.objects for name in target_kinds):
+                raise RefusedCall(f"{kind.name} refers to {target}, which does not exist")
+        before = dict(self.objects.get((kind.name, me), {})) if me else {"id": ""}
+        for name, value in body.items():
+            if name in kind.by_name:
+                _show(before, kind.by_name[name], value)
+        form = seen(kind, Live(kind.name, str(before.get("id")), before, parent))
+        holds = set(_held(kind, form))
+        for (name, locator), other in self.objects.items():
+            other_kind = self.by_name[name]
+            rivals = (kind.unique and name == kind.name) or (holds and "hostports" in other_kind.by_name)
+            if (name, locator) == (kind.name, me) or not rivals:
+                continue
+            other_form = seen(other_kind, Live(name, "", other, self.parents.get((name, locator))))
+            if kind.unique and name == kind.name and identity(kind, form) == identity(kind, other_form) is not None:
+                raise RefusedCall(f"a second {kind.name} {identity(kind, form)}")
+            shared = holds & set(_held(other_kind, other_form))
+            if shared:
+                raise RefusedCall(f"{shared} is held by {name} {locator}")
+
+    def _users(self, kind: Kind, locator: str) -> Iterator[str]:
+        object_id = locator.rsplit("/", 1)[-1]
+        for (name, other), body in self.objects.items():
+            user = self.by_name[name]
+            form = seen(user, Live(name, "", body, self.parents.get((name, other))))
+            if any(object_id == target and kind.name in names for names, target in _ids(user, form)):
+                yield f"{name} {other}"
+            if kind.host and user.serves and self.objects[kind.name, locator][kind.host] in set(_hosts(user, form)):
+                yield f"{name} {other}"
+
+
+def _show(shown: dict[str, Any], each: Field, value: Any) -> None:
+    """One written field as a response shows it."""
+    if PathOnly in each or InputOnly in each:
+        return
+    if each.shape is Shape.OBJECT and isinstance(value, dict):
+        inner: dict[str, Any] = {}
+        for sub in each.fields:
+            _show(inner, sub, value.get(sub.name, sub.default))
+        value = inner
+    if each.read_as is None:
+        shown[each.name] = value
+        return
+    head, _, rest = each.read_as.path.partition(".")
+    if head.endswith("[]"):
+        shown[head[:-2]] = [{rest: item} for item in value or []]
+    elif rest:
+        shown[head] = {rest: value} if value else None
+    else:
+        shown[head] = value
+
+
+def _ids(kind: Kind, body: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for each in kind.fields:
+        yield from _field_ids(each, body.get(each.name))
+
+
+def _field_ids(each: Field, value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    if each.refs and PathOnly not in each:
+        yield from ((each.refs, item) for item in (value if isinstance(value, list) else [value]) if item)
+    elif each.shape is Shape.OBJECT and isinstance(value, dict):
+        for sub in each.fields:
+            yield from _field_ids(sub, value.get(sub.name))
+
+
+def _held(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
+    for each in kind.fields:
+        if Exclusive in each:
+            yield from form[each.name] or []
+
+
+def _hosts(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
+    for each in kind.fields:
+        if each.mentions and form.get(each.name):
+            for host in each.mentions.hosts(form[each.name]):
+                yield host
+                yield host.rpartition(":")[0]
+
+
+def _settled(kind: Kind, path: str, value: Any) -> Any:
+    """Canonical form of a leaf now that its references are known."""
+    fields: tuple[Field, ...] = kind.fields
+    leaf: Field | None = None
+    for part in path.split("."):
+        leaf = next(each for each in fields if each.name == part)
+        fields = leaf.fields
+    return value if leaf is None or value is True else canon(leaf, value)
+
+
+def dumped(world: World) -> str:
+    return json.dumps([[*key, body] for key, body in sorted(world.objects.items())], sort_keys=True)
