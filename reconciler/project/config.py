@@ -1,0 +1,258 @@
+"""The project file, `reconciler.yaml`: whose account, which manifests, how fast, how carefully.
+
+Offline commands need neither address nor key, so what is missing of these is only told when they are asked for. The
+environment may override the address, the key and the store, so that one project runs against a sandbox or an account.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from typing_extensions import Doc
+
+from reconciler.kinds.fields import Deferred, checked
+from reconciler.model.kind import Between, Finding, Sensitive, fields_of
+from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.model.value import Json, Secret
+from reconciler.project import files, validation, wording, yaml
+from reconciler.project.places import Places
+from reconciler.project.values import Declared, Resolver, Variable
+
+FILE: Final = "reconciler.yaml"
+_MAX_BYTES: Final = 1024 * 1024
+_STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves room for the owner record in 4096 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`requests_per_minute` is the platform's budget for the account, shared by all that read and write."""
+
+    requests_per_minute: int = 120
+    concurrency: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The share of owned objects that one plan may delete or update without consent."""
+
+    max_delete_percent: int = 30
+    max_update_percent: int = 30
+
+
+@dataclass(frozen=True)
+class Config:
+    """A project file as read, with the environment's overrides. `profile` is how the platform spells what it says."""
+
+    root: Path
+    stack: str
+    base_url: str | None = None
+    api_key: Secret | None = None
+    profile: str = "specification"
+    account: str | None = None
+    manifests: tuple[str, ...] = ("manifests",)
+    limits: Limits = Limits()
+    guards: Guards = Guards()
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    store: str | None = None
+    positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
+    unmet: tuple[Problem, ...] = ()  # why there is no address or no key
+
+    def connection(self) -> tuple[str, Secret]:
+        """The platform's address and the key for it; Rejected says what is missing."""
+        if self.base_url is None or self.api_key is None:
+            raise Rejected(self.unmet)
+        return self.base_url, self.api_key
+
+
+# --- the file's shape -------------------------------------------------------------------------------------------------
+
+
+def _stack(text: str) -> str | None:
+    if _STACK.fullmatch(text):
+        return None
+    return (
+        "is not the name of a stack; use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+    )
+
+
+def address_of_platform(text: str) -> str | None:
+    """What is wrong with a base address, as `what; what to do`. Plain http is for loopback only."""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "is not an address; write it like https://api.example.com"
+    if parts.scheme not in ("http", "https") or not host:
+        return "is not an address; write it like https://api.example.com"
+    if parts.username is not None or parts.password is not None:
+        return "holds a user or password; remove them, and set api_key"
+    if parts.query or parts.fragment:
+        return "has a query or fragment; remove it"
+    if parts.scheme == "http" and not is_loopback(host):
+        return "would send the API key in the clear; use https (plain http is for loopback only)"
+    return None
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+class PlatformForm(_Form):
+    """Where the account is, and the key to it."""
+
+    base_url: Annotated[
+        Annotated[str, checked(address_of_platform), Deferred] | None, Doc("The platform's address.")
+    ] = None
+    api_key: Annotated[Annotated[str, Deferred] | None, Sensitive, Doc("The API key, best {from_env: NAME}.")] = None
+    profile: Annotated[
+        Literal["specification", "ngrok"], Doc("Which names the platform uses where the two differ.")
+    ] = "specification"
+    account: Annotated[str | None, Doc("The account's name; a plan for another one is refused.")] = None
+
+
+class LimitsForm(_Form):
+    """How much of the platform's budget may be used."""
+
+    requests_per_minute: Annotated[int, Between(1, 100_000), Doc("Requests in any 60 seconds.")] = 120
+    concurrency: Annotated[int, Between(1, 256), Doc("Requests at the same time.")] = 16
+
+
+class GuardsForm(_Form):
+    """What needs consent."""
+
+    max_delete_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may delete.")] = 30
+    max_update_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may update.")] = 30
+
+
+class ProjectForm(_Form):
+    """The project file."""
+
+    version: Annotated[Literal[1], Doc("The version of this file's format.")] = 1
+    stack: Annotated[Annotated[str, checked(_stack), Deferred], Doc("The ownership scope, unique in the account.")]
+    platform: PlatformForm = PlatformForm()
+    manifests: Annotated[list[str], Doc("Files and folders of manifests, below this file's folder.")] = ["manifests"]
+    limits: LimitsForm = LimitsForm()
+    guards: GuardsForm = GuardsForm()
+    variables: Annotated[
+        dict[str, str | int | float | bool], Doc("Values for ${{ var.name }}; --var overrides them.")
+    ] = {}
+    store: Annotated[str | None, Doc("Where history is kept: a path below this folder, or a database address.")] = None
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def load(root: Path, environ: Mapping[str, str]) -> Config:
+    """The project whose file is in the folder `root`; Rejected tells all that is wrong with it."""
+    written, places = _read(root)
+    resolver = Resolver(root, environ, {}, Declared())
+    values = resolver.resolve(ProjectForm, FILE, written)
+    unmet = [each for each in resolver.findings if each.path[0] == "platform"]
+    findings = [each for each in resolver.findings if each.path[0] != "platform"]
+    form = ProjectForm.model_construct()
+    try:
+        form = ProjectForm.model_validate(values)
+    except ValidationError as error:
+        findings += validation.problems_of(error, values, fields_of(ProjectForm))
+    overrides, wrong = _overrides(environ)
+    findings += _bad_paths(form.manifests)
+    problems = [validation.problem(each, places) for each in findings] + wrong
+    if problems:
+        raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
+    base_url, api_key = _connection(form, overrides)
+    lacking = [validation.problem(each, places) for each in unmet if each.path[-1] not in overrides]
+    return Config(
+        root=root,
+        stack=form.stack,
+        base_url=base_url,
+        api_key=api_key,
+        profile=form.platform.profile,
+        account=form.platform.account,
+        manifests=tuple(form.manifests),
+        limits=Limits(**form.limits.model_dump()),
+        guards=Guards(**form.guards.model_dump()),
+        variables=form.variables,
+        store=overrides.get("store", form.store),
+        positions=places,
+        unmet=tuple(lacking or _lacking(places, base_url, api_key)),
+    )
+
+
+def _read(root: Path) -> tuple[Mapping[str, Json], Places]:
+    start = Position(FILE, 1, 1)
+    try:
+        text = files.read(root, FILE, _MAX_BYTES)
+    except files.Unreadable as wrong:
+        raise Rejected([Problem(str(wrong), f"write one in {root}, or name another folder")]) from None
+    reading = yaml.read(text, FILE)
+    if reading.problems:
+        raise Rejected(reading.problems)
+    if len(reading.documents) != 1:
+        raise Rejected([Problem(f"expected one document, found {len(reading.documents)}", "keep one", "", start)])
+    document = reading.documents[0]
+    if not isinstance(document.value, dict):
+        text_found = wording.found(document.value)
+        raise Rejected([Problem(f"expected a map, found {text_found}", "begin with version: 1", "", start)])
+    return document.value, document.places
+
+
+def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Problem]]:
+    overrides: dict[str, Any] = {}
+    problems = []
+    if base_url := environ.get("RECONCILER_BASE_URL"):
+        overrides["base_url"] = base_url
+        if wrong := address_of_platform(base_url):
+            text, _, remedy = wrong.partition("; ")
+            problems.append(Problem(text, remedy, "RECONCILER_BASE_URL"))
+    if api_key := environ.get("RECONCILER_API_KEY"):
+        overrides["api_key"] = Secret(api_key, "env:RECONCILER_API_KEY")
+    if store := environ.get("RECONCILER_STORE"):
+        overrides["store"] = store
+    return overrides, problems
+
+
+def _connection(form: ProjectForm, overrides: Mapping[str, Any]) -> tuple[str | None, Secret | None]:
+    base_url, api_key = (overrides.get(name, getattr(form.platform, name)) for name in ("base_url", "api_key"))
+    # What could not be resolved is a Template here; its problem is among those that are unmet.
+    return (
+        base_url.rstrip("/") if isinstance(base_url, str) else None,
+        api_key if isinstance(api_key, Secret) else None,
+    )
+
+
+def _lacking(places: Places, base_url: str | None, api_key: Secret | None) -> list[Problem]:
+    where = places.nearest(("platform",))
+    lacking = []
+    if base_url is None:
+        remedy = "add base_url under platform:, or set RECONCILER_BASE_URL"
+        lacking.append(Problem("the platform's address is not known", remedy, "platform.base_url", where))
+    if api_key is None:
+        remedy = "add api_key: {from_env: NAME} under platform:, or set RECONCILER_API_KEY"
+        lacking.append(Problem("there is no API key", remedy, "platform.api_key", where))
+    return lacking
+
+
+def _bad_paths(paths: list[str]) -> list[Finding]:
+    findings = []
+    for index, path in enumerate(paths):
+        try:
+            files.inside(path)
+        except files.Unreadable as wrong:
+            findings.append(Finding(("manifests", index), str(wrong), wrong.remedy))
+    return findings

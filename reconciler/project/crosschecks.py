@@ -1,0 +1,160 @@
+"""What is wrong between declarations: two of one object, rings of references, the owner record's room in metadata."""
+
+from __future__ import annotations
+
+import graphlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from reconciler import kinds
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Declaration, Ensure, Path
+from reconciler.model.owner import Owner
+from reconciler.model.problem import Position, Problem, Severity
+from reconciler.model.value import Ref, Template, canonical, has_secret
+
+_METADATA_LIMIT: Final = 4096
+_ROOM: Final = 2048  # no record is longer: names are bounded, and no kind has more than thirty fields
+
+Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
+
+
+def rings(declarations: Mapping[Address, Declaration], written: Links) -> Iterator[Problem]:
+    """Each ring of references once, in the order in which its members refer to each other."""
+    links = {address: list(inside) for address, inside in written.items() if inside and address in declarations}
+    while True:
+        try:
+            graphlib.TopologicalSorter({each: [to for to, _ in inside] for each, inside in links.items()}).prepare()
+        except graphlib.CycleError as error:
+            ring = _from_first(list(reversed(error.args[1][1:])))  # graphlib lists the needed before the needing
+            yield _ring(ring, links, declarations)
+            first, second = ring[0], ring[1 % len(ring)]
+            links[first] = [each for each in links[first] if each[0] != second]
+        else:
+            return
+
+
+def _from_first(ring: list[Address]) -> list[Address]:
+    """The ring beginning with its least member, so that the message does not depend on where it was found."""
+    start = ring.index(min(ring))
+    return ring[start:] + ring[:start]
+
+
+def _ring(ring: list[Address], links: Links, declarations: Mapping[Address, Declaration]) -> Problem:
+    steps = []
+    for here, there in zip(ring, [*ring[1:], ring[0]], strict=True):
+        path = next(path for target, path in links[here] if target == there)
+        steps.append((here, there, declarations[here].at(*path)))
+    told = ", ".join(f"{here} refers to {there} ({where})" for here, there, where in steps)
+    return Problem(f"a ring of references: {told}", "break it at one of these places", str(ring[0]), steps[0][2])
+
+
+def twins(declarations: Iterable[Declaration]) -> Iterator[Problem]:
+    """Declarations that would be one and the same object: by id, or by a key that the platform keeps unique."""
+    by_id: dict[tuple[str, str], Declaration] = {}
+    by_key: dict[tuple[str, bytes], Declaration] = {}
+    for each in declarations:
+        if each.ensure is not Ensure.PRESENT:
+            continue
+        kind = kinds.get(each.address.kind)
+        if each.id is not None:
+            first = by_id.setdefault((kind.name, each.id), each)
+            if first is not each:
+                yield _twin(each, first, f"the id {each.id}", each.positions.get(("id",), each.position))
+        key = _key(each, kind)
+        if key is not None:
+            first = by_key.setdefault((kind.name, key), each)
+            if first is not each:
+                yield _twin(each, first, f"the same {', '.join(kind.identity)}", each.at(kind.identity[-1]))
+
+
+def _twin(second: Declaration, first: Declaration, what: str, where: Position) -> Problem:
+    text = f"has {what} as {first.address} ({first.position})"
+    return Problem(text, "keep one of them", str(second.address), where)
+
+
+def _key(declaration: Declaration, kind: Kind) -> bytes | None:
+    """What the platform would tell the object by; None if that is not known yet, or not unique."""
+    if not kind.unique:
+        return None
+    parts = []
+    for name in kind.identity:
+        field = kind.by_name[name]
+        value = declaration.spec.get(name, field.default)
+        if value is None or isinstance(value, Template) or has_secret(value):
+            return None
+        if isinstance(value, Ref):
+            parts.append({"ref": str(value)})
+        else:
+            parts.append(field.canonical(value) if field.canonical else value)
+    return canonical(parts) if parts else None
+
+
+def declared_within(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
+    """Children that are declared both within their parent and by themselves."""
+    for each in declarations.values():
+        parent = kinds.get(each.address.kind).parent
+        if parent is None:
+            continue
+        link = each.spec.get(parent.field)
+        above = declarations.get(link.target) if isinstance(link, Ref) else None
+        if above is not None and parent.embedded in above.spec and parent.embedded in kinds.get(parent.kind).by_name:
+            where = above.at(parent.embedded)
+            text = f"{above.address} declares its {parent.embedded} itself ({where})"
+            yield Problem(
+                text,
+                f"keep one of the two: remove this, or {parent.embedded} there",
+                str(each.address),
+                each.at(parent.field),
+            )
+
+
+def undelivered(declarations: Iterable[Declaration]) -> Iterator[Problem]:
+    """One-time secrets that would have nowhere to go if the object had to be created."""
+    for each in declarations:
+        secret = kinds.get(each.address.kind).one_time
+        if secret is not None and secret not in each.deliver and each.ensure is Ensure.PRESENT:
+            remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{each.address.name}}}}}`"
+            text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
+            yield Problem(text, remedy, str(each.address), each.position, Severity.WARNING)
+
+
+def metadata(declaration: Declaration, stack: str) -> Problem | None:
+    """The user's metadata must leave room for the owner record, and must not look like it."""
+    text = declaration.spec.get("metadata")
+    if not isinstance(text, str) or not text:
+        return None
+    subject, where = f"{declaration.address}.metadata", declaration.at("metadata")
+    if owners.KEY in text and _holds_record(text):
+        return Problem(f"holds {owners.KEY!r}, the place of our own record", "use another name", subject, where)
+    size = len(text.encode())
+    if size <= _METADATA_LIMIT - _ROOM or size > _METADATA_LIMIT:  # what is too long by itself has been told
+        return None
+    kind = kinds.get(declaration.address.kind)
+    record = Owner(
+        stack=stack,
+        address=declaration.address,
+        intent="0" * 16,
+        applied=dict.fromkeys(declaration.spec, "0" * 10),
+        protect=declaration.lifecycle.protect,
+        pending=kind.one_time is not None,
+        replaces="0" * 36,
+    )
+    full = len(owners.write(text, record).encode())
+    if full <= _METADATA_LIMIT:
+        return None
+    over = full - _METADATA_LIMIT
+    text = f"{size} bytes, and {full} with the owner record; at most {_METADATA_LIMIT} are allowed"
+    return Problem(text, f"shorten it by {over} bytes", subject, where)
+
+
+def _holds_record(text: str) -> bool:
+    """Whether the text has a place of its own where our record would stand."""
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        return any(line.startswith(f"#{owners.KEY} ") for line in text.splitlines())
+    return isinstance(parsed, dict) and owners.KEY in parsed

@@ -1,0 +1,171 @@
+"""A manifest document around its spec: which kind, which name, and what is special about it.
+
+Checks the envelope alone. The spec inside is validated, and references are followed, by `manifests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from typing_extensions import Doc
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.kind import Finding, Kind, fields_of
+from reconciler.model.manifest import Delivery, Ensure, Lifecycle
+from reconciler.project import files, validation, values, wording
+from reconciler.project.yaml import Document
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+class LifecycleForm(_Form):
+    """Exceptions to the rule."""
+
+    protect: Annotated[bool, Doc("Never delete it, even when it is gone from the manifests.")] = False
+    ignore: Annotated[list[str], Doc("Fields that are left to others.")] = []
+    adopt: Annotated[bool, Doc("Take over an object that exists already.")] = False
+    replace: Annotated[bool, Doc("False: a change that needs another object is a problem instead.")] = True
+
+
+class DeliveryForm(_Form):
+    """Where a one-time secret goes."""
+
+    to_file: Annotated[str, Doc("A path below the project's root; written with mode 0600.")]
+
+
+class ManifestForm(_Form):
+    """One declared resource."""
+
+    kind: Annotated[str, Doc("What it is.")]
+    name: Annotated[str, Doc("Its name, unique among its kind in the stack.")]
+    id: Annotated[str | None, Doc("The id of an existing object.")] = None
+    ensure: Annotated[Literal["present", "absent", "forgotten"], Doc("Whether the object must exist.")] = "present"
+    moved: Annotated[Any, Doc("Its earlier address, or a list of them.")] = None
+    lifecycle: LifecycleForm = LifecycleForm()
+    deliver: Annotated[dict[str, DeliveryForm], Doc("Where one-time secrets go.")] = {}
+    spec: Annotated[dict[str, Any] | None, Doc("The resource itself, as the platform takes it.")] = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """A document on its way to a declaration. Without a form it is only good for being referred to."""
+
+    file: str
+    document: Document
+    subject: str = ""
+    kind: Kind | None = None
+    address: Address | None = None
+    form: ManifestForm | None = None
+    moved: tuple[Address, ...] = ()
+    deliver: dict[str, Delivery] = field(default_factory=dict)
+
+    @property
+    def ensure(self) -> Ensure:
+        return Ensure(self.form.ensure) if self.form else Ensure.PRESENT
+
+
+def draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
+    """The document's envelope and what is wrong with it; paths are those of the document."""
+    made = Draft(file, document)
+    value = document.value
+    if not isinstance(value, dict):
+        return made, [Finding((), f"expected a map, found {wording.found(value)}", "write kind, name and spec")]
+    findings = list(_name(made, value))
+    if not document.sound:
+        return made, []
+    form, wrong = _form(value)
+    told = {each.path for each in findings}
+    findings += [each for each in wrong if each.path not in told]
+    if made.address is not None and made.kind is not None and form is not None:
+        made.form = form
+        findings += _inside(made, form, made.kind)
+    return made, findings
+
+
+def _form(value: dict[str, Any]) -> tuple[ManifestForm | None, list[Finding]]:
+    """The envelope without what is wrong in it, so that the spec is looked at all the same."""
+    try:
+        return ManifestForm.model_validate(value), []
+    except ValidationError as error:
+        findings = validation.problems_of(error, value, fields_of(ManifestForm))
+    wrong = {each.path[0] for each in findings if each.path}
+    try:
+        return ManifestForm.model_validate({key: item for key, item in value.items() if key not in wrong}), findings
+    except ValidationError:
+        return None, findings
+
+
+def _name(made: Draft, value: dict[str, Any]) -> Iterator[Finding]:
+    """Finds out the kind and the address."""
+    kind_name, name = value.get("kind"), value.get("name")
+    if not isinstance(kind_name, str):
+        return
+    made.kind = kinds.find(kind_name) if kind_name.isidentifier() else None
+    if made.kind is None:
+        known = [each.name for each in kinds.every()]
+        remedy = wording.meant(kind_name, known) or values.NO_KIND
+        yield Finding(("kind",), f"unknown kind {kind_name!r}", remedy)
+    if not isinstance(name, str):
+        return
+    try:
+        made.address = Address.parse(f"{kind_name}/{name}")
+        made.subject = str(made.address)
+    except ValueError as error:
+        if made.kind is not None:
+            text, _, rule = str(error).partition(": ")
+            yield Finding(("name",), text, f"use {rule}")
+
+
+def _inside(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding]:
+    if form.id is not None and not (form.id.startswith(kind.id_prefix) and form.id != kind.id_prefix):
+        yield Finding(("id",), f"{form.id!r} is not an id of {kind.name}", f"these begin with {kind.id_prefix}")
+    for index, name in enumerate(form.lifecycle.ignore):
+        if name.partition(".")[0] not in kind.by_name:
+            remedy = wording.meant(name, kind.by_name) or f"use {wording.listed(kind.by_name)}"
+            yield Finding(("lifecycle", "ignore", index), f"{kind.name} has no field {name!r}", remedy)
+    yield from _moved(made, form)
+    yield from _deliveries(made, form, kind)
+
+
+def _moved(made: Draft, form: ManifestForm) -> Iterator[Finding]:
+    single = not isinstance(form.moved, list)
+    moved: list[Address] = []
+    for index, text in enumerate([form.moved] if single else form.moved):
+        path = ("moved",) if single else ("moved", index)
+        if text is None and single:
+            return
+        try:
+            before = Address.parse(text if isinstance(text, str) else "")
+        except ValueError:
+            yield Finding(path, "expected an address, or a list of them", "write Kind/oldname")
+            continue
+        if made.address is not None and before.kind != made.address.kind:
+            yield Finding(path, f"{before} is of another kind", f"name an earlier {made.address.kind}")
+        elif before == made.address:
+            yield Finding(path, "is its own address", "name the earlier one, or remove the line")
+        else:
+            moved.append(before)
+    made.moved = tuple(moved)
+
+
+def _deliveries(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding]:
+    for output, delivery in form.deliver.items():
+        if output != kind.one_time:
+            what = f"its one-time secret is {kind.one_time}" if kind.one_time else "it has no one-time secret"
+            yield Finding(("deliver", output), f"{kind.name} does not deliver {output!r}", what)
+        try:
+            where = made.document.places.nearest(("deliver", output))
+            made.deliver[output] = Delivery("to_file", files.inside(delivery.to_file), where)
+        except files.Unreadable as wrong:
+            yield Finding(("deliver", output, "to_file"), str(wrong), wrong.remedy)
+
+
+def lifecycle(form: ManifestForm) -> Lifecycle:
+    written = form.lifecycle
+    return Lifecycle(written.protect, tuple(written.ignore), written.adopt, written.replace)

@@ -1,0 +1,87 @@
+"""Reads files below the project's root, and nothing else.
+
+A path that leads out of the root, by `..` or by a symlink, is refused; so is what is not a regular file. Between the
+check and the reading nobody can slip a symlink in: each folder is opened from the one above, following none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+MANIFESTS: Final = (".yaml", ".yml")
+
+
+class Unreadable(Exception):
+    """Why a file cannot be read, and what to do."""
+
+    def __init__(self, text: str, remedy: str = "") -> None:
+        super().__init__(text)
+        self.remedy = remedy
+
+
+def inside(path: str) -> str:
+    """The path in its shortest form, relative to the project's root. Unreadable if it leads out."""
+    if "\0" in path or not path:
+        raise Unreadable("not a path", "write a path below the project's root")
+    if PurePosixPath(path).is_absolute() or path.startswith("~"):
+        raise Unreadable(f"{path} is not a relative path", "only files below the project's root can be named")
+    if ".." in PurePosixPath(path).parts:
+        raise Unreadable(f"{path} leads upwards", "a path may not contain '..'")
+    return os.path.normpath(path)
+
+
+def read(root: Path, path: str, limit: int) -> bytes:
+    """The bytes of a regular file below the root; Unreadable for anything else and for more than `limit` bytes."""
+    home = os.path.realpath(root)
+    real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - realpath never raises, resolve() may
+    if os.path.commonpath((home, real)) != home:
+        raise Unreadable(f"{path} is a symlink out of the project", "keep the file inside the project")
+    try:
+        handle = _open(home, os.path.relpath(real, home))
+    except FileNotFoundError:
+        raise Unreadable(f"there is no file {path}", "check the path") from None
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {(error.strerror or 'unknown').lower()}", "") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Unreadable(f"{path} is not a regular file", "name a file")
+    with os.fdopen(handle, "rb") as file:
+        text = file.read(limit + 1)
+    if len(text) > limit:
+        raise Unreadable(f"{path} is larger than {_size(limit)}", "use a smaller file")
+    return text
+
+
+def _open(home: str, path: str) -> int:
+    """A descriptor of the file, each folder on the way opened from the one above without following a symlink."""
+    *folders, name = PurePosixPath(path).parts
+    here = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for folder in folders:
+            below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+            os.close(here)
+            here = below
+        # Without O_NONBLOCK a FIFO that nobody writes to would hold us for ever.
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def manifests(root: Path, path: str) -> Iterator[str]:
+    """The manifest files at or below a path, sorted, relative to the root. Hidden files and folders are skipped."""
+    if not (root / path).is_dir():
+        yield path
+        return
+    for folder, folders, names in os.walk(root / path):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in names:
+            if name.endswith(MANIFESTS) and not name.startswith("."):
+                yield os.path.normpath(Path(folder, name).relative_to(root))
+
+
+def _size(limit: int) -> str:
+    return f"{limit // 1024 // 1024} MiB" if limit >= 1024 * 1024 else f"{limit // 1024} KiB"

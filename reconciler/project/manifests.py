@@ -1,0 +1,207 @@
+"""Reads every manifest of a project into one `Manifest`, or tells everything that is wrong with them at once.
+
+Three passes: files into documents and their addresses; specs into values, now that references know what is declared;
+then what can only be seen between declarations. Needs no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path as Folder
+
+from pydantic import ValidationError
+
+from reconciler.model.address import Address
+from reconciler.model.kind import Finding, Kind, fields_of
+from reconciler.model.manifest import Declaration, Manifest, Path
+from reconciler.model.problem import Position, Problem, Rejected, Severity
+from reconciler.model.value import Value
+from reconciler.project import crosschecks, envelope, files, validation, yaml
+from reconciler.project.config import FILE, Config
+from reconciler.project.envelope import Draft
+from reconciler.project.unreadable import MAX_BYTES
+from reconciler.project.values import Declared, Resolver, Variable
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A manifest that can be worked with, what is doubtful in it, and the manifest files it came from."""
+
+    manifest: Manifest
+    warnings: tuple[Problem, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def load(config: Config, environ: Mapping[str, str], variables: Mapping[str, Variable] | None = None) -> Loaded:
+    """The project's manifests; `variables` override those of the project file. Rejected tells all that is wrong."""
+    with yaml.unhurried_collector():
+        texts, problems = _texts(config)
+        return _assemble(config, texts, problems, environ, {**config.variables, **(variables or {})})
+
+
+def load_texts(
+    texts: Mapping[str, bytes],
+    stack: str,
+    environ: Mapping[str, str],
+    variables: Mapping[str, Variable] | None = None,
+    root: Folder = Folder(),
+) -> Loaded:
+    """As `load`, of manifest files that are given as name and bytes."""
+    with yaml.unhurried_collector():
+        return _assemble(Config(root, stack), texts, [], environ, variables or {})
+
+
+def _texts(config: Config) -> tuple[dict[str, bytes], list[Problem]]:
+    texts: dict[str, bytes] = {}
+    problems: list[Problem] = []
+    for index, entry in enumerate(config.manifests):
+        where = config.positions.get(("manifests", index), Position(FILE, 1, 1))
+        found = False
+        for path in files.manifests(config.root, files.inside(entry)):
+            found = True
+            if path in texts:
+                continue
+            try:
+                texts[path] = files.read(config.root, path, MAX_BYTES)
+            except files.Unreadable as wrong:
+                at = where if path == files.inside(entry) else Position(path, 1, 1)
+                problems.append(Problem(str(wrong), wrong.remedy, position=at))
+        if not found:
+            text = f"there are no manifests (*.yaml, *.yml) below {entry}"
+            problems.append(Problem(text, "nothing is declared here", position=where, severity=Severity.WARNING))
+    return dict(sorted(texts.items())), problems
+
+
+def _assemble(
+    config: Config,
+    texts: Mapping[str, bytes],
+    problems: list[Problem],
+    environ: Mapping[str, str],
+    variables: Mapping[str, Variable],
+) -> Loaded:
+    drafts, declared = _drafts(texts, problems)
+    declared.complete = declared.complete and not any(problem.is_error for problem in problems if not problem.subject)
+    resolver = Resolver(config.root, environ, variables, declared)
+    declarations: dict[Address, Declaration] = {}
+    links: dict[Address, list[tuple[Address, Path]]] = {}
+    for each in drafts:
+        if each.form is None or each.address is None or each.kind is None:
+            continue
+        declaration, found = _declaration(each, each.form, each.address, each.kind, resolver)
+        problems += found
+        if _is_first(each, declarations, problems):
+            declarations[each.address] = declaration
+            links[each.address] = resolver.links
+    problems += _between(declarations, links, config.stack)
+    problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
+    if any(each.is_error for each in problems):
+        raise Rejected(problems)
+    digest = digest_of({**texts, **resolver.included})
+    return Loaded(Manifest(config.stack, declarations, digest), tuple(problems), tuple(texts))
+
+
+def digest_of(texts: Mapping[str, bytes]) -> str:
+    """One digest of all names and bytes, whatever their order."""
+    total = hashlib.sha256()
+    for name, text in sorted(texts.items()):
+        total.update(f"{len(name.encode())}:{name}{len(text)}:".encode())
+        total.update(text)
+    return total.hexdigest()
+
+
+def _drafts(texts: Mapping[str, bytes], problems: list[Problem]) -> tuple[list[Draft], Declared]:
+    drafts: list[Draft] = []
+    declared = Declared()
+    for file, text in texts.items():
+        reading = yaml.read(text, file)
+        problems += reading.problems
+        declared.complete = declared.complete and reading.complete
+        for document in reading.documents:
+            if document.value is None:
+                continue  # nothing between two `---`
+            made, findings = envelope.draft(file, document)
+            problems += [validation.problem(each, document.places, made.subject) for each in findings]
+            if made.address is not None:
+                declared.ensures.setdefault(made.address, made.ensure)
+            elif findings:
+                declared.complete = False
+            drafts.append(made)
+    return drafts, declared
+
+
+def _declaration(
+    made: Draft, form: envelope.ManifestForm, address: Address, kind: Kind, resolver: Resolver
+) -> tuple[Declaration, list[Problem]]:
+    places = made.document.places
+    spec = resolver.resolve(kind.spec, made.subject, form.spec or {})
+    findings = resolver.findings
+    told = {each.path for each in findings}
+    findings = findings + [each for each in _spec_findings(form, kind, spec) if each.path not in told]
+    declaration = Declaration(
+        address=address,
+        spec=spec,
+        position=places[()],
+        positions=places,
+        id=form.id,
+        ensure=made.ensure,
+        lifecycle=envelope.lifecycle(form),
+        moved=made.moved,
+        deliver=made.deliver,
+    )
+    return declaration, [validation.problem(each, places, made.subject, ("spec",)) for each in findings]
+
+
+def _spec_findings(form: envelope.ManifestForm, kind: Kind, spec: dict[str, Value]) -> Iterator[Finding]:
+    needs_all = form.ensure == "present"
+    if needs_all and form.id is None:
+        for name in kind.required_unless_id:
+            if spec.get(name) is None:
+                yield Finding((name,), validation.MISSING, "add it, or give the id of an existing object")
+    try:
+        valid = kind.spec.model_validate(spec)
+    except ValidationError as error:
+        for each in validation.problems_of(error, spec, fields_of(kind.spec)):
+            if needs_all or each.text != validation.MISSING or len(each.path) > 1:
+                yield each
+        return
+    yield from validation.findings_of(valid)
+
+
+def _is_first(made: Draft, declarations: Mapping[Address, Declaration], problems: list[Problem]) -> bool:
+    assert made.address is not None
+    first = declarations.get(made.address)
+    if first is None:
+        return True
+    where = made.document.places.nearest(("name",))
+    problems.append(Problem(f"declared twice, first at {first.position}", "rename or remove one", made.subject, where))
+    return False
+
+
+def _between(declarations: Mapping[Address, Declaration], links: crosschecks.Links, stack: str) -> Iterator[Problem]:
+    yield from crosschecks.rings(declarations, links)
+    yield from crosschecks.twins(declarations.values())
+    yield from crosschecks.declared_within(declarations)
+    yield from crosschecks.undelivered(declarations.values())
+    yield from _moves(declarations)
+    for each in declarations.values():
+        wrong = crosschecks.metadata(each, stack)
+        if wrong is not None:
+            yield wrong
+
+
+def _moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
+    """An earlier address belongs to nobody else, now or then."""
+    claimed: dict[Address, Declaration] = {}
+    for each in declarations.values():
+        for before in each.moved:
+            where = each.positions.get(("moved",), each.position)
+            other = declarations.get(before) or claimed.setdefault(before, each)
+            if other is not each:
+                text = (
+                    f"{before} is declared at {other.position}"
+                    if before == other.address
+                    else (f"{before} has moved to {other.address} already ({other.position})")
+                )
+                yield Problem(text, "remove one of the two", f"{each.address}.moved", where)

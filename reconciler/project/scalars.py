@@ -1,0 +1,46 @@
+"""What an unquoted scalar means by the core schema of YAML 1.2: `no`, `on` and dates are text."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reconciler.model.value import Json
+
+_PLAIN: Final[dict[str, Json]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+MAY_BE_PLAIN: Final = frozenset("0123456789+-.~nNtTfF")
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+")
+_OCTAL: Final = re.compile(r"0o[0-7]+")
+_HEXADECIMAL: Final = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_MAX_DIGITS: Final = 300  # no number with more of them is finite
+
+
+def plain(text: str) -> Json:
+    """What an unquoted scalar means. ValueError says why a number cannot be JSON."""
+    if text in _PLAIN:
+        return _PLAIN[text]
+    if text[0].isalpha():
+        return text
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f"{text} is not a number that JSON knows")
+    if _INTEGER.fullmatch(text) or _FLOAT.fullmatch(text):
+        if len(text) > _MAX_DIGITS:
+            raise ValueError("a number of more than 300 digits")
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        number = float(text)
+        if number in (float("inf"), float("-inf")):
+            raise ValueError(f"{text} is too large a number")
+        return number
+    if len(text) <= _MAX_DIGITS:
+        if _OCTAL.fullmatch(text):
+            return int(text, 0)
+        if _HEXADECIMAL.fullmatch(text):
+            return int(text, 0)
+    return text

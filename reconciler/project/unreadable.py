@@ -1,0 +1,83 @@
+"""What keeps a file from being read as YAML, in words that say what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from yaml import error as yaml_error
+
+from reconciler.model.problem import Position, Problem
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+_UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def bytes_problem(text: bytes, file: str) -> Problem | None:
+    """What keeps the bytes from being YAML at all."""
+    if len(text) > MAX_BYTES:
+        return Problem(f"larger than {MAX_BYTES // 1024 // 1024} MiB", "split the file", position=Position(file, 1, 1))
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError as error:
+        before = text[: error.start]
+        line_start = before.rfind(b"\n") + 1
+        column = len(before[line_start:].decode(errors="replace")) + 1
+        return Problem(
+            f"not UTF-8: byte 0x{text[error.start]:02x} at offset {error.start}",
+            "save the file as UTF-8",
+            position=Position(file, before.count(b"\n") + 1, column),
+        )
+    found = _UNPRINTABLE.search(decoded, 1 if decoded.startswith("\ufeff") else 0)
+    if found is None:
+        return None
+    before_it = decoded[: found.start()]
+    return Problem(
+        f"the control character U+{ord(found[0]):04X}",
+        "remove it, or write it as an escape in double quotes",
+        position=Position(file, before_it.count("\n") + 1, len(before_it) - (before_it.rfind("\n") + 1) + 1),
+    )
+
+
+_CLOSE: Final = "close it, or check the indentation"
+_SYNTAX: Final = {
+    "mapping values are not allowed in this context": (
+        "a ':' where no key can stand",
+        "check the indentation, or quote the text",
+    ),
+    "did not find expected key": ("not a key of the map around it", "check the indentation, quotes and brackets"),
+    "did not find expected '-' indicator": ("not an item of the list around it", "check the indentation"),
+    "did not find expected ',' or ']'": ("a list is not closed with ']'", _CLOSE),
+    "did not find expected ',' or '}'": ("a map is not closed with '}'", _CLOSE),
+    "did not find expected node content": ("a value is missing here", "write it, or remove the comma"),
+    "did not find expected <document start>": (
+        "text after the end of the document",
+        "check the indentation, or begin a document with ---",
+    ),
+    "could not find expected ':'": ("a key without a ':'", "write key: value, or check the indentation"),
+    "found character that cannot start any token": (
+        "a character that cannot begin a value",
+        "quote the text, and indent with spaces, not tabs",
+    ),
+    "found unexpected end of stream": ("a quoted text is not closed", "close the quotes"),
+    "found unexpected document indicator": ("a quoted text is not closed", "close the quotes"),
+    "found unknown escape character": ("an unknown escape in double quotes", "use single quotes, or write \\\\"),
+    "found undefined tag handle": ("an unknown tag", "remove it"),
+    "block sequence entries are not allowed in this context": (
+        "a '-' where no list can begin",
+        "put the list on the next line",
+    ),
+    "found a tab character where an indentation space is expected": ("a tab in the indentation", "indent with spaces"),
+}
+
+
+def syntax_problem(error: yaml_error.MarkedYAMLError, file: str) -> Problem:
+    """libyaml's message in words that say what to do."""
+    mark = error.problem_mark or error.context_mark
+    where = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file, 1, 1)
+    said = error.problem or "unreadable"
+    text, remedy = _SYNTAX.get(said, (said, ""))
+    opened = error.context_mark
+    if "not closed" in text and opened is not None:
+        text += f" (it begins in line {opened.line + 1}, column {opened.column + 1})"
+    return Problem(f"not YAML: {text}", remedy, position=where)

@@ -1,0 +1,322 @@
+"""Turns what is written in a spec into values: references, text from environment and files, variables in text.
+
+    {ref: Kind/name}  {ref: Kind/name.output}  {from_env: NAME}  {from_file: path}
+    "text with ${{ Kind/name.output }} or ${{ var.name }}"
+
+The schema decides what is an expression: a map in the place of text is one, a map that is a field's own shape is not.
+`$${{` spells a literal `${{`; `${…}` with one brace belongs to the platform and is left alone. A name may contain dots,
+so in `Kind/a.b.c` the longest declared name wins: `a.b.c`, then `a.b` with output `c`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path as Folder
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.kind import Behaviour, Field, Finding, Shape, fields_of
+from reconciler.model.manifest import Ensure, Path
+from reconciler.model.value import Json, Ref, Secret, Template, Value
+from reconciler.project import files, scalars, wording
+
+MAX_INCLUDE: Final = 1024 * 1024
+_OPENING: Final = re.compile(r"\$?\$\{\{")
+_VARIABLE: Final = re.compile(r"var\.([A-Za-z_][A-Za-z0-9_-]*)")
+_SCALARS: Final = (Shape.INTEGER, Shape.NUMBER, Shape.FLAG)
+
+Variable = str | int | float | bool
+
+
+@dataclass(slots=True)
+class Declared:
+    """The addresses that references may lead to."""
+
+    ensures: dict[Address, Ensure] = field(default_factory=dict)
+    complete: bool = True  # otherwise some file could not be read, and what is not found may be in there
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A field as this module needs it, with sensitivity handed down."""
+
+    shape: Shape
+    sensitive: bool
+    refs: tuple[str, ...]
+    item: _Slot | None
+    fields: Mapping[str, _Slot]
+
+
+def _slot(of: Field, sensitive: bool = False) -> _Slot:
+    sensitive = sensitive or Behaviour.SENSITIVE in of.behaviours
+    return _Slot(
+        of.shape,
+        sensitive,
+        of.refs,
+        _slot(of.item, sensitive) if of.item else None,
+        {each.name: _slot(each, sensitive) for each in of.fields},
+    )
+
+
+@cache
+def slots_of(model: type[BaseModel]) -> Mapping[str, _Slot]:
+    return {each.name: _slot(each) for each in fields_of(model)}
+
+
+class _Unresolved(Exception):
+    def __init__(self, text: str, remedy: str = "") -> None:
+        super().__init__(text)
+        self.remedy = remedy
+
+
+NO_KIND: Final = "the command `kinds` lists those there are"
+PENDING: Final = Template(())  # stands for what could not be resolved: its problem has been told
+
+
+class Resolver:
+    """Resolves one spec after the other; `included` collects the files that were read on the way."""
+
+    def __init__(
+        self, root: Folder, environ: Mapping[str, str], variables: Mapping[str, Variable], declared: Declared
+    ) -> None:
+        self._root = root
+        self._environ = environ
+        self._variables = variables
+        self._declared = declared
+        self._references: dict[str, Ref | _Unresolved] = {}
+        self.included: dict[str, bytes] = {}
+        self.findings: list[Finding] = []
+        self.links: list[tuple[Address, Path]] = []  # what the spec refers to, and where
+        self._subject = ""
+
+    def resolve(self, model: type[BaseModel], subject: str, raw: Mapping[str, Json]) -> dict[str, Value]:
+        """The values of what is written in the model's shape; `findings` says what is wrong with them."""
+        self.findings = []
+        self.links = []
+        self._subject = subject
+        return self._object(raw, slots_of(model), ())
+
+    def _object(self, raw: Mapping[str, Json], slots: Mapping[str, _Slot], path: Path) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for key, item in raw.items():
+            slot = slots.get(key)
+            values[key] = item if slot is None else self._value(item, slot, (*path, key))
+        return values
+
+    def _value(self, item: Json, slot: _Slot, path: Path) -> Value:
+        if isinstance(item, str):
+            if "${{" in item:
+                return self._guarded(self._text, item, slot, path)
+            return Secret(item, self._here(path)) if slot.sensitive else item
+        if isinstance(item, dict):
+            return self._map(item, slot, path)
+        if isinstance(item, list):
+            if slot.shape is Shape.ANY:
+                return self._free(item, slot, path)
+            if slot.item is not None and slot.shape is Shape.LIST:
+                inner = slot.item
+                return [self._value(each, inner, (*path, index)) for index, each in enumerate(item)]
+        return item
+
+    def _map(self, item: dict[str, Json], slot: _Slot, path: Path) -> Value:
+        match slot.shape:
+            case Shape.OBJECT:
+                return self._object(item, slot.fields, path)
+            case Shape.MAP if slot.item is not None:
+                inner = slot.item
+                return {key: self._value(each, inner, (*path, key)) for key, each in item.items()}
+            case Shape.ANY:
+                if len(item) == 1 and next(iter(item)) in wording.EXPRESSIONS:
+                    return self._guarded(self._expression, item, slot, path)
+                return self._free(item, slot, path)
+            case Shape.LIST | Shape.MAP:
+                return item
+        if any(key in wording.EXPRESSIONS for key in item):
+            return self._guarded(self._expression, item, slot, path)
+        return item
+
+    def _free(self, item: Json, slot: _Slot, path: Path) -> Value:
+        """Free-form content: only text is looked into."""
+        match item:
+            case str() if "${{" in item:
+                return self._guarded(self._text, item, slot, path)
+            case dict():
+                return {key: self._free(each, slot, (*path, key)) for key, each in item.items()}
+            case list():
+                return [self._free(each, slot, (*path, index)) for index, each in enumerate(item)]
+        return item
+
+    def _guarded(self, resolve: Any, item: Json, slot: _Slot, path: Path) -> Value:
+        try:
+            return resolve(item, slot, path)
+        except (_Unresolved, files.Unreadable) as wrong:
+            self.findings.append(Finding(path, str(wrong), wrong.remedy))
+            return PENDING
+
+    def _expression(self, item: dict[str, Json], slot: _Slot, path: Path) -> Value:
+        if len(item) != 1:
+            raise _Unresolved("a value has one source", f"keep one of {wording.listed(item)}")
+        (word, operand), *_ = item.items()
+        if not isinstance(operand, str):
+            raise _Unresolved(f"{word} takes text, found {wording.found(operand)}", _USAGE[word])
+        if word == "ref":
+            return self._reference(operand, slot, path)
+        if word == "from_env":
+            return self._outside(self._from_env(operand, slot), f"env:{operand}", slot)
+        return self._outside(self._from_file(operand), f"file:{operand}", slot)
+
+    def _outside(self, text: Variable, source: str, slot: _Slot) -> Value:
+        """Text from elsewhere as the field wants it: hidden, or a number or flag where the field holds one."""
+        if slot.sensitive:
+            return Secret(str(text), source)
+        if slot.shape in _SCALARS and isinstance(text, str):
+            try:
+                return scalars.plain(text.strip())
+            except ValueError:
+                return text
+        return text if slot.shape in (*_SCALARS, Shape.ANY) else _as_text(text)
+
+    def _from_env(self, name: str, slot: _Slot) -> str:
+        text = self._environ.get(name)
+        if text is None:
+            raise _Unresolved(f"the environment variable {name} is not set", "set it")
+        if not text.isascii() and "\udc80" <= max(text) <= "\udfff":
+            raise _Unresolved(f"the environment variable {name} is not UTF-8", "set it to text")
+        if not text and slot.sensitive:
+            raise _Unresolved(f"the environment variable {name} is empty", "set it to the secret")
+        return text
+
+    def _from_file(self, path: str) -> str:
+        where = files.inside(path)
+        content = self.included.get(where)
+        if content is None:
+            content = self.included[where] = files.read(self._root, where, MAX_INCLUDE)
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise _Unresolved(
+                f"{where} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}"
+            ) from None
+        # The newline that editors and `echo` put behind a single line is not part of a password.
+        return text.rstrip("\r\n") if "\n" not in text.rstrip("\r\n") else text
+
+    def _text(self, text: str, slot: _Slot, path: Path) -> Value:
+        """A text with `${{ … }}` inside."""
+        parts: list[str | Ref] = []
+        end = 0
+        for opening in _OPENING.finditer(text):
+            if opening.start() < end:
+                continue
+            parts.append(text[end : opening.start()])
+            if opening[0].startswith("$$"):
+                parts.append("${{")
+                end = opening.end()
+                continue
+            close = text.find("}}", opening.end())
+            if close < 0:
+                raise _Unresolved("'${{' is not closed with '}}'", "close it, or write $${{ for the text itself")
+            inner = text[opening.end() : close].strip()
+            end = close + 2
+            whole = opening.start() == 0 and end == len(text)
+            if variable := _VARIABLE.fullmatch(inner):
+                value = self._variable(variable[1])
+                if whole:
+                    return self._outside(value, self._here(path), slot)
+                parts.append(_as_text(value))
+            else:
+                parts.append(self._reference(inner, slot if whole else None, path))
+        parts.append(text[end:])
+        return self._joined(parts, slot, path)
+
+    def _joined(self, parts: list[str | Ref], slot: _Slot, path: Path) -> Value:
+        kept = [part for part in parts if part != ""]
+        if len(kept) == 1 and isinstance(kept[0], Ref):
+            return kept[0]
+        if any(isinstance(part, Ref) for part in kept):
+            if slot.sensitive:
+                raise _Unresolved("a secret cannot be put together from references", "take it from a file or variable")
+            return Template(tuple(kept))
+        text = "".join(str(part) for part in kept)
+        return Secret(text, self._here(path)) if slot.sensitive else text
+
+    def _here(self, path: Path) -> str:
+        return f"manifest:{self._subject}.{wording.dotted(path)}"
+
+    def _variable(self, name: str) -> Variable:
+        value = self._variables.get(name)
+        if value is None:
+            remedy = wording.meant(name, self._variables) or "define it under variables: in reconciler.yaml"
+            raise _Unresolved(f"there is no variable {name}", remedy)
+        return value
+
+    def _reference(self, text: str, slot: _Slot | None, path: Path) -> Ref:
+        found = self._references.get(text)
+        if found is None:
+            try:
+                found = self._look_up(text)
+            except _Unresolved as wrong:
+                found = wrong
+            self._references[text] = found
+        if isinstance(found, _Unresolved):
+            raise _Unresolved(str(found), found.remedy)
+        if slot is not None and slot.refs:
+            if found.target.kind not in slot.refs:
+                raise _Unresolved(
+                    f"refers to the kind {found.target.kind}, where {wording.listed(slot.refs)} belongs",
+                    "refer to another resource",
+                )
+            if found.output != "id":
+                raise _Unresolved(f"refers to {found}, and this field takes an id", f"write {found.target}")
+        self.links.append((found.target, path))
+        return found
+
+    def _look_up(self, text: str) -> Ref:
+        kind_name, slash, rest = text.partition("/")
+        if not slash or not rest:
+            raise _Unresolved(f"{text!r} is not a reference", "write Kind/name or Kind/name.output")
+        kind = kinds.find(kind_name) if kind_name.isidentifier() else None
+        if kind is None:
+            known = [each.name for each in kinds.every()]
+            raise _Unresolved(f"refers to the unknown kind {kind_name}", wording.meant(kind_name, known) or NO_KIND)
+        name, output = rest, ""
+        while Address(kind_name, name) not in self._declared.ensures:
+            name, dot, last = name.rpartition(".")
+            if not dot:
+                return self._unknown(kind_name, rest)
+            output = f"{last}.{output}" if output else last
+        address = Address(kind_name, name)
+        if self._declared.ensures[address] is not Ensure.PRESENT:
+            raise _Unresolved(f"refers to {address}, which is declared {self._declared.ensures[address]}", "remove it")
+        if output and output == kind.one_time:
+            raise _Unresolved(f"{address}.{output} can be read only once", "use deliver on that resource")
+        if output and output not in kind.outputs:
+            own = " (it is declared there, so write its value)" if output in kind.by_name else ""
+            known_outputs = [each for each in kind.outputs if each != kind.one_time]
+            remedy = wording.meant(output, known_outputs) or f"use {wording.listed(known_outputs)}"
+            raise _Unresolved(f"{kind_name} has no output {output}{own}", remedy)
+        return Ref(address, output or "id")
+
+    def _unknown(self, kind_name: str, rest: str) -> Ref:
+        if not self._declared.complete:
+            return Ref(Address(kind_name, rest))
+        names = [each.name for each in self._declared.ensures if each.kind == kind_name]
+        close = wording.meant(rest, names) or wording.meant(rest.rpartition(".")[0] or rest, names)
+        remedy = close.replace("did you mean ", f"did you mean {kind_name}/") or "declare it, or give the id itself"
+        raise _Unresolved(f"refers to {kind_name}/{rest}, which is not declared", remedy)
+
+
+_USAGE: Final = {
+    "ref": "write {ref: Kind/name}",
+    "from_env": "write {from_env: NAME}",
+    "from_file": "write {from_file: path}",
+}
+
+
+def _as_text(value: Variable) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

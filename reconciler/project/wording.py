@@ -1,0 +1,59 @@
+"""How problems speak of values: what was found, what was expected, which path, and what may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from reconciler.model.manifest import Path
+from reconciler.model.value import Ref, Secret, Template, Value
+
+EXPRESSIONS = {"ref": "a reference", "from_env": "a value from the environment", "from_file": "a value from a file"}
+
+
+def found(value: Value) -> str:
+    """What sort of thing a value is, never the value itself."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return "a whole number"
+        case float():
+            return "a number"
+        case str() | Secret():
+            return "text"
+        case list():
+            return "a list"
+        case dict() if len(value) == 1 and next(iter(value)) in EXPRESSIONS:
+            return EXPRESSIONS[next(iter(value))]
+        case dict():
+            return "a map"
+        case Ref() | Template():
+            return "a reference"
+    return "something else"
+
+
+def dotted(path: Path) -> str:
+    """`("hostports", 0)` as `hostports[0]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def meant(word: str, candidates: Iterable[str]) -> str:
+    """`did you mean X?`, or an empty text when nothing is close."""
+    by_folded = {each.lower(): each for each in sorted(candidates)}
+    close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
+    return f"did you mean {by_folded[close[0]]}?" if close else ""
+
+
+def listed(words: Iterable[str], conjunction: str = "or") -> str:
+    """`a, b or c`."""
+    *most, last = words
+    return f"{', '.join(most)} {conjunction} {last}" if most else last

@@ -1,0 +1,149 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.problem import Rejected
+from reconciler.model.value import Secret
+from reconciler.project import config
+from reconciler.project.config import Config, Guards, Limits
+
+FULL = """\
+version: 1
+stack: prod
+platform:
+  base_url: https://api.example.com/
+  api_key: {from_env: KEY}
+  account: acme
+manifests: [manifests/, more.yaml]
+limits: {requests_per_minute: 60, concurrency: 4}
+guards: {max_delete_percent: 10, max_update_percent: 20}
+variables: {team: payments, replicas: 3}
+"""
+
+
+def load(root: Path, text: str, environ: Mapping[str, str] | None = None) -> Config:
+    (root / "reconciler.yaml").write_text(text)
+    return config.load(root, environ or {})
+
+
+def told(root: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
+    with pytest.raises(Rejected) as caught:
+        load(root, text, environ)
+    return [str(each) for each in caught.value.problems]
+
+
+def test_everything_that_is_written_is_read(tmp_path: Path) -> None:
+    read = load(tmp_path, FULL, {"KEY": "k"})
+    assert read.stack == "prod"
+    assert read.connection() == ("https://api.example.com", Secret("k", "env:KEY"))
+    assert read.account == "acme"
+    assert read.manifests == ("manifests/", "more.yaml")
+    assert read.limits == Limits(60, 4)
+    assert read.guards == Guards(10, 20)
+    assert read.variables == {"team": "payments", "replicas": 3}
+
+
+def test_the_stack_alone_is_enough_to_work_offline(tmp_path: Path) -> None:
+    read = load(tmp_path, "stack: prod\n")
+    assert (read.manifests, read.limits, read.guards) == (("manifests",), Limits(), Guards())
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    environ = {
+        "RECONCILER_BASE_URL": "http://127.0.0.1:8080",
+        "RECONCILER_API_KEY": "other",
+        "RECONCILER_STORE": "state/x.db",
+    }
+    read = load(tmp_path, FULL, environ)
+    assert read.connection() == ("http://127.0.0.1:8080", Secret("other", "env:RECONCILER_API_KEY"))
+    assert read.store == "state/x.db"
+
+
+def test_the_key_does_not_print(tmp_path: Path) -> None:
+    assert "hunter2" not in repr(load(tmp_path, FULL, {"KEY": "hunter2"}))
+
+
+def test_a_missing_key_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
+    read = load(tmp_path, FULL)
+    with pytest.raises(Rejected) as caught:
+        read.connection()
+    assert str(caught.value) == (
+        "reconciler.yaml:5:12: platform.api_key: the environment variable KEY is not set; set it"
+    )
+
+
+def test_an_address_and_key_that_nobody_gave_are_told_when_they_are_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(Rejected) as caught:
+        load(tmp_path, "stack: prod\n").connection()
+    assert [str(each) for each in caught.value.problems] == [
+        "reconciler.yaml:1:1: platform.base_url: the platform's address is not known;"
+        " add base_url under platform:, or set RECONCILER_BASE_URL",
+        "reconciler.yaml:1:1: platform.api_key: there is no API key;"
+        " add api_key: {from_env: NAME} under platform:, or set RECONCILER_API_KEY",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://localhost:8000", "http://127.0.0.1", "http://[::1]:80", "https://x.example"]
+)
+def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
+    assert load(tmp_path, f"stack: p\nplatform: {{base_url: '{address}'}}").base_url == address
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", ["reconciler.yaml:1:1: expected one document, found 0; keep one"]),
+        ("[a]", ["reconciler.yaml:1:1: expected a map, found a list; begin with version: 1"]),
+        ("version: 1", ["reconciler.yaml:1:1: stack: required, but missing; add it"]),
+        (
+            "version: 2\nstack: a b\nplatfrom: {}\nlimits: {concurrency: lots, requests_per_minute: 0}\n",
+            [
+                "reconciler.yaml:1:10: version: expected one of 1, found a whole number; write one of 1",
+                "reconciler.yaml:2:8: stack: is not the name of a stack;"
+                " use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit",
+                "reconciler.yaml:3:1: platfrom: unknown field; did you mean platform?",
+                "reconciler.yaml:4:23: limits.concurrency: expected a whole number, found text; write a whole number",
+                "reconciler.yaml:4:50: limits.requests_per_minute: 0 is out of range; write a number from 1 to 100000",
+            ],
+        ),
+        (
+            "stack: p\nplatform:\n  base_url: http://api.example.com\n",
+            [
+                "reconciler.yaml:3:13: platform.base_url: would send the API key in the clear;"
+                " use https (plain http is for loopback only)"
+            ],
+        ),
+        (
+            "stack: p\nplatform: {base_url: 'https://a:b@c.example'}\n",
+            ["reconciler.yaml:2:22: platform.base_url: holds a user or password; remove them, and set api_key"],
+        ),
+        (
+            "stack: p\nmanifests: [../other, /etc]\n",
+            [
+                "reconciler.yaml:2:13: manifests[0]: ../other leads upwards; a path may not contain '..'",
+                "reconciler.yaml:2:23: manifests[1]: /etc is not a relative path;"
+                " only files below the project's root can be named",
+            ],
+        ),
+        (
+            "stack: p\nstack: q\n",
+            ["reconciler.yaml:2:1: the key 'stack' is written twice, first in line 1, column 1; keep one"],
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_at_once(tmp_path: Path, text: str, lines: list[str]) -> None:
+    assert told(tmp_path, text) == lines
+
+
+def test_a_wrong_override_names_the_variable(tmp_path: Path) -> None:
+    assert told(tmp_path, "stack: p", {"RECONCILER_BASE_URL": "http://example.com"}) == [
+        "RECONCILER_BASE_URL: would send the API key in the clear; use https (plain http is for loopback only)"
+    ]
+
+
+def test_a_folder_without_a_project_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Rejected) as caught:
+        config.load(tmp_path, {})
+    assert str(caught.value) == f"there is no file reconciler.yaml; write one in {tmp_path}, or name another folder"

@@ -1,0 +1,298 @@
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle
+from reconciler.model.problem import Position, Rejected
+from reconciler.project import manifests
+from reconciler.project.config import Config
+from reconciler.project.manifests import Loaded
+
+
+def load(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Loaded:
+    return manifests.load_texts({"a.yaml": textwrap.dedent(text).encode()}, "prod", environ or {}, **more)
+
+
+def one(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Declaration:
+    return next(iter(load(text, environ, **more).manifest.declarations.values()))
+
+
+def told(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> list[str]:
+    with pytest.raises(Rejected) as caught:
+        load(text, environ, **more)
+    return [str(each) for each in caught.value.problems]
+
+
+def test_a_declaration_holds_what_was_written() -> None:
+    declared = one("""\
+        kind: TunnelCredential
+        name: berlin
+        id: cr_1
+        ensure: forgotten
+        moved: [TunnelCredential/old, TunnelCredential/older]
+        lifecycle: {protect: true, ignore: [description], adopt: true, replace: false}
+        deliver: {token: {to_file: secrets/berlin}}
+        spec:
+          acl: ["bind:*.example.com"]
+    """)
+    assert declared.address == Address("TunnelCredential", "berlin")
+    assert declared.spec == {"acl": ["bind:*.example.com"]}
+    assert declared.id == "cr_1"
+    assert declared.ensure is Ensure.FORGOTTEN
+    assert declared.moved == (Address("TunnelCredential", "old"), Address("TunnelCredential", "older"))
+    assert declared.lifecycle == Lifecycle(True, ("description",), True, False)
+    assert declared.deliver == {"token": Delivery("to_file", "secrets/berlin", Position("a.yaml", 7, 18))}
+    assert declared.at("acl", 0) == Position("a.yaml", 9, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("[]", ["a.yaml:1:1: expected a map, found a list; write kind, name and spec"]),
+        ("kind: IPPolicy", ["a.yaml:1:1: name: required, but missing; add it"]),
+        (
+            "kind: IPolicy\nname: a",
+            ["a.yaml:1:7: IPolicy/a.kind: unknown kind 'IPolicy'; did you mean IPPolicy?"],
+        ),
+        (
+            "kind: IPPolicy\nname: a b",
+            [
+                "a.yaml:2:7: name: 'a b' is not a name; use up to 100 letters, digits, '.', '_' and '-',"
+                " beginning with a letter or digit"
+            ],
+        ),
+        (
+            "kind: IPPolicy\nname: a\nspecs: {}\nlifecycle: {protect: 'yes'}\nspec: {descripton: x}",
+            [
+                "a.yaml:3:1: IPPolicy/a.specs: unknown field; did you mean spec?",
+                "a.yaml:4:22: IPPolicy/a.lifecycle.protect: expected true or false, found text; write true or false",
+                "a.yaml:5:8: IPPolicy/a.descripton: unknown field; did you mean description?",
+            ],
+        ),
+        (
+            "kind: IPPolicy\nname: a\nspec: {description: 12, metadata: [x]}",
+            [
+                "a.yaml:3:21: IPPolicy/a.description: expected text, found a whole number; quote it",
+                "a.yaml:3:35: IPPolicy/a.metadata: expected text, found a list; write text",
+            ],
+        ),
+        (
+            f"kind: IPPolicy\nname: a\nspec: {{description: {'é' * 128}}}",
+            ["a.yaml:3:21: IPPolicy/a.description: 256 bytes, and at most 255 are allowed; shorten it"],
+        ),
+        (
+            "kind: TLSEdge\nname: a\nspec:\n  hostports: a.example.com:443\n  tls_termination: {terminate_at: egde}\n"
+            "  backend: {}\n",
+            [
+                "a.yaml:4:14: TLSEdge/a.hostports: expected a list, found text; put it in brackets: [ … ]",
+                "a.yaml:5:35: TLSEdge/a.tls_termination.terminate_at: 'egde' is not one of edge or upstream;"
+                " did you mean edge?",
+                "a.yaml:6:12: TLSEdge/a.backend.backend_id: required, but missing; add it",
+            ],
+        ),
+        (
+            "kind: TLSEdge\nname: a\nspec:\n  tls_termination: {terminate_at: upstream, min_version: '1.2'}",
+            [
+                "a.yaml:4:58: TLSEdge/a.tls_termination.min_version: must be null when TLS is terminated upstream;"
+                " remove it, or set terminate_at: edge"
+            ],
+        ),
+        (
+            "kind: ReservedDomain\nname: a\nspec:\n  region: us",
+            ["a.yaml:3:1: ReservedDomain/a.domain: required, but missing; add it"],
+        ),
+        (
+            "kind: IPPolicy\nname: a\n---\nkind: IPPolicy\nname: a\n",
+            ["a.yaml:5:7: IPPolicy/a: declared twice, first at a.yaml:1:1; rename or remove one"],
+        ),
+        (
+            "kind: ReservedDomain\nname: a\nspec: {domain: x.example.com}\n---\n"
+            "kind: ReservedDomain\nname: b\nspec: {domain: X.example.com.}\n",
+            ["a.yaml:7:16: ReservedDomain/b: has the same domain as ReservedDomain/a (a.yaml:1:1); keep one of them"],
+        ),
+        (
+            "kind: IPPolicy\nname: a\nid: ipp_1\n---\nkind: IPPolicy\nname: b\nid: ipp_1\n",
+            ["a.yaml:7:5: IPPolicy/b: has the id ipp_1 as IPPolicy/a (a.yaml:1:1); keep one of them"],
+        ),
+        (
+            "kind: IPPolicy\nname: a\nid: edgtls_1\nmoved: TLSEdge/b\ndeliver: {token: {to_file: ../x}}\n"
+            "lifecycle: {ignore: [desc]}",
+            [
+                "a.yaml:3:5: IPPolicy/a.id: 'edgtls_1' is not an id of IPPolicy; these begin with ipp_",
+                "a.yaml:4:8: IPPolicy/a.moved: TLSEdge/b is of another kind; name an earlier IPPolicy",
+                "a.yaml:5:18: IPPolicy/a.deliver.token: IPPolicy does not deliver 'token'; it has no one-time secret",
+                "a.yaml:5:28: IPPolicy/a.deliver.token.to_file: ../x leads upwards; a path may not contain '..'",
+                "a.yaml:6:22: IPPolicy/a.lifecycle.ignore[0]: IPPolicy has no field 'desc';"
+                " use description or metadata",
+            ],
+        ),
+        (
+            "kind: IPPolicy\nname: a\nmoved: IPPolicy/b\n---\nkind: IPPolicy\nname: b\n",
+            ["a.yaml:3:8: IPPolicy/a.moved: IPPolicy/b is declared at a.yaml:5:1; remove one of the two"],
+        ),
+        (
+            "kind: EventSubscription\nname: s\nspec:\n  sources: [{type: ip_policy_created.v0}]\n---\n"
+            "kind: EventSource\nname: e\nspec: {subscription_id: {ref: EventSubscription/s},"
+            " type: ip_policy_updated.v0}",
+            [
+                "a.yaml:8:25: EventSource/e: EventSubscription/s declares its sources itself (a.yaml:4:12);"
+                " keep one of the two: remove this, or sources there"
+            ],
+        ),
+        (
+            "kind: HTTPSEdgeRoute\nname: r\nspec: {edge_id: edghts_1}",
+            [
+                "a.yaml:3:7: HTTPSEdgeRoute/r.match: required, but missing;"
+                " add it, or give the id of an existing object",
+                "a.yaml:3:7: HTTPSEdgeRoute/r.match_type: required, but missing;"
+                " add it, or give the id of an existing object",
+            ],
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_whole(text: str, lines: list[str]) -> None:
+    assert told(text) == lines
+
+
+def test_a_tombstone_needs_no_fields() -> None:
+    assert one("kind: ReservedDomain\nname: a\nensure: absent\n").ensure is Ensure.ABSENT
+
+
+def test_a_route_named_by_id_needs_no_match() -> None:
+    assert one("kind: HTTPSEdgeRoute\nname: r\nid: edghtsrt_1\nspec: {edge_id: edghts_1}").id == "edghtsrt_1"
+
+
+def test_what_is_doubtful_is_a_warning() -> None:
+    loaded = load("""\
+        kind: TLSEdge
+        name: a
+        spec:
+          tls_termination: {terminate_at: upstream}
+          traffic_policy: {value: {on_tcp_connect: [{actions: [{type: deny, config: {}}]}]}}
+    """)
+    assert [str(each) for each in loaded.warnings] == [
+        "a.yaml:5:19: warning: TLSEdge/a.traffic_policy: the platform does not see this traffic, because TLS is"
+        " terminated upstream; remove the module, or set tls_termination.terminate_at: edge"
+    ]
+
+
+def test_metadata_must_leave_room_for_the_owner_record() -> None:
+    assert told(f"kind: IPPolicy\nname: a\nspec: {{metadata: {'x' * 4090}}}") == [
+        "a.yaml:3:18: IPPolicy/a.metadata: 4090 bytes, and 4256 with the owner record; at most 4096 are allowed;"
+        " shorten it by 160 bytes"
+    ]
+
+
+@pytest.mark.parametrize("text", ['{"reconciler": 1}', "hello\\n#reconciler {}"])
+def test_metadata_that_looks_like_the_owner_record_is_refused(text: str) -> None:
+    quoted = text.replace('"', '\\"')
+    assert told(f'kind: IPPolicy\nname: a\nspec: {{metadata: "{quoted}"}}') == [
+        "a.yaml:3:18: IPPolicy/a.metadata: holds 'reconciler', the place of our own record; use another name"
+    ]
+
+
+RING = """\
+kind: FailoverBackend
+name: c
+spec: {backends: [{ref: FailoverBackend/a}]}
+---
+kind: FailoverBackend
+name: a
+spec: {backends: [{ref: FailoverBackend/b}]}
+---
+kind: FailoverBackend
+name: b
+spec: {backends: [{ref: FailoverBackend/c}]}
+"""
+
+
+def test_a_ring_is_named_in_its_order_with_its_places() -> None:
+    assert told(RING) == [
+        "a.yaml:7:19: FailoverBackend/a: a ring of references:"
+        " FailoverBackend/a refers to FailoverBackend/b (a.yaml:7:19),"
+        " FailoverBackend/b refers to FailoverBackend/c (a.yaml:11:19),"
+        " FailoverBackend/c refers to FailoverBackend/a (a.yaml:3:19); break it at one of these places"
+    ]
+
+
+def test_a_resource_that_refers_to_itself_is_a_ring() -> None:
+    assert told("kind: FailoverBackend\nname: a\nspec: {backends: [{ref: FailoverBackend/a}]}") == [
+        "a.yaml:3:19: FailoverBackend/a: a ring of references:"
+        " FailoverBackend/a refers to FailoverBackend/a (a.yaml:3:19); break it at one of these places"
+    ]
+
+
+def test_a_file_that_cannot_be_read_makes_no_reference_wrong() -> None:
+    text = "kind: TLSEdge\nname: a\nspec: {backend: {backend_id: {ref: FailoverBackend/b}}}\n---\nkind: [\n"
+    assert told(text) == ["a.yaml:6:1: not YAML: a value is missing here; write it, or remove the comma"]
+
+
+# --- on disk ----------------------------------------------------------------------------------------------------------
+
+
+def project(root: Path, files: Mapping[str, str]) -> Config:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return Config(root, "prod")
+
+
+def test_folders_are_read_whole_and_in_order(tmp_path: Path) -> None:
+    config = project(
+        tmp_path,
+        {
+            "manifests/b.yaml": "kind: IPPolicy\nname: b\n",
+            "manifests/a/z.yml": "kind: IPPolicy\nname: z\n---\n---\nkind: IPPolicy\nname: y\n",
+            "manifests/.hidden.yaml": "broken: [",
+        },
+    )
+    loaded = manifests.load(config, {})
+    assert [str(each) for each in loaded.manifest.declarations] == ["IPPolicy/z", "IPPolicy/y", "IPPolicy/b"]
+    assert loaded.files == ("manifests/a/z.yml", "manifests/b.yaml")
+
+
+def test_an_empty_tree_is_an_empty_manifest_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "manifests").mkdir()
+    loaded = manifests.load(Config(tmp_path, "prod"), {})
+    assert loaded.manifest.is_empty
+    assert [str(each) for each in loaded.warnings] == [
+        "reconciler.yaml:1:1: warning: there are no manifests (*.yaml, *.yml) below manifests; nothing is declared here"
+    ]
+
+
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(Rejected) as caught:
+        manifests.load(Config(tmp_path, "prod"), {})
+    assert str(caught.value) == "reconciler.yaml:1:1: there is no file manifests; check the path"
+
+
+def test_a_manifest_that_is_a_symlink_out_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("kind: IPPolicy\nname: a\n")
+    config = project(tmp_path / "root", {"manifests/b.yaml": "kind: IPPolicy\nname: b\n"})
+    (tmp_path / "root/manifests/a.yaml").symlink_to(tmp_path / "other.yaml")
+    with pytest.raises(Rejected) as caught:
+        manifests.load(config, {})
+    assert str(caught.value) == (
+        "manifests/a.yaml:1:1: manifests/a.yaml is a symlink out of the project; keep the file inside the project"
+    )
+
+
+def test_the_digest_follows_names_and_bytes_of_manifests_and_included_files(tmp_path: Path) -> None:
+    files = {
+        "manifests/a.yaml": "kind: IPPolicy\nname: a\nspec: {description: {from_file: manifests/text}}\n",
+        "manifests/text": "one",
+    }
+    first = manifests.load(project(tmp_path, files), {}).manifest.digest
+    assert manifests.load(project(tmp_path, files), {}).manifest.digest == first
+    assert manifests.load(project(tmp_path, files | {"manifests/text": "two"}), {}).manifest.digest != first
+
+
+@given(st.dictionaries(st.text(max_size=5), st.binary(max_size=5), max_size=4))
+def test_the_digest_does_not_depend_on_the_order(texts: dict[str, bytes]) -> None:
+    assert manifests.digest_of(texts) == manifests.digest_of(dict(reversed(texts.items())))
