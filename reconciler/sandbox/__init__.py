@@ -1,0 +1,1 @@
+"""The platform as a stand-in: every operation of the specification, on SQLite."""

@@ -1,0 +1,294 @@
+"""The sandbox on the wire: headers, bodies, queries, error answers, and the `/_sandbox` paths that only it has.
+
+What an operation does is said in `objects`. Under `/_sandbox`, which takes no key and no version:
+GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, POST and DELETE `objects` (plant,
+remove everything), DELETE on `/_sandbox` itself (all of it), GET `openapi.json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
+
+from reconciler.model.value import Json
+from reconciler.sandbox import bodies, faults, refusal
+from reconciler.sandbox.database import Document
+from reconciler.sandbox.faults import Budget, Fault, Faults, Log
+from reconciler.sandbox.ids import Ksuids
+from reconciler.sandbox.objects import Objects
+from reconciler.sandbox.openapi import document
+from reconciler.sandbox.refusal import Refusal
+from reconciler.sandbox.routes import Act, Operation, Router, operations
+
+LARGEST_PAGE = 100
+_LARGEST_BODY = 4 * 2**20
+_HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
+
+Cut = Callable[[Scope], None]
+
+
+class App:
+    """One ASGI application. `cut` resets the connection that a request came by."""
+
+    def __init__(
+        self, objects: Objects, *, api_key: str, cut: Cut, per_minute: int | None = None, latency: float = 0.0
+    ) -> None:
+        self.objects = objects
+        self.table = tuple(operations(objects.kinds))
+        self.router = Router(self.table)
+        self.log, self.faults, self.budget = Log(), Faults(), Budget(per_minute)
+        self._api_key, self._cut, self._latency = api_key, cut, latency
+        self._ids = Ksuids()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            await self._serve(request, send)
+        except ClientDisconnect:
+            return
+
+    async def _serve(self, request: Request, send: Send) -> None:
+        path = _path(request)
+        if path == "/_sandbox" or path.startswith("/_sandbox/"):
+            status, body, headers = await self._caught(self._control(request))
+            await _send(send, status, body, headers)
+            return
+        raw = await _body(request)
+        fault = self.faults.met(request.method, path)
+        if self._latency or (fault and fault.delay):
+            await asyncio.sleep(self._latency + (fault.delay if fault else 0))
+        undone = fault is not None and fault.then in (faults.CUT, faults.STATUS)
+        status, body, headers = (0, None, {}) if undone else await self._caught(self._operate(request, raw))
+        if fault is not None and fault.then in (faults.CUT, faults.COMMIT_THEN_CUT):
+            self._write_log(request, 0)
+            self._cut(request.scope)
+            return
+        if fault is not None and fault.then != faults.ANSWER:
+            status, body, headers = self._asked_for(fault)
+        self._write_log(request, status)
+        await _send(send, status, body, headers)
+
+    def _write_log(self, request: Request, status: int) -> None:
+        query = _query_string(request)
+        self.log.write(request.method, _path(request) + (f"?{query}" if query else ""), status)
+
+    async def _caught(self, answer: Awaitable[tuple[int, Json]]) -> tuple[int, Json, dict[str, str]]:
+        try:
+            status, body = await answer
+        except Refusal as refused:
+            return self._error(refused)
+        return status, body, {}
+
+    # --- errors -------------------------------------------------------------------------------------------------------
+
+    def _error(self, refused: Refusal) -> tuple[int, Json, dict[str, str]]:
+        operation = f"op_{self._ids.new()}"
+        code = {"error_code": f"ERR_NGROK_{refused.code}"} if refused.code is not None else {}
+        details = {"operation_id": operation}
+        body = {**code, "status_code": refused.status, "msg": refused.msg, "details": details}
+        return refused.status, body, {**refused.headers, "Ngrok-Operation-Id": operation}
+
+    def _asked_for(self, fault: Fault) -> tuple[int, Json, dict[str, str]]:
+        """The answer that a fault puts in the place of the real one."""
+        status, body, headers = self._error(Refusal(None, fault.status, "A fault that was asked for."))
+        return status, body if fault.body is None else fault.body, {**headers, **fault.headers}
+
+    # --- the management API -------------------------------------------------------------------------------------------
+
+    async def _operate(self, request: Request, raw: bytes) -> tuple[int, Json]:
+        self._authenticate(request)
+        self._check_version(request)
+        self.budget.spend()
+        found = self.router.match(_path(request))
+        if found is None:
+            raise refusal.NO_SUCH_PATH(path=_path(request))
+        operation = found.by_method.get(request.method)
+        if operation is None:
+            refused = refusal.METHOD_NOT_ALLOWED(method=request.method)
+            refused.headers["Allow"] = ", ".join(sorted(found.by_method))
+            raise refused
+        query = _query(request, _parameters(operation))
+        body = _read_body(request, operation, raw)
+        view = self.objects.view(self._base(request))
+        if operation.act is Act.LIST:
+            return 200, self._list(operation, found.values, query, request)
+        return operation.status, self.objects.answer(operation, found.values, body, view)
+
+    def _authenticate(self, request: Request) -> None:
+        header = request.headers.get("authorization")
+        if not header:
+            raise refusal.NO_KEY()
+        scheme, _, given = header.partition(" ")
+        if scheme.lower() == "basic":
+            try:
+                given = base64.b64decode(given, validate=True).decode().rpartition(":")[2]
+            except (binascii.Error, ValueError) as error:
+                raise refusal.BAD_AUTHORIZATION() from error
+        elif scheme.lower() != "bearer" or not given.strip():
+            raise refusal.BAD_AUTHORIZATION()
+        if not secrets.compare_digest(given.strip().encode(), self._api_key.encode()):
+            raise refusal.WRONG_KEY()
+
+    def _check_version(self, request: Request) -> None:
+        versions = [request.headers[name] for name in ("service-version", "ngrok-version") if name in request.headers]
+        if not versions:
+            raise refusal.NO_VERSION()
+        for version in versions:
+            if version.strip() != "2":
+                raise refusal.BAD_VERSION(version=version)
+
+    def _base(self, request: Request) -> str:
+        """Scheme, host and port by which the client reached us."""
+        host = request.headers.get("host", "")
+        if not _HOST.fullmatch(host):
+            server = request.scope.get("server") or ("localhost", None)
+            name = f"[{server[0]}]" if ":" in server[0] else server[0]
+            host = name if server[1] is None else f"{name}:{server[1]}"
+        return f"{request.scope['scheme']}://{host}"
+
+    def _list(self, operation: Operation, values: tuple[str, ...], query: dict[str, str], request: Request) -> Document:
+        kind, base = operation.kind, self._base(request)
+        view, uri = self.objects.view(base), base + _path(request).rstrip("/")
+        if not is_paged(operation):
+            return {kind.list_key: self.objects.everything(kind, values, view), "uri": uri}
+        limit = _limit(query.get("limit"))
+        page, follows = self.objects.page(kind, values, query.get("before_id"), limit, view)
+        following = f"{uri}?before_id={follows}&limit={limit}" if follows else None
+        return {kind.list_key: page, "uri": uri, "next_page_uri": following}
+
+    # --- what only the sandbox has ------------------------------------------------------------------------------------
+
+    async def _control(self, request: Request) -> tuple[int, Json]:
+        match request.method, _path(request).removeprefix("/_sandbox").strip("/"):
+            case "GET", "requests":
+                since = request.query_params.get("since", "0")
+                return 200, {"requests": self.log.since(int(since) if since.isdecimal() else 0)}
+            case "DELETE", "requests":
+                self.log.clear()
+            case "GET", "faults":
+                return 200, {"faults": [vars(fault) for fault in self.faults.all]}
+            case "POST", "faults":
+                self.faults.all += await _parsed(request, Fault.parse)
+            case "DELETE", "faults":
+                self.faults.all.clear()
+            case "POST", "objects":
+                for each in await _parsed(request, lambda item: (item["collection"], item["object"])):
+                    self.objects.plant(*each)
+            case "DELETE", "objects":
+                self.objects.database.clear()
+            case "DELETE", "":
+                self.objects.database.clear()
+                self.faults.all.clear()
+                self.log.clear()
+                self.budget.clear()
+            case "GET", "openapi.json":
+                return 200, document(self.table, self._base(request))
+            case _:
+                raise refusal.NO_SUCH_PATH(path=_path(request))
+        return 204, None
+
+
+def _path(request: Request) -> str:
+    """Read from the scope: `request.url` trips over a malformed Host header."""
+    return str(request.scope["path"])
+
+
+def _query_string(request: Request) -> str:
+    raw: bytes = request.scope["query_string"]
+    return raw.decode("latin-1")
+
+
+def is_paged(operation: Operation) -> bool:
+    """Whether a list comes in pages: objects without an id have nothing to go on after."""
+    return bool(operation.kind.id_prefix)
+
+
+def _parameters(operation: Operation) -> tuple[str, ...]:
+    return ("before_id", "limit") if operation.act is Act.LIST and is_paged(operation) else ()
+
+
+def _query(request: Request, known: tuple[str, ...]) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(_query_string(request), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except ValueError as error:
+        raise refusal.UNPARSABLE_QUERY() from error
+    query: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in known:
+            raise refusal.UNKNOWN_PARAMETER(name=name, supported=", ".join(known) or "none")
+        if name in query:
+            raise refusal.REPEATED_PARAMETER(name=name)
+        query[name] = value
+    return query
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return LARGEST_PAGE
+    if not (text.isascii() and text.isdecimal() and len(text) < 9 and 1 <= int(text) <= LARGEST_PAGE):
+        raise refusal.BAD_LIMIT(value=text)
+    return int(text)
+
+
+async def _body(request: Request) -> bytes:
+    """The body, up to what is certainly too much."""
+    body = b""
+    async for part in request.stream():
+        if len(body) <= _LARGEST_BODY:
+            body += part
+    return body
+
+
+def _read_body(request: Request, operation: Operation, raw: bytes) -> Document:
+    takes = operation.act in (Act.CREATE, Act.UPDATE, Act.PUT_MODULE)
+    if not raw.strip():
+        if operation.act is Act.CREATE:
+            raise refusal.TRUNCATED_BODY()
+        return {}
+    if not takes:
+        raise refusal.UNEXPECTED_BODY(method=request.method)
+    if len(raw) > _LARGEST_BODY:
+        raise Refusal(None, 413, "The body is too large.")
+    given = request.headers.get("content-type")
+    if given is None:
+        raise refusal.NO_TYPE()
+    if given.partition(";")[0].strip().lower() != "application/json":
+        raise refusal.UNSUPPORTED_TYPE(type=given)
+    return bodies.parse(raw)
+
+
+async def _parsed(request: Request, parse: Callable[[Any], Any]) -> list[Any]:
+    """A list in the body, or one thing, each parsed."""
+    try:
+        given = json.loads(await request.body())
+        return [parse(item) for item in (given if isinstance(given, list) else [given])]
+    except (ValueError, KeyError, TypeError) as error:
+        raise refusal.UNPARSABLE_BODY(why=error) from error
+
+
+async def _send(send: Send, status: int, body: Json, headers: dict[str, str]) -> None:
+    raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    lines = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
+    if not raw:
+        del lines["content-type"]
+    if status != 204:
+        lines["content-length"] = str(len(raw))
+    start: Message = {
+        "type": "http.response.start",
+        "status": status,
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in lines.items()],
+    }
+    await send(start)
+    await send({"type": "http.response.body", "body": b"" if status == 204 else raw})

@@ -1,0 +1,188 @@
+"""The sandbox's memory: documents by collection and id, names that may be taken once, and who refers to whom.
+
+One SQLite file. A mutating request is one transaction, flushed to disk before it is answered, so a kill at any point
+leaves the file as after some request. Knows nothing of kinds or HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.sandbox.ids import Ksuids
+
+Document = dict[str, Any]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
+    UNIQUE (collection, parent, id)
+);
+CREATE INDEX IF NOT EXISTS pages ON documents (collection, parent, sequence);
+CREATE TABLE IF NOT EXISTS names (
+    space TEXT NOT NULL, name TEXT NOT NULL, owner INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    PRIMARY KEY (space, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS names_of ON names (owner);
+CREATE TABLE IF NOT EXISTS uses (
+    target TEXT NOT NULL, user INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE, field TEXT NOT NULL,
+    PRIMARY KEY (target, user, field)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS uses_of ON uses (user);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    sequence: int
+    collection: str
+    parent: str
+    id: str
+    body: Document
+
+
+class Database:
+    def __init__(self, path: str) -> None:
+        # Calls come from one thread at a time; the flag lets tests build it in another one than it serves in.
+        self._sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        if path != ":memory:":
+            self._sql.execute("PRAGMA journal_mode = WAL")
+            self._sql.execute("PRAGMA synchronous = FULL")
+        self._sql.execute("PRAGMA foreign_keys = ON")
+        self._sql.executescript(_SCHEMA)
+        self._ids = Ksuids(self.fact("last_id") or "")
+
+    def close(self) -> None:
+        self._sql.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; may be nested, and the outermost decides."""
+        if self._sql.in_transaction:
+            yield
+            return
+        self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._sql.execute("ROLLBACK")
+            raise
+        self._sql.execute("COMMIT")
+
+    def new_id(self, prefix: str) -> str:
+        fresh = self._ids.new()
+        self.remember("last_id", fresh)  # so that ids grow even across a restart with a clock set back
+        return prefix + fresh
+
+    # --- documents ----------------------------------------------------------------------------------------------------
+
+    def find(self, collection: str, identity: str, parent: str = "") -> Stored | None:
+        row = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? AND id=?",
+            (collection, parent, identity),
+        ).fetchone()
+        return _stored(row) if row else None
+
+    def page(self, collection: str, parent: str = "", before: str | None = None, limit: int = -1) -> list[Stored]:
+        """Newest first; `before` names the object after which to go on, which may be gone by now."""
+        position = "" if before is None else "AND sequence < ?"
+        rows = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? "  # noqa: S608
+            f"{position} ORDER BY sequence DESC LIMIT ?",
+            (collection, parent, *([] if before is None else [self._place(collection, parent, before)]), limit),
+        )
+        return [_stored(row) for row in rows]
+
+    def _place(self, collection: str, parent: str, identity: str) -> int:
+        where = "FROM documents WHERE collection=? AND parent=? AND id"
+        found = self._sql.execute(f"SELECT sequence {where}=?", (collection, parent, identity)).fetchone()
+        if found is None:
+            # Deleted since it was shown: ids sort by time, so its place is just after the next older one.
+            older = f"SELECT sequence + 1 {where}<? ORDER BY id DESC LIMIT 1"
+            found = self._sql.execute(older, (collection, parent, identity)).fetchone()
+        return int(found[0]) if found else 0
+
+    def insert(self, collection: str, identity: str, body: Document, parent: str = "") -> Stored:
+        cursor = self._sql.execute(
+            "INSERT INTO documents (collection, parent, id, body) VALUES (?, ?, ?, ?)",
+            (collection, parent, identity, json.dumps(body)),
+        )
+        assert cursor.lastrowid is not None
+        return Stored(cursor.lastrowid, collection, parent, identity, body)
+
+    def replace(self, stored: Stored, body: Document) -> Stored:
+        self._sql.execute("UPDATE documents SET body=? WHERE sequence=?", (json.dumps(body), stored.sequence))
+        return Stored(stored.sequence, stored.collection, stored.parent, stored.id, body)
+
+    def delete(self, stored: Stored) -> None:
+        """The document, its names and its uses; not what lives below it."""
+        self._sql.execute("DELETE FROM documents WHERE sequence=?", (stored.sequence,))
+
+    def clear(self) -> None:
+        """As a new file, but for the ids: they go on growing."""
+        with self.transaction():
+            self._sql.execute("DELETE FROM documents")
+            self._sql.execute("DELETE FROM facts WHERE name <> 'last_id'")
+
+    # --- names that may be taken once ---------------------------------------------------------------------------------
+
+    def take(self, owner: Stored, names: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+        """Make these the owner's names, instead of those it had. The first that is another's, if any: then none is."""
+        self._sql.execute("DELETE FROM names WHERE owner=?", (owner.sequence,))
+        for space, name in dict.fromkeys(names):
+            try:
+                self._sql.execute("INSERT INTO names VALUES (?, ?, ?)", (space, name, owner.sequence))
+            except sqlite3.IntegrityError:
+                return space, name
+        return None
+
+    def named(self, space: str, name: str) -> Stored | None:
+        row = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents JOIN names ON owner = sequence "
+            "WHERE space=? AND name=?",
+            (space, name),
+        ).fetchone()
+        return _stored(row) if row else None
+
+    # --- who refers to whom -------------------------------------------------------------------------------------------
+
+    def use(self, user: Stored, targets: Iterable[tuple[str, str]]) -> None:
+        """Make (field, id) pairs the user's references, instead of those it had."""
+        self._sql.execute("DELETE FROM uses WHERE user=?", (user.sequence,))
+        rows = [(target, user.sequence, field) for field, target in dict.fromkeys(targets)]
+        self._sql.executemany("INSERT INTO uses VALUES (?, ?, ?)", rows)
+
+    def user_of(self, target: str) -> Stored | None:
+        """Something that refers to the object, the oldest first."""
+        row = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents JOIN uses ON user = sequence "
+            "WHERE target=? AND id<>? ORDER BY sequence LIMIT 1",
+            (target, target),
+        ).fetchone()
+        return _stored(row) if row else None
+
+    # --- facts about the account --------------------------------------------------------------------------------------
+
+    def fact(self, name: str) -> str | None:
+        row = self._sql.execute("SELECT value FROM facts WHERE name=?", (name,)).fetchone()
+        return str(row[0]) if row else None
+
+    def remember(self, name: str, value: str) -> None:
+        self._sql.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def count(self, name: str) -> int:
+        """1, 2, 3, … for each call with the same name, never the same twice."""
+        number = int(self.fact(name) or 0) + 1
+        self.remember(name, str(number))
+        return number
+
+
+def _stored(row: tuple[int, str, str, str, str]) -> Stored:
+    sequence, collection, parent, identity, body = row
+    return Stored(sequence, collection, parent, identity, json.loads(body))

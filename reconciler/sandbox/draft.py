@@ -1,0 +1,71 @@
+"""What rules and derivations work on: an object on its way into the database, and the account around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.model.kind import Kind
+from reconciler.sandbox.database import Database, Document, Stored
+from reconciler.sandbox.ids import prefix_of
+
+
+@dataclass
+class Draft:
+    """
+    supplied   the request's body, without what was null
+    doc        the object as it will be kept; rules may put a value into its normal form
+    before     the object as it is kept now; None for a create
+    once       the one-time secret that a derivation has made
+    """
+
+    kind: Kind
+    id: str
+    supplied: Document
+    doc: Document
+    before: Document | None = None
+    parent: str = ""
+    once: str | None = None
+
+    @property
+    def is_new(self) -> bool:
+        return self.before is None
+
+
+class World:
+    """The account as rules see it."""
+
+    def __init__(self, database: Database, kinds: Iterable[Kind], platform_domain: str) -> None:
+        self.database = database
+        self.platform_domain = platform_domain
+        self._by_prefix = {kind.id_prefix: kind.name for kind in kinds if kind.id_prefix}
+
+    def kind_of(self, identity: str) -> str | None:
+        return self._by_prefix.get(prefix_of(identity))
+
+    def find(self, identity: str) -> Stored | None:
+        kind = self.kind_of(identity)
+        return self.database.find(kind, identity) if kind else None
+
+    def user(self) -> str:
+        """The user behind the API key."""
+        known = self.database.fact("user")
+        if known is None:
+            known = self.database.new_id("usr_")
+            self.database.remember("user", known)
+        return known
+
+    def is_platforms(self, host: str) -> bool:
+        """Whether the domain is a subdomain of the platform's own."""
+        return host.endswith(f".{self.platform_domain}")
+
+    def domain_of(self, host: str) -> Stored | None:
+        """The reserved domain that serves a host: itself, or the closest wildcard above it."""
+        found = self.database.named("domain", host)
+        while found is None and "." in host:
+            host = host.partition(".")[2]
+            found = self.database.named("domain", f"*.{host}")
+        return found
+
+    def address_of(self, hostport: str) -> Stored | None:
+        return self.database.named("address", hostport)

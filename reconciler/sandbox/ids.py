@@ -1,0 +1,62 @@
+"""Ids as the platform makes them: a prefix and a KSUID, 27 base62 characters that sort by time of creation."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+import time
+
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+LENGTH = 27  # base62 digits that hold 20 bytes
+_EPOCH = 1_400_000_000  # KSUID counts seconds from 2014-05-13
+_KSUID = re.compile(rf"[0-9A-Za-z]{{{LENGTH}}}")
+
+
+class Ksuids:
+    """Ids that never repeat and never go back, even within one second or when the clock does."""
+
+    def __init__(self, last: str = "") -> None:
+        self._last = _number(last) if is_ksuid(last) else 0
+
+    def new(self) -> str:
+        seconds = (int(time.time()) - _EPOCH).to_bytes(4, "big")
+        fresh = int.from_bytes(seconds + secrets.token_bytes(16), "big")
+        # Within one second the random part may fall behind the last id: step on from that by a random stride.
+        self._last = fresh if fresh > self._last else self._last + 1 + secrets.randbelow(1 << 96)
+        return _text(self._last)
+
+
+def is_ksuid(text: str) -> bool:
+    return _KSUID.fullmatch(text) is not None
+
+
+def is_id(text: str, prefix: str) -> bool:
+    return text.startswith(prefix) and is_ksuid(text[len(prefix) :])
+
+
+def prefix_of(text: str) -> str:
+    """`"edgtls_"` of a well-formed id, empty for anything else."""
+    prefix, underscore, rest = text.rpartition("_")
+    return prefix + underscore if underscore and is_ksuid(rest) else ""
+
+
+def token(identity: str) -> str:
+    """A one-time token: the id's KSUID and 21 characters nobody can guess."""
+    secret = "".join(secrets.choice(ALPHABET) for _ in range(21))
+    return f"{identity.rpartition('_')[2]}_{secret}"
+
+
+def _text(number: int) -> str:
+    digits = ""
+    for _ in range(LENGTH):
+        number, digit = divmod(number, 62)
+        digits = ALPHABET[digit] + digits
+    return digits
+
+
+def _number(text: str) -> int:
+    number = 0
+    for digit in text:
+        number = number * 62 + ALPHABET.index(digit)
+    return number

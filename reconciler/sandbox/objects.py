@@ -1,0 +1,266 @@
+"""What each operation does: one transaction from a request's body to the answer's.
+
+Choices where the platform's documentation is silent:
+
+- PATCH writes what its body supplies. Null for a field that has a DELETE path is refused; null for any other puts it
+  back to the platform's default. A module in the body replaces the whole module, and PUT on its path does the same.
+- GET and DELETE of a module that is not set answer 404, as of an object that does not exist.
+- Deleting an edge deletes its routes, a subscription its sources, a policy its rules; an object that others refer to is
+  not deleted. The credentials of a deleted bot stay.
+- A managed certificate is obtained at the second time that its domain is read; it goes with its policy.
+- Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler.model.kind import Field, Kind
+from reconciler.model.value import Json
+from reconciler.sandbox import bodies, derive, keys, links, refusal, rules
+from reconciler.sandbox.database import Database, Document, Stored
+from reconciler.sandbox.draft import Draft, World
+from reconciler.sandbox.ids import is_id, is_ksuid, prefix_of
+from reconciler.sandbox.responses import View
+from reconciler.sandbox.routes import Act, Operation
+
+PLATFORM_DOMAIN = "sandbox.test"
+
+
+class Objects:
+    def __init__(self, database: Database, kinds: Sequence[Kind]) -> None:
+        self.database = database
+        self.kinds = tuple(kinds)
+        self.world = World(database, kinds, PLATFORM_DOMAIN)
+        self._by_name = {kind.name: kind for kind in kinds}
+        self._children: dict[str, list[Kind]] = {}
+        for kind in kinds:
+            if kind.parent is not None:
+                self._children.setdefault(kind.parent.kind, []).append(kind)
+
+    def view(self, base: str) -> View:
+        return View(base, self.kinds, PLATFORM_DOMAIN, self._saml_certificate)
+
+    def answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
+        """The answer's body; None where there is none. `values` are those of the path, outermost first."""
+        kind, field = operation.kind, operation.field
+        with self.database.transaction():
+            if operation.act is Act.CREATE:
+                return self._create(kind, values[0] if values else "", body, view)
+            stored = self._find(kind, values)
+            match operation.act:
+                case Act.GET:
+                    return self._shown(view, kind, self._read(kind, stored))
+                case Act.UPDATE:
+                    return self._update(kind, stored, body, view)
+                case Act.DELETE:
+                    self._delete(kind, stored)
+                case Act.PUT_MODULE | Act.GET_MODULE | Act.DELETE_MODULE | Act.DETACH:
+                    assert field is not None
+                    return self._on_module(operation.act, kind, field, stored, body, view)
+        return None
+
+    # --- lists --------------------------------------------------------------------------------------------------------
+
+    def page(self, kind: Kind, values: Sequence[str], before: str | None, limit: int, view: View) -> tuple[Json, str]:
+        """The objects of one page, newest first, and the id after which the next begins (empty: nothing follows)."""
+        parent = self._parent(kind, values)
+        if before is not None and self.database.find(kind.name, before, parent) is None:
+            if not is_ksuid(before.rpartition("_")[2]):
+                raise refusal.MALFORMED_ID(field="before_id", id=before)
+            if not is_id(before, kind.id_prefix):
+                raise refusal.WRONG_ID(field="before_id", id=before, wanted=kind.id_prefix)
+        with self.database.transaction():
+            found = self.database.page(kind.name, parent, before, limit + 1)
+            follows = found[limit - 1].id if len(found) > limit else ""
+            return [self._shown(view, kind, self._read(kind, each), listed=True) for each in found[:limit]], follows
+
+    def everything(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
+        found = self.database.page(kind.name, self._parent(kind, values))
+        return [self._shown(view, kind, each, listed=True) for each in found]
+
+    # --- finding ------------------------------------------------------------------------------------------------------
+
+    def _parent(self, kind: Kind, values: Sequence[str]) -> str:
+        if kind.parent is None:
+            return ""
+        self._find(self._by_name[kind.parent.kind], values[:1])
+        return values[0]
+
+    def _find(self, kind: Kind, values: Sequence[str]) -> Stored:
+        parent = self._parent(kind, values)
+        found = self.database.find(kind.name, values[-1], parent)
+        if found is not None:
+            return found
+        if kind.id_prefix and not is_id(values[-1], kind.id_prefix):
+            cause = refusal.WRONG_PATH_ID if prefix_of(values[-1]) else refusal.MALFORMED_PATH_ID
+            raise cause(id=values[-1], prefix=kind.id_prefix)
+        raise refusal.NOT_FOUND()
+
+    def _shown(self, view: View, kind: Kind, stored: Stored, *, listed: bool = False) -> Document:
+        children = {}
+        for below in self._children.get(kind.name, ()):
+            assert below.parent is not None
+            found = self.database.page(below.name, stored.id)
+            # Oldest first here: routes are shown in the order they were made.
+            children[below.parent.embedded] = [self._shown(view, below, each) for each in reversed(found)]
+        return view.full(kind, stored, children, listed=listed)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def _create(self, kind: Kind, parent: str, body: Document, view: View) -> Document:
+        if kind.parent is not None:
+            self._parent(kind, [parent])
+        bodies.check(bodies.accepted(kind, update=False), body)
+        supplied = {name: value for name, value in body.items() if value is not None}
+        doc = bodies.complete(kind.name, bodies.fields(kind), supplied)
+        identity = self.database.new_id(kind.id_prefix) if kind.id_prefix else ""
+        draft = Draft(kind, identity, supplied, doc, parent=parent)
+        stored = self._settle(draft, None)
+        shown = self._shown(view, kind, stored, listed=True)
+        return {**shown, kind.one_time: draft.once} if kind.one_time else shown
+
+    def _update(self, kind: Kind, stored: Stored, body: Document, view: View) -> Document:
+        self._refuse_raw(stored)
+        known = bodies.accepted(kind, update=True)
+        bodies.check(known, body)
+        rules.check_update(kind.name, body)
+        doc, by_name = dict(stored.body), {each.name: each for each in known}
+        for name, value in body.items():
+            field = by_name[name]
+            if value is None and field.clearing is not None:
+                path = f"{view.uri(kind, stored)}/{field.clearing}"
+                raise refusal.NOT_BY_PATCH(field=name, path=path.removeprefix(view.base))
+            doc[name] = bodies.filled(kind.name, field, value)
+        supplied = {name: value for name, value in body.items() if value is not None}
+        draft = Draft(kind, stored.id, supplied, doc, before=stored.body, parent=stored.parent)
+        return self._shown(view, kind, self._settle(draft, stored))
+
+    def _settle(self, draft: Draft, stored: Stored | None) -> Stored:
+        """Check, derive, keep: the common end of everything that writes."""
+        rules.check(draft, self.world)
+        links.check_references(draft, self.world)
+        derive.derive(draft, self.world)
+        kind, sources = draft.kind, draft.doc.get("sources")
+        if kind.key != "id":
+            draft.id = draft.doc[kind.key]
+        if kind.name == "EventSubscription":
+            draft.doc["sources"] = None  # kept as objects of their own, and shown from there
+        if stored is None:
+            if self.database.find(kind.name, draft.id, draft.parent) is not None:
+                raise refusal.SOURCE_DUPLICATE(value=draft.id)
+            stored = self.database.insert(kind.name, draft.id, draft.doc, draft.parent)
+        else:
+            stored = self.database.replace(stored, draft.doc)
+        taken = self.database.take(stored, links.names(draft))
+        if taken is not None:
+            raise links.taken(*taken)
+        self.database.use(stored, links.uses(draft, self.world))
+        if kind.name == "EventSubscription" and "sources" in draft.supplied:
+            self._put_sources(stored, [each["type"] for each in sources or []])
+        self._drop_managed(draft.before, draft.doc)
+        return stored
+
+    def _put_sources(self, subscription: Stored, types: Sequence[str]) -> None:
+        below = self._children["EventSubscription"][0]
+        there = {each.id: each for each in self.database.page(below.name, subscription.id)}
+        for gone in there.keys() - set(types):
+            self.database.delete(there[gone])
+        for new in types:
+            if new not in there:
+                self.database.insert(below.name, new, {"type": new}, subscription.id)
+
+    def _on_module(
+        self, act: Act, kind: Kind, field: Field, stored: Stored, body: Document, view: View
+    ) -> Document | None:
+        value = stored.body.get(field.name)
+        if act is Act.PUT_MODULE:
+            bodies.check(field.fields, body)
+            doc = {**stored.body, field.name: bodies.filled(kind.name, field, body)}
+            draft = Draft(kind, stored.id, {field.name: body}, doc, before=stored.body, parent=stored.parent)
+            value = self._settle(draft, stored).body[field.name]
+            return view.module(kind, field, value, stored.id)
+        if not value:
+            raise refusal.NOT_FOUND()
+        if act is Act.GET_MODULE:
+            return view.module(kind, field, value, stored.id)
+        if field.name == "certificate_id" and stored.body["certificate_management_policy"] is not None:
+            raise refusal.MANAGED_CERTIFICATE()
+        cleared = {**stored.body, field.name: bodies.filled(kind.name, field, None)}
+        self._settle(Draft(kind, stored.id, {}, cleared, before=stored.body, parent=stored.parent), stored)
+        return None
+
+    def _delete(self, kind: Kind, stored: Stored) -> None:
+        self._refuse_raw(stored)
+        if stored.body.get("_managed"):
+            raise refusal.CERTIFICATE_MANAGED(id=stored.id)
+        for below in self._children.get(kind.name, ()):
+            for child in self.database.page(below.name, stored.id):
+                self.database.delete(child)
+        while (user := self.database.user_of(stored.id)) is not None:
+            if links.CASCADES.get(kind.name) != user.collection:
+                raise links.in_use(kind.name, stored.id, user.id)
+            self.database.delete(user)
+        self.database.delete(stored)
+        self._drop_managed(stored.body, {})
+
+    def _refuse_raw(self, stored: Stored) -> None:
+        """Ephemeral and edge endpoints are there to be read."""
+        if "_raw" in stored.body:
+            raise refusal.ENDPOINT_READ_ONLY(id=stored.id, type=stored.body["_raw"].get("type", "unknown"))
+
+    # --- certificates that the platform manages -----------------------------------------------------------------------
+
+    def _read(self, kind: Kind, stored: Stored) -> Stored:
+        """The object as this read shows it: time passes for what is being provisioned."""
+        reads = stored.body.get("_reads")
+        if reads is None or reads >= 2:
+            return stored
+        doc = {**stored.body, "_reads": reads + 1}
+        if reads + 1 == 2:
+            moment = derive.now()
+            doc["certificate_management_status"] = derive.renewing(moment)
+            if "certificate_id" in doc:
+                policy = doc["certificate_management_policy"]
+                pem = keys.issue(doc["domain"], policy["private_key_type"], moment)
+                doc["certificate_id"] = self._keep_managed(pem, stored.id, keys.stamp(moment))
+        self._drop_managed(stored.body, doc)
+        stored = self.database.replace(stored, doc)
+        draft = Draft(kind, stored.id, {}, doc, before=doc, parent=stored.parent)
+        self.database.use(stored, links.uses(draft, self.world))
+        return stored
+
+    def _keep_managed(self, pem: str, domain_id: str, issued_at: str) -> str:
+        kind = self._by_name["TLSCertificate"]
+        identity = self.database.new_id(kind.id_prefix)
+        doc = bodies.complete(kind.name, bodies.fields(kind), {"certificate_pem": pem})
+        doc |= keys.certificate(keys.certificates(pem)[0])
+        doc |= {"created_at": issued_at, "issued_at": issued_at, "_managed": domain_id}
+        self.database.insert(kind.name, identity, doc)
+        return identity
+
+    def _drop_managed(self, before: Document | None, after: Document) -> None:
+        """The managed certificate that a domain no longer serves goes."""
+        old = (before or {}).get("certificate_id")
+        certificate = self.database.find("TLSCertificate", old) if old else None
+        if certificate is not None and certificate.body.get("_managed") and old != after.get("certificate_id"):
+            self.database.delete(certificate)
+
+    # --- what no client can do ----------------------------------------------------------------------------------------
+
+    def plant(self, collection: str, raw: Document) -> None:
+        """Put an object there as it is: what agents and edges make, such as an ephemeral endpoint."""
+        kind = next((each for each in self.kinds if each.path == f"/{collection.strip('/')}"), None)
+        if kind is None:
+            raise refusal.NO_SUCH_PATH(path=collection)
+        with self.database.transaction():
+            identity = raw.get("id") or self.database.new_id(kind.id_prefix)
+            self.database.insert(kind.name, str(identity), {"_raw": raw})
+
+    def _saml_certificate(self) -> str:
+        """With which the platform signs its SAML requests: made once for a database."""
+        pem = self.database.fact("saml_certificate")
+        if pem is None:
+            pem = keys.issue(f"idp.{PLATFORM_DOMAIN}", "ecdsa", derive.now())
+            self.database.remember("saml_certificate", pem)
+        return pem

@@ -1,0 +1,123 @@
+"""The table of operations, made from the kinds, and the way from a request's method and path to its row.
+
+Neither answers anything: see `objects` for what an operation does and `openapi` for how it is described.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reconciler.model.kind import Field, Kind
+
+
+class Act(StrEnum):
+    CREATE = "create"
+    LIST = "list"
+    GET = "get"
+    UPDATE = "update"
+    DELETE = "delete"
+    PUT_MODULE = "replace module"
+    GET_MODULE = "get module"
+    DELETE_MODULE = "delete module"
+    DETACH = "detach"
+
+
+_METHOD = {
+    Act.CREATE: ("POST", 201),
+    Act.LIST: ("GET", 200),
+    Act.GET: ("GET", 200),
+    Act.UPDATE: ("PATCH", 200),
+    Act.DELETE: ("DELETE", 204),
+    Act.PUT_MODULE: ("PUT", 200),
+    Act.GET_MODULE: ("GET", 200),
+    Act.DELETE_MODULE: ("DELETE", 204),
+    Act.DETACH: ("DELETE", 204),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`path` has its parameters in braces; `field` is the module, or what a detach clears."""
+
+    act: Act
+    kind: Kind
+    path: str
+    field: Field | None = None
+
+    @property
+    def method(self) -> str:
+        return _METHOD[self.act][0]
+
+    @property
+    def status(self) -> int:
+        return _METHOD[self.act][1]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def name(self) -> str:
+        """Unique among all operations: `put_tls_edges_id_mutual_tls`."""
+        return re.sub(r"\W+", "_", f"{self.method.lower()}{self.path}").strip("_")
+
+
+def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
+    for kind in kinds:
+        one = f"{kind.path}/{{{kind.key}}}"
+        yield Operation(Act.CREATE, kind, kind.path)
+        yield Operation(Act.LIST, kind, kind.path)
+        yield Operation(Act.GET, kind, one)
+        yield Operation(Act.UPDATE, kind, one)
+        yield Operation(Act.DELETE, kind, one)
+        for each in kind.fields:
+            if each.module:
+                for act in (Act.PUT_MODULE, Act.GET_MODULE, Act.DELETE_MODULE):
+                    yield Operation(act, kind, f"{one}/{each.name}", each)
+            elif each.detach is not None:
+                yield Operation(Act.DETACH, kind, f"{one}/{each.detach}", each)
+
+
+@dataclass
+class _Node:
+    below: dict[str, _Node] = field(default_factory=dict)
+    any: _Node | None = None
+    here: dict[str, Operation] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Match:
+    """The operations at a path by method, and what its parameters stand for, outermost first."""
+
+    by_method: Mapping[str, Operation]
+    values: tuple[str, ...]
+
+
+class Router:
+    def __init__(self, table: Iterable[Operation]) -> None:
+        self._root = _Node()
+        for operation in table:
+            node = self._root
+            for segment in operation.path.strip("/").split("/"):
+                if segment.startswith("{"):
+                    node.any = node = node.any or _Node()
+                else:
+                    node = node.below.setdefault(segment, _Node())
+            node.here[operation.method] = operation
+
+    def match(self, path: str) -> Match | None:
+        node: _Node | None = self._root
+        values: list[str] = []
+        for segment in path.strip("/").split("/"):
+            assert node is not None
+            if segment in node.below:
+                node = node.below[segment]
+                continue
+            values.append(segment)
+            node = node.any
+            if node is None or not segment:
+                return None
+        return Match(node.here, tuple(values)) if node is not None and node.here else None

@@ -1,0 +1,43 @@
+"""Puts what a seed file lists into a sandbox before it serves: requests to replay, and objects as they are.
+
+The file is YAML or JSON: a list of `{path, body}` (a POST each) and `{collection, object}` (planted unchecked, for what
+no client can create: ephemeral and edge endpoints).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reconciler.sandbox.objects import Objects
+from reconciler.sandbox.refusal import Refusal
+from reconciler.sandbox.routes import Router, operations
+
+
+def plant(objects: Objects, path: Path) -> None:
+    """ValueError says which item cannot be planted, and why; then none is."""
+    try:
+        items = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(items, list):
+        raise ValueError(f"{path}: a seed is a list")
+    router = Router(operations(objects.kinds))
+    with objects.database.transaction():
+        for number, item in enumerate(items, 1):
+            try:
+                _plant_one(objects, router, item)
+            except (Refusal, KeyError, TypeError) as error:
+                raise ValueError(f"{path}: item {number}: {error}") from error
+
+
+def _plant_one(objects: Objects, router: Router, item: Any) -> None:
+    if "collection" in item:
+        objects.plant(item["collection"], item["object"])
+        return
+    found = router.match(item["path"])
+    if found is None or "POST" not in found.by_method:
+        raise KeyError(f"nothing can be created at {item['path']}")
+    objects.answer(found.by_method["POST"], found.values, item.get("body", {}), objects.view(""))

@@ -1,0 +1,119 @@
+"""The closed lists of the platform, and texts with a grammar: ACL rules, hosts, policies, timestamps."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+
+REGIONS = ("au", "eu", "ap", "us", "jp", "in", "sa")
+RESTRICTIONS = ("dashboard", "api", "agent", "endpoints")
+BINDINGS = ("public", "internal", "kubernetes")
+TLS_VERSIONS = ("1.0", "1.1", "1.2", "1.3")
+NAMEID_FORMATS = (
+    "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
+    "urn:oasis:names:tc:SAML:2.0:nameid-format:transient",
+    "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
+    "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
+)
+_CHANGED = (
+    "api_key certificate_authority domain event_destination event_subscription ip_policy ip_policy_rule "
+    "ip_restriction secret ssh_certificate_authority ssh_host_certificate ssh_public_key ssh_user_certificate "
+    "tcp_address tls_certificate tunnel_credential vault"
+)
+EVENT_TYPES = frozenset(
+    [f"{what}_{change}.v0" for what in _CHANGED.split() for change in ("created", "updated", "deleted")]
+    + ["agent_session_start.v0", "agent_session_stop.v0", "http_request_complete.v0", "tcp_connection_closed.v0"]
+)
+_PROVIDERS = (
+    "aftership airship alchemy autodesk bitbucket bolt box brex buildkite calendly castle chargify circleci "
+    "clearbit clerk coinbase contentful docusign dropbox facebook_graph_api facebook_messenger frameio github "
+    "gitlab go1 graphcms heroku hostedhooks hubspot instagram intercom jira launch_darkly linear mailchimp "
+    "mailgun microsoft_teams modern_treasury mongodb mux orb orbit pagerduty pinwheel plivo pusher sendgrid "
+    "sentry shopify signal_sciences slack sns sonatype square stripe svix terraform tiktok trendmicro_conformity "
+    "twilio twitter typeform vmware webex whatsapp worldline xero zendesk zoom"
+)
+WEBHOOK_PROVIDERS = frozenset(_PROVIDERS.split())
+
+_HOST = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*"
+_BIND_HOST = re.compile(rf"(?:\*\.)?{_HOST}(?::\d{{1,5}})?")
+_BIND_LABEL = re.compile(r"(?:\*|[^\s=*]+)=(?:\*|[^\s=*]+)")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+PHASES = ("on_http_request", "on_http_response", "on_tcp_connect")
+
+
+def is_acl_rule(text: str) -> bool:
+    if text == "*":
+        return True
+    verb, colon, what = text.partition(":")
+    return verb == "bind" and colon == ":" and bool(_BIND_HOST.fullmatch(what) or _BIND_LABEL.fullmatch(what))
+
+
+def is_label(text: str) -> bool:
+    """Whether it may stand between the dots of a host name."""
+    return _LABEL.fullmatch(text) is not None
+
+
+def is_hostport(text: str) -> bool:
+    name, _, port = text.rpartition(":")
+    if not re.fullmatch(_HOST, name.removeprefix("*.")) or not re.fullmatch(r"[0-9]{1,5}", port):
+        return False
+    return 0 < int(port) < 65536
+
+
+def host(text: str) -> str:
+    """A host's normal form."""
+    return text.strip().rstrip(".").lower()
+
+
+def instant(text: str) -> datetime:
+    """ValueError for what is not RFC 3339, or not a moment that an SSH certificate can hold."""
+    if not _INSTANT.fullmatch(text):
+        raise ValueError(text)
+    try:
+        moment = datetime.fromisoformat(text.upper()).astimezone(UTC).replace(microsecond=0)
+    except OverflowError as error:
+        raise ValueError(text) from error
+    if moment.year < 1970:
+        raise ValueError(text)
+    return moment
+
+
+def wrong_policy(text: str) -> str | None:
+    """What is wrong with a traffic policy document, if anything is."""
+    try:
+        document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
+        return "it is neither JSON nor YAML"
+    if not isinstance(document, dict):
+        return "it is not an object of phases"
+    for phase, rules in document.items():
+        if phase not in PHASES:
+            return f"{phase!r} is not a phase"
+        for rule in rules if isinstance(rules, list) else [rules]:
+            wrong = _wrong_rule(rule)
+            if wrong is not None:
+                return f"{phase}: {wrong}"
+    return None
+
+
+def _wrong_rule(rule: Any) -> str | None:
+    if not isinstance(rule, dict):
+        return "a phase is a list of rules, and a rule an object"
+    expressions, actions = rule.get("expressions"), rule.get("actions")
+    if expressions is not None and not (isinstance(expressions, list) and all(isinstance(e, str) for e in expressions)):
+        return "expressions is a list of texts"
+    if not isinstance(actions, list) or not actions:
+        return "a rule needs a list of actions"
+    for action in actions:
+        if not isinstance(action, dict) or not isinstance(action.get("type"), str) or not action["type"]:
+            return "an action is an object with a type"
+        if not isinstance(action.get("config"), dict | None):
+            return "the config of an action is an object"
+    return None
+
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,0 +1,38 @@
+"""What tests all over the tree share: a sandbox to talk to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.platform import Sandbox
+
+
+@pytest.fixture(scope="session")
+def _platform() -> Iterator[Sandbox]:
+    with Sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(_platform: Sandbox) -> Sandbox:
+    """An empty sandbox: one process for all tests, as new for each."""
+    _platform.reset()
+    return _platform
+
+
+@pytest.fixture
+def start_sandbox() -> Iterator[Callable[..., Sandbox]]:
+    """`start_sandbox(db=…, seed=…, requests_per_minute=…)`: a process of the test's own, stopped after it."""
+    running: list[Sandbox] = []
+
+    def start(**options: Any) -> Sandbox:
+        running.append(Sandbox(**options))
+        return running[-1]
+
+    yield start
+    for each in running:
+        if each.process.poll() is None:
+            each.stop()
