@@ -1,0 +1,102 @@
+"""What an answer means: from status, error code and body to one of the engine's five failures.
+
+The one place that knows which statuses and codes may be tried again. Whatever text the platform sends is shown only
+after it has been made harmless.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
+from reconciler.model.value import Json
+
+CLEARS = frozenset({446, 511, 18016, 18017, 381, 7122})
+"""Codes of a 400 that says: something else is still in the way. Domain still attached, dangling CNAME, pooling being
+changed, hostport still in use."""
+
+_NOT_YET = (HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)  # turned away at the door: surely not done
+_PERMANENT = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+_LONGEST = 500  # characters of the platform's own text; its longest known message has half of that
+
+
+def failure(method: str, status: int, body: Json, *, retry_after: float | None = None) -> Failure:
+    """What an answer other than 2xx means for a request of this method."""
+    code = _code(body)
+    text = _text(status, body, code)
+    match status:
+        case 404 | 410:
+            return Gone(text, code=code, status=status)
+        case 409 | 412:
+            return Conflict(text, code=code, status=status)
+        case 400 if _number(code) in CLEARS:
+            return Transient(text, code=code, status=status, retry_after=retry_after)
+        case _ if status in _NOT_YET:
+            return Transient(text, code=code, status=status, retry_after=retry_after)
+        case _ if (status == HTTPStatus.REQUEST_TIMEOUT or status >= 500) and status not in _PERMANENT:
+            if method == "POST":
+                return Lost(f"{text}; whether it was done is not known", code=code, status=status)
+            return Transient(text, code=code, status=status, retry_after=retry_after)
+    return Refused(text, code=code, status=status)
+
+
+def unanswered(method: str, text: str, *, sent: bool) -> Failure:
+    """What a broken connection or a missing answer means. `sent`: the request may have reached the platform."""
+    return Lost(text) if sent and method != "GET" else Transient(text)
+
+
+def retry_after(value: str | None, now: datetime | None = None) -> float | None:
+    """The header's seconds, given as a number or as a date; None for anything else."""
+    if value is None:
+        return None
+    if re.fullmatch(r"\s*\d{1,9}(\.\d+)?\s*", value):
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def harmless(text: str, longest: int = _LONGEST) -> str:
+    """Text from the platform on one line, without anything a terminal would obey, and not too long."""
+    plain = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?", "", text)
+    plain = "".join(" " if unicodedata.category(each) in _UNPRINTED else each for each in plain)
+    plain = " ".join(plain.split())
+    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
+
+
+_UNPRINTED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def _text(status: int, body: Json, code: str) -> str:
+    said = body.get("msg") if isinstance(body, Mapping) else None
+    text = harmless(said) if isinstance(said, str) and said.strip() else _phrase(status)
+    details = body.get("details") if isinstance(body, Mapping) else None
+    operation = details.get("operation_id") if isinstance(details, Mapping) else None
+    marks = [f"status {status}", code, harmless(operation, 60) if isinstance(operation, str) else ""]
+    return f"{text} ({', '.join(mark for mark in marks if mark)})"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "the platform answered"
+
+
+def _code(body: Json) -> str:
+    code = body.get("error_code") if isinstance(body, Mapping) else None
+    return harmless(code, 60) if isinstance(code, str) else ""
+
+
+def _number(code: str) -> int | None:
+    """`ERR_NGROK_446` is 446, under whatever brand."""
+    digits = re.search(r"(\d+)$", code)
+    return int(digits[1]) if digits else None

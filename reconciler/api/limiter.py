@@ -1,0 +1,71 @@
+"""Keeps all requests of a run within the platform's budget: so many in any window of so many seconds.
+
+First come, first served. A request counts from the moment it leaves until a whole window after its answer, because the
+platform counts it at some moment in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from reconciler.engine.ports import Clock
+
+WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
+_INSTANT = 1e-6  # seconds; sums of floats that differ by less are the same time, or a sleep could end short for ever
+
+
+class Limiter:
+    """`budget` requests per window; 0: no limit. `on_wait` hears how long everybody has to wait."""
+
+    def __init__(
+        self, budget: int, clock: Clock, *, window: float = WINDOW, on_wait: Callable[[float], None] | None = None
+    ) -> None:
+        self._budget = budget
+        self._clock = clock
+        self._window = window
+        self._on_wait = on_wait or (lambda seconds: None)
+        self._turn = asyncio.Lock()  # wakes waiters in the order they came
+        self._in_flight = 0
+        self._answered: deque[float] = deque()
+        self._an_answer = asyncio.Event()
+        self._held_until = float("-inf")
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Room for one request, from sending to answer."""
+        async with self._turn:
+            await self._until_free()
+            self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            if self._budget:
+                self._answered.append(self._clock.now())
+            self._an_answer.set()
+
+    def hold(self, seconds: float) -> None:
+        """Nothing leaves before that: the platform asked for it."""
+        self._held_until = max(self._held_until, self._clock.now() + seconds)
+
+    async def _until_free(self) -> None:
+        while True:
+            now = self._clock.now()
+            while self._answered and self._answered[0] + self._window <= now + _INSTANT:
+                self._answered.popleft()
+            if now + _INSTANT < self._held_until:
+                await self._sleep(self._held_until - now)
+            elif not self._budget or self._in_flight + len(self._answered) < self._budget:
+                return
+            elif self._answered:
+                await self._sleep(self._answered[0] + self._window - now)
+            else:
+                self._an_answer.clear()
+                await self._an_answer.wait()
+
+    async def _sleep(self, seconds: float) -> None:
+        self._on_wait(seconds)
+        await self._clock.sleep(seconds)

@@ -1,0 +1,25 @@
+"""The machine's own clock and chance, for the engine's ports."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import random
+import secrets
+import time
+
+
+class MachineClock:
+    def now(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class MachineChance:
+    def intent(self) -> str:
+        return base64.b32encode(secrets.token_bytes(10)).decode().lower()  # 10 bytes are 16 characters, without padding
+
+    def fraction(self) -> float:
+        return random.random()  # noqa: S311 - jitter guards no secret

@@ -1,0 +1,97 @@
+"""The engine's ports over HTTP: a reader that can only read, and the platform with everything it can do.
+
+Reads are repeated here, because whoever reads has nothing to decide about it. Writes are one attempt each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from reconciler.api import client
+from reconciler.api.client import Account, Client
+from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.engine import retry
+from reconciler.engine.ports import Chance, Clock, Refused, Transient
+from reconciler.model.value import Json
+
+OnWait = Callable[[float], None]
+
+
+class ReadOnlyClient:
+    """Reads, and has no means to do anything else."""
+
+    def __init__(self, client: Client, clock: Clock, chance: Chance, retries: retry.Policy = retry.READS) -> None:
+        self._client = client
+        self._clock = clock
+        self._chance = chance
+        self._retries = retries
+
+    async def get(self, path: str) -> Json:
+        return await self._get(self._client.origin.at(path))
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        address: str | None = self._client.origin.at(path)
+        seen: set[str] = set()
+        ids: set[str] = set()
+        while address is not None:
+            if address in seen:
+                raise Refused(f"the pages of {path} lead in a circle; the list is not complete")
+            seen.add(address)
+            objects, following = _page(await self._get(address), path, key)
+            fresh = {str(each.get("id", each.get("type", place))) for place, each in enumerate(objects)} - ids
+            if following is not None and not fresh:
+                raise Refused(f"a page of {path} shows nothing new and still leads on; the list is not complete")
+            ids |= fresh
+            yield objects
+            address = None if following is None else self._client.origin.follow(following)
+
+    async def _get(self, address: str) -> Json:
+        attempt = 1
+        while True:
+            try:
+                return await self._client.exchange("GET", address)
+            except Transient as failure:
+                seconds = retry.wait(attempt, failure, self._chance.fraction(), self._retries)
+                if seconds is None:
+                    raise
+            await self._clock.sleep(seconds)
+            attempt += 1
+
+
+class HTTPPlatform(ReadOnlyClient):
+    """Reads and writes."""
+
+    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+        return await self._client.exchange(method, self._client.origin.at(path), body)
+
+
+def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:
+    """The objects of a page and the address of the next one; raises Refused for what is no page."""
+    objects = body.get(key) if isinstance(body, Mapping) else None
+    if not isinstance(objects, list) or not all(isinstance(each, Mapping) for each in objects):
+        raise Refused(f"{path} did not answer with a list of {key}; is base_url the address of the platform's API?")
+    following = body.get("next_page_uri")
+    if following is not None and not isinstance(following, str):
+        raise Refused(f"the next_page_uri of {path} is not text; the list is not complete")
+    return objects, following or None
+
+
+@asynccontextmanager
+async def reading(
+    account: Account, *, clock: Clock | None = None, chance: Chance | None = None, on_wait: OnWait | None = None
+) -> AsyncIterator[ReadOnlyClient]:
+    """The account, for commands that change nothing. ValueError if the base address will not do."""
+    clock = clock or MachineClock()
+    async with client.opened(account, clock, reading=True, on_wait=on_wait) as opened:
+        yield ReadOnlyClient(opened, clock, chance or MachineChance())
+
+
+@asynccontextmanager
+async def changing(
+    account: Account, *, clock: Clock | None = None, chance: Chance | None = None, on_wait: OnWait | None = None
+) -> AsyncIterator[HTTPPlatform]:
+    """The account, for commands that may change it. ValueError if the base address will not do."""
+    clock = clock or MachineClock()
+    async with client.opened(account, clock, reading=False, on_wait=on_wait) as opened:
+        yield HTTPPlatform(opened, clock, chance or MachineChance())

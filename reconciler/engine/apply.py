@@ -1,0 +1,204 @@
+"""Carries out a plan and tells what happens, as a stream of events. It decides nothing that the plan left open.
+
+A loop of a few lines starts what is ready and listens; what one call takes is in `create`, `lost` and `delivery`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
+from urllib.parse import unquote
+
+from reconciler.engine import compose, create, retry
+from reconciler.engine.compose import Known
+from reconciler.engine.create import Made
+from reconciler.engine.means import POINTS, Means, Reach, Stop
+from reconciler.engine.ports import Chance, Clock, Failure, Gone, Journal, Platform, Sinks
+from reconciler.engine.schedule import Schedule
+from reconciler.model.event import Ended, Event, Outcome, Started
+from reconciler.model.kind import Kind
+from reconciler.model.owner import Owner
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.value import Json, Value
+
+__all__ = ["POINTS", "apply"]
+
+INTERRUPTED = "interrupted"
+BROKEN = "the run broke off"
+
+
+async def apply(
+    plan: Plan,
+    *,
+    kinds: Iterable[Kind],
+    platform: Platform,
+    journal: Journal,
+    clock: Clock,
+    chance: Chance,
+    sinks: Sinks,
+    stop: Stop,
+    concurrency: int = 16,
+    retries: retry.Policy | None = None,
+    reach: Reach | None = None,
+) -> AsyncIterator[Event]:
+    """Every call ends in exactly one `Ended`. Setting `stop` lets what runs finish; closing the stream cancels it.
+
+    A journal that fails breaks the run: nothing new starts, what runs is finished, and the exception is raised.
+    """
+    told: asyncio.Queue[Event | None] = asyncio.Queue()
+    means = Means(
+        plan=plan,
+        kinds={kind.name: kind for kind in kinds},
+        platform=platform,
+        journal=journal,
+        clock=clock,
+        chance=chance,
+        sinks=sinks,
+        stop=stop,
+        tell=told.put_nowait,
+        reach=reach or (lambda point, call: None),
+        retries=retries or retry.Policy(),
+        known=Known(plan),
+    )
+    run = _Run(means, concurrency, told)
+    try:
+        for address, binding in plan.bindings.items():
+            await journal.bind(address, binding)
+        async with aclosing(run.events()) as events:
+            async for event in events:
+                yield event
+    finally:
+        await run.cancel()
+
+
+class _Run:
+    """The calls in flight. Workers put events on the queue, and None to say that one of them is gone."""
+
+    def __init__(self, means: Means, concurrency: int, told: asyncio.Queue[Event | None]) -> None:
+        self._means = means
+        self._concurrency = concurrency
+        self._told = told
+        self._schedule = Schedule(means.plan.calls)
+        self._running: set[asyncio.Task[None]] = set()
+        self._broken: BaseException | None = None
+
+    async def events(self) -> AsyncGenerator[Event]:
+        while True:
+            if self._broken and not isinstance(self._broken, Exception):
+                raise self._broken  # the end of the process, as far as this run is concerned
+            if self._broken or self._means.stop.is_set():
+                for call in self._schedule.abandon():
+                    yield self._skipped(call, BROKEN if self._broken else INTERRUPTED)
+            while len(self._running) < self._concurrency and (ready := self._schedule.take()) is not None:
+                self._start(ready)
+            if not self._running and self._told.empty():
+                break
+            event = await self._told.get()
+            if event is None:
+                continue
+            yield event
+            if isinstance(event, Ended):
+                for call, why in self._schedule.end(event.call.id, event.outcome):
+                    yield self._skipped(call, why)
+        if self._broken:
+            raise self._broken
+
+    def _start(self, call: Call) -> None:
+        task = asyncio.ensure_future(self._work(call))
+        self._running.add(task)
+        task.add_done_callback(self._gone)
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (broken := task.exception()) is not None:
+            self._broken = self._broken or broken
+        self._told.put_nowait(None)
+
+    async def _work(self, call: Call) -> None:
+        means = self._means
+        means.tell(Started(call, means.clock.now()))
+        try:
+            made = await perform(means, call)
+        except Failure as failure:
+            why = compose.conceal(str(failure), [call.body, call.owner.text if call.owner else ""])
+            means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, why))
+        except Exception:
+            means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, BROKEN))
+            raise
+        else:
+            means.tell(Ended(call, made.outcome, means.clock.now(), made.id, made.why))
+
+    def _skipped(self, call: Call, why: str) -> Ended:
+        return Ended(call, Outcome.SKIPPED, self._means.clock.now(), call.target, why)
+
+    async def cancel(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+async def perform(means: Means, call: Call) -> Made:
+    """One call, from first to last; raises a Failure."""
+    match call.verb:
+        case Verb.CREATE:
+            return await create.create(means, call)
+        case Verb.DELETE | Verb.REMOVE:
+            return await _delete(means, call)
+        case Verb.UPDATE | Verb.PUT:
+            return await _update(means, call)
+
+
+async def _update(means: Means, call: Call) -> Made:
+    """All of these may be repeated: twice is once."""
+    kind = means.kind_of(call)
+    record = _record(means, call, kind)
+    body = compose.body(call, means.known, kind, record)
+    if body or call.verb is Verb.PUT:
+        answer = await _send(means, call, body or {})
+        if call.verb is Verb.UPDATE:
+            means.known.learn(call.address, kind, answer)
+    if not kind.keeps_owner and call.verb is Verb.UPDATE and record is not None:
+        await create.bind(means, call, _locator(means, call, kind), record)
+    return Made(Outcome.DONE, call.target)
+
+
+def _record(means: Means, call: Call, kind: Kind) -> Owner | None:
+    """The owner record to write. An object created just now keeps its intent, with which its digests are salted."""
+    draft = call.owner
+    if draft is None:
+        return None
+    intent = draft.intent or means.intents.get(call.address) or means.chance.intent()
+    return compose.owner(draft, means.known, kind, stack=means.plan.stack, intent=intent)
+
+
+def _locator(means: Means, call: Call, kind: Kind) -> str:
+    collection, _, object_id = means.known.path(call.path).rpartition("/")
+    return compose.locator(kind, collection, unquote(object_id))
+
+
+async def _send(means: Means, call: Call, body: dict[str, Value] | None) -> Json:
+    path = means.known.path(call.path)
+    try:
+        return await means.patiently(
+            "send", call, lambda: means.platform.send(call.method, path, compose.payload(body))
+        )
+    except Gone as failure:
+        raise Gone(
+            f"{path} is gone: it was deleted after the plan was made", code=failure.code, status=404
+        ) from failure
+
+
+async def _delete(means: Means, call: Call) -> Made:
+    made = Made(Outcome.DONE, call.target)
+    try:
+        await _send(means, call, None)
+    except Gone:
+        made = Made(Outcome.ALREADY, call.target, "it was gone already")
+    kind = means.kind_of(call)
+    if call.verb is Verb.DELETE and not kind.keeps_owner:
+        locator = _locator(means, call, kind)
+        # A create-first replacement has bound the address to the new object by now.
+        if means.bound.get(call.address, locator) == locator:
+            await means.step("bind", call, lambda: means.journal.bind(call.address, None))
+    return made

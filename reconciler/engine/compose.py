@@ -1,0 +1,182 @@
+"""Turns a call of the plan into what is sent and remembered: references filled in, the owner record written.
+
+Nothing here talks to anybody, and secrets stay `Secret` in everything but the body's metadata text and `payload`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from reconciler.engine.ports import Intent, Refused
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.kind import Behaviour, Field, Kind
+from reconciler.model.owner import Owner
+from reconciler.model.plan import Call, OwnerDraft, Plan
+from reconciler.model.value import (
+    Json,
+    Ref,
+    Secret,
+    Template,
+    Value,
+    canonical,
+    digest,
+    has_secret,
+    is_known,
+    reveal,
+    substitute,
+)
+
+
+class Known:
+    """What references stand for by now: live objects as the plan saw them, and what this run was answered."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._resolved = plan.resolved
+        self._answers: dict[Address, Mapping[str, Json]] = {}
+
+    def learn(self, address: Address, kind: Kind, answer: Json) -> None:
+        """Keep an object's fields as the platform answered them; never its one-time secret."""
+        if isinstance(answer, Mapping):
+            fields = {name: value for name, value in answer.items() if name != kind.one_time}
+            if kind.key in fields:
+                fields["id"] = fields[kind.key]
+            self._answers[address] = {**self._answers.get(address, {}), **fields}
+
+    def resolve(self, value: Value) -> Value:
+        """The value without references; raises Refused if one of them leads nowhere."""
+        return substitute(value, self._of)
+
+    def path(self, path: str | Template) -> str:
+        """A path with its references filled in, each as one segment whatever characters it holds."""
+        if isinstance(path, str):
+            return path
+        parts = (part if isinstance(part, str) else quote(str(self._of(part)), safe="") for part in path.parts)
+        return "".join(parts)
+
+    def _of(self, ref: Ref) -> Json:
+        answer = self._answers.get(ref.target)
+        found = _walk(answer, ref.output) if answer is not None else None
+        if found is None:
+            found = self._resolved.get(f"{ref.target}.{ref.output}")
+        if found is None:
+            raise Refused(f"{ref.target} has no {ref.output} that the platform told us; plan again")
+        return found
+
+
+def _walk(body: Json, path: str) -> Json:
+    for part in path.split("."):
+        body = body.get(part) if isinstance(body, Mapping) else None
+    return body
+
+
+def payload(body: Mapping[str, Value] | None) -> dict[str, Json] | None:
+    """A body with its secrets in the clear: made for the wire at the moment of sending, and never kept."""
+    return None if body is None else dict(reveal(body))
+
+
+def body(call: Call, known: Known, kind: Kind, owner: Owner | None) -> dict[str, Value] | None:
+    """The request's body, with the owner record in `metadata` where the kind keeps one."""
+    if call.body is None and owner is None:
+        return None
+    filled: dict[str, Value] = known.resolve(dict(call.body or {}))
+    if owner is not None and kind.keeps_owner and call.owner is not None:
+        text = known.resolve(call.owner.text)
+        written = owners.write(str(reveal(text) or ""), owner)
+        filled["metadata"] = Secret(written, "metadata") if has_secret(text) else written
+    return filled
+
+
+def owner(draft: OwnerDraft, known: Known, kind: Kind, *, stack: str, intent: str) -> Owner:
+    """The record a call writes: every applied field as its digest, now that references are known."""
+    # A binding keeps no intent: there the address is the salt.
+    salt = intent if kind.keeps_owner else str(draft.address)
+    return Owner(
+        stack=stack,
+        address=draft.address,
+        intent=intent,
+        applied={path: digest(_settled(kind, path, value, known), salt) for path, value in draft.applied.items()},
+        protect=draft.protect,
+        pending=draft.pending,
+        replaces=draft.replaces,
+    )
+
+
+def locator(kind: Kind, collection: str, object_id: str) -> str:
+    """As `Live.locator`: below a parent, which the path of the collection names, its id comes first."""
+    return object_id if kind.parent is None else f"{unquote(collection.split('/')[-2])}/{object_id}"
+
+
+def intent(intent_id: str, call: Call, filled: Mapping[str, Value], kind: Kind, plan: Plan, path: str) -> Intent:
+    """What the journal must know before the create leaves."""
+    unmarked = not kind.keeps_owner
+    return Intent(
+        id=intent_id,
+        address=call.address,
+        stack=plan.stack,
+        path=path,
+        # Below a parent ids are names that other parents use too, and the natural key is unique there.
+        before=_ids(plan, kind.name) if unmarked and kind.parent is None else frozenset(),
+        identity=natural_key(kind, filled) if unmarked else {},
+    )
+
+
+def natural_key(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Json]:
+    """The identity fields that an object shows, in canonical form."""
+    shown = [kind.by_name[name] for name in kind.identity if name in fields]
+    return {field.name: reveal(_canonical(field, fields[field.name])) for field in shown}
+
+
+def conceal(text: str, value: Value) -> str:
+    """The text without the secrets of the value: a platform may quote what it refuses."""
+    for secret in sorted(_secrets(value), key=len, reverse=True):
+        for spelling in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret)}:
+            text = text.replace(spelling, "(secret)")
+    return text
+
+
+def _secrets(value: Value) -> list[str]:
+    match value:
+        case Secret():
+            return [value.reveal()] if value.reveal() else []
+        case dict():
+            return [each for item in value.values() for each in _secrets(item)]
+        case list() | tuple():
+            return [each for item in value for each in _secrets(item)]
+    return []
+
+
+def _ids(plan: Plan, kind: str) -> frozenset[str]:
+    seen = {each.id for address, each in plan.seen.items() if address.kind == kind}
+    return frozenset(seen | {id for name, id in plan.unowned if name == kind})
+
+
+def _settled(kind: Kind, path: str, value: Value, known: Known) -> Value:
+    """A value as planning will see it again: what references brought in is put in canonical form as well."""
+    if is_known(value):
+        return value
+    resolved = known.resolve(value)
+    field = _field(kind.fields, path.split("."))
+    return resolved if field is None else _canonical(field, resolved)
+
+
+def _field(fields: tuple[Field, ...], path: list[str]) -> Field | None:
+    field = next((each for each in fields if each.name == path[0]), None)
+    return field if field is None or len(path) == 1 else _field(field.fields, path[1:])
+
+
+def _canonical(field: Field, value: Value) -> Value:
+    if isinstance(value, list):
+        items: list[Any] = [_canonical(field.item, each) if field.item else each for each in value]
+        items = field.canonical(items) if field.canonical else items
+        if Behaviour.UNORDERED in field:
+            return [each for _, each in sorted({_sort_key(each): each for each in items}.items())]
+        return items
+    return field.canonical(value) if field.canonical and not isinstance(value, Secret) else value
+
+
+def _sort_key(value: Value) -> str:
+    return value if isinstance(value, str) else canonical(reveal(value)).decode()

@@ -1,0 +1,87 @@
+"""Finds out what became of a create whose answer never came, before anything is created again.
+
+An object carries the intent it was created for in its owner record. A kind that has nowhere to keep one is found by
+its natural key among the ids that were not there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.engine import observe
+from reconciler.engine.compose import natural_key
+from reconciler.engine.means import Means
+from reconciler.engine.ports import Failure, Intent, Journal, Lost, Reader
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.kind import Kind
+from reconciler.model.plan import Call
+from reconciler.model.snapshot import Binding, Snapshot
+from reconciler.model.value import Json
+
+
+async def look(means: Means, call: Call, intent: Intent, cause: Failure) -> list[Mapping[str, Json]]:
+    """The objects that came of an intent, by a fresh list. Raises Lost if the list cannot be had."""
+    kind = means.kind_of(call)
+    try:
+        return await means.patiently("look", call, lambda: _matches(means.platform, kind, intent))
+    except Failure as failure:
+        raise Lost(
+            f"the answer to the create was lost ({cause}), and whether it took effect cannot be told, because the list "
+            f"cannot be read: {failure}; run again when the platform answers"
+        ) from failure
+
+
+async def _matches(reader: Reader, kind: Kind, intent: Intent) -> list[Mapping[str, Json]]:
+    return [body for body in await _fresh(reader, kind, intent.path) if came_of(kind, body, intent)]
+
+
+async def _fresh(reader: Reader, kind: Kind, path: str) -> list[Mapping[str, Json]]:
+    """The objects of a collection, asked for again: children through their parent, which carries them."""
+    if kind.parent is not None:
+        parent = await reader.get(path.rpartition("/")[0])
+        inside = observe.embedded(kind, parent) if isinstance(parent, Mapping) else None
+        if inside is not None:
+            return [body for body in inside if isinstance(body, Mapping)]
+    return [body async for page in reader.pages(path, kind.list_key) for body in page]
+
+
+def came_of(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
+    """Whether this object is the one the intent asked for."""
+    if kind.keeps_owner:
+        text = body.get("metadata")
+        record = owners.read(text if isinstance(text, str) else "")[1]
+        return record is not None and record.intent == intent.id
+    return (
+        bool(intent.identity)
+        and body.get(kind.key) not in intent.before
+        and (
+            {name: value for name, value in natural_key(kind, body).items() if name in intent.identity}
+            == intent.identity
+        )
+    )
+
+
+async def settle(
+    intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind], journal: Journal
+) -> Mapping[Address, Binding]:
+    """Close what an earlier run left open, from a fresh snapshot; answers the bindings that were missing.
+
+    An object that carries its intent needs nothing more: planning finds it by its owner record. An intent whose list is
+    not complete stays open.
+    """
+    by_name = {kind.name: kind for kind in kinds}
+    bound: dict[Address, Binding] = {}
+    for intent in intents:
+        kind = by_name.get(intent.address.kind)
+        listing = snapshot.of(intent.address.kind)
+        if kind is None or not listing.complete:
+            continue
+        there = (live for live in listing.objects if observe.collection(kind, live.parent_id) == intent.path)
+        found = [live for live in there if came_of(kind, live.body, intent)]
+        if not kind.keeps_owner and intent.address not in snapshot.bindings and len(found) == 1:
+            bound[intent.address] = Binding(found[0].locator)
+            await journal.bind(intent.address, bound[intent.address])
+        if len(found) <= 1:
+            await journal.conclude(intent.id, found[0].id if found else None)
+    return bound

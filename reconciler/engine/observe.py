@@ -1,0 +1,178 @@
+"""Looks at the account once: every collection listed in parallel, never a GET per object.
+
+Says what was seen and which lists did not reach their end; what that means is for planning to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from reconciler import kinds as registry
+from reconciler.engine.ports import Failure, Gone, Reader, Refused
+from reconciler.model.address import Address
+from reconciler.model.kind import Kind
+from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
+from reconciler.model.value import Json
+
+ById = Mapping[str, Sequence[tuple[str, str | None]]]
+"""Per kind the objects that are named by id and nothing else: (id, parent's id)."""
+
+_T = TypeVar("_T")
+
+
+async def observe(
+    reader: Reader,
+    kinds: Iterable[Kind],
+    *,
+    bindings: Mapping[Address, Binding] | None = None,
+    receipts: frozenset[str] = frozenset(),
+    by_id: ById | None = None,
+    concurrency: int = 16,
+) -> Snapshot:
+    """One look at these kinds. Raises Refused if the key is not accepted; other failures leave a list incomplete."""
+    look = _Look(reader, concurrency)
+    wanted = {kind.name: kind for kind in kinds}
+    tops = {kind.name: kind for kind in wanted.values() if kind.parent is None}
+    for kind in wanted.values():
+        if kind.parent is not None:
+            tops.setdefault(kind.parent.kind, registry.get(kind.parent.kind))
+    listings = await look.collections(tops.values())
+    children = [kind for kind in wanted.values() if kind.parent is not None]
+    below = await _all([look.children(kind, _parents(kind, listings)) for kind in children])
+    listings |= {kind.name: listing for kind, listing in zip(children, below, strict=True)}
+    for name, ids in (by_id or {}).items():
+        if name in wanted and wanted[name].modules_by_id:
+            listings[name] = await look.by_id(wanted[name], listings[name], ids)
+    return Snapshot({name: listings[name] for name in wanted}, dict(bindings or {}), receipts)
+
+
+def collection(kind: Kind, parent_id: str | None) -> str:
+    """The path of a collection; below a parent its id is filled in."""
+    if kind.parent is None or parent_id is None:
+        return kind.path
+    return kind.path.replace(f"{{{kind.parent.field}}}", quote(parent_id, safe=""))
+
+
+def embedded(kind: Kind, parent: Mapping[str, Json]) -> list[Json] | None:
+    """The children that a parent's own body carries; None if it says nothing of them."""
+    inside = parent.get(kind.parent.embedded) if kind.parent else None
+    return inside if isinstance(inside, list) else None
+
+
+class _Look:
+    def __init__(self, reader: Reader, concurrency: int) -> None:
+        self._reader = reader
+        self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(concurrency)
+
+    async def collections(self, kinds: Iterable[Kind]) -> dict[str, Listing]:
+        """Each distinct collection is listed once, however many kinds live in it."""
+        sharing: dict[tuple[str, str], list[Kind]] = {}
+        for kind in kinds:
+            sharing.setdefault((kind.path, kind.list_key), []).append(kind)
+        pages = await _all([self._bodies(path, key) for path, key in sharing])
+        return {
+            kind.name: _listing(kind, bodies, why, None)
+            for group, (bodies, why) in zip(sharing.values(), pages, strict=True)
+            for kind in group
+        }
+
+    async def children(self, kind: Kind, parents: Listing) -> Listing:
+        if not parents.complete:
+            return Listing(complete=False, why=parents.why)
+        found = await _all([self._below(kind, parent) for parent in parents.objects])
+        cut = next((listing for listing in found if not listing.complete), None)
+        return Listing(
+            tuple(live for listing in found for live in listing.objects),
+            complete=cut is None,
+            why=cut.why if cut else "",
+        )
+
+    async def _below(self, kind: Kind, parent: Live) -> Listing:
+        bodies = embedded(kind, parent.body)
+        if bodies is not None:
+            return _listing(kind, bodies, "", parent.id)
+        listed, why = await self._bodies(collection(kind, parent.id), kind.list_key)
+        return _listing(kind, listed, why, parent.id)
+
+    async def by_id(self, kind: Kind, listing: Listing, ids: Sequence[tuple[str, str | None]]) -> Listing:
+        """The listing, and the modules of objects that are named by id and that it does not show."""
+        shown = {live.id for live in listing.objects}
+        absent = [(id, parent_id) for id, parent_id in dict.fromkeys(ids) if id not in shown and parent_id]
+        found = await _all([self._modules(kind, id, parent_id or "") for id, parent_id in absent])
+        why = next((answer for answer in found if isinstance(answer, str)), "")
+        return Listing(
+            (*listing.objects, *(live for live in found if isinstance(live, Live))),
+            complete=listing.complete and not why,
+            why=listing.why or why,
+        )
+
+    async def _modules(self, kind: Kind, id: str, parent_id: str) -> Live | str:
+        """The object as far as its modules show it, or why that could not be had."""
+        base = f"{collection(kind, parent_id)}/{quote(id, safe='')}"
+        try:
+            modules = await _all([self._module(f"{base}/{name}") for name in kind.modules_by_id])
+        except Refused as failure:
+            if failure.is_permission:
+                raise
+            return str(failure)
+        except Failure as failure:
+            return str(failure)
+        return Live(kind.name, id, {kind.key: id, **dict(zip(kind.modules_by_id, modules, strict=True))}, parent_id)
+
+    async def _module(self, path: str) -> Json:
+        """A module's body, or None: nothing documents how an unset one answers, so every way of saying it counts."""
+        async with self._slots:
+            try:
+                body = await self._reader.get(path)
+            except Gone:
+                return None
+        return None if isinstance(body, dict) and all(value is None for value in body.values()) else body
+
+    async def _bodies(self, path: str, key: str) -> tuple[list[Json], str]:
+        """All objects of a collection, and why the list is cut short if it is."""
+        bodies: list[Json] = []
+        async with self._slots:
+            try:
+                async for page in self._reader.pages(path, key):
+                    bodies.extend(page)
+            except Gone:
+                return bodies, f"the platform does not offer {path}"
+            except Refused as failure:
+                if failure.is_permission:
+                    raise
+                return bodies, str(failure)
+            except Failure as failure:
+                return bodies, str(failure)
+        return bodies, ""
+
+
+def _parents(kind: Kind, listings: Mapping[str, Listing]) -> Listing:
+    assert kind.parent is not None
+    return listings[kind.parent.kind]
+
+
+def _listing(kind: Kind, bodies: Iterable[Json], why: str, parent_id: str | None) -> Listing:
+    found: dict[str, Live] = {}
+    for body in bodies:
+        if not isinstance(body, dict) or not isinstance(body.get(kind.key), str) or not body[kind.key]:
+            why = why or f"the platform listed an object without {kind.key} among {kind.list_key}"
+        elif all(body.get(name) == value for name, value in kind.fixed.items()):
+            # An object that slips to the next page while we read comes twice: the later body is the fresher one.
+            found[body[kind.key]] = Live(kind.name, body[kind.key], body, parent_id)
+    return Listing(tuple(found.values()), complete=not why, why=why)
+
+
+async def _all(work: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Everything at once; the first exception cancels the rest and is raised as it is."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

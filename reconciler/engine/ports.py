@@ -1,0 +1,134 @@
+"""What the engine needs of the world, and the five ways in which a request can fail.
+
+Failure
+├── Transient   not done, may work later: try again
+├── Conflict    not done, the object is not as expected
+├── Gone        there is no such object
+├── Refused     not done, and will not be: the request itself is wrong, or not allowed
+└── Lost        sent, no answer: done or not done
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Delivery
+from reconciler.model.snapshot import Binding
+from reconciler.model.value import Json, Secret
+
+
+class Failure(Exception):
+    """`code` is the platform's own error code (`ERR_NGROK_446`), `status` the HTTP status; empty and 0 if none came."""
+
+    def __init__(self, text: str, *, code: str = "", status: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+        self.status = status
+
+
+class Transient(Failure):
+    """`retry_after`: seconds the platform asked to wait, or None."""
+
+    def __init__(self, text: str, *, code: str = "", status: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(text, code=code, status=status)
+        self.retry_after = retry_after
+
+
+class Conflict(Failure):
+    pass
+
+
+class Gone(Failure):
+    pass
+
+
+class Refused(Failure):
+    @property
+    def is_permission(self) -> bool:
+        """Whether the key, not the request, is what is wrong."""
+        return self.status in (401, 403)
+
+
+class Lost(Failure):
+    pass
+
+
+class Reader(Protocol):
+    """The platform, read-only. Paths are relative to the base address."""
+
+    async def get(self, path: str) -> Json:
+        """The decoded answer; raises a Failure."""
+
+    def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        """Each page of a collection, newest object first. Raises a Failure when a page cannot be had, is not
+        what a page must be, leads elsewhere, or comes round again: then what came before is incomplete."""
+
+
+class Platform(Reader, Protocol):
+    """The platform with everything it can do. One attempt each: repeating is the engine's business."""
+
+    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+        """The decoded answer, None where there is no body; raises a Failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A create that is about to leave, or whose answer was never recorded.
+
+    The object of a kind that cannot carry the intent is found again by `identity`, the natural key in canonical form,
+    among the ids that were not there `before`.
+    """
+
+    id: str
+    address: Address
+    stack: str
+    path: str
+    before: frozenset[str] = field(default=frozenset())
+    identity: Mapping[str, Json] = field(default_factory=dict)
+
+
+class Journal(Protocol):
+    """Durable memory. Each method returns only when what it was told would survive a loss of power."""
+
+    async def intend(self, intent: Intent) -> None: ...
+
+    async def conclude(self, intent_id: str, object_id: str | None) -> None:
+        """The intent's create is settled: this object came of it, or (None) nothing did."""
+
+    async def receipt(self, intent_id: str) -> None:
+        """The one-time secret of this intent's object has been delivered."""
+
+    async def bind(self, address: Address, binding: Binding | None) -> None:
+        """Remember (None: forget) the object of a kind that keeps no owner record."""
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds, monotonic."""
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Chance(Protocol):
+    def intent(self) -> str:
+        """A new intent id: 16 characters, never the same twice."""
+
+    def fraction(self) -> float:
+        """Uniform in [0, 1): the jitter of a retry."""
+
+
+class Sinks(Protocol):
+    """Where one-time secrets go."""
+
+    async def prove(self, delivery: Delivery) -> None:
+        """Raises Undeliverable unless a delivery would work now. Leaves nothing behind."""
+
+    async def deliver(self, delivery: Delivery, secret: Secret) -> None:
+        """Returns when the secret would survive a loss of power; raises Undeliverable."""
+
+
+class Undeliverable(Exception):
+    """A one-time secret has nowhere to go; the text says why and what to do."""

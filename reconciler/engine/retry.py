@@ -1,0 +1,51 @@
+"""How long to wait before another attempt, or that there is no point. Pure: chance is handed in as a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.engine.ports import Failure, Lost, Transient
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Exponential backoff with full jitter: the n-th wait is uniform between 0 and `base * 2**(n-1)` seconds.
+
+    attempts            in all, the first one included
+    state_attempts      when the platform answered 400: the state of another object is in the way, and it either clears
+                        within seconds or not at all
+    cap                 longest wait of the backoff; a minute is the platform's own window for counting requests
+    patience            a platform that asks for a longer wait than this is not waited for
+    """
+
+    attempts: int = 10
+    state_attempts: int = 6
+    base: float = 0.5
+    cap: float = 60.0
+    patience: float = 300.0
+
+
+READS = Policy(attempts=5)
+"""A person waits for a list: a wrong address must not take minutes to be told."""
+
+_THROTTLED = 8  # times the base: the request budget refills over a minute, so quick attempts only waste it
+
+
+def wait(attempt: int, failure: Failure, fraction: float, policy: Policy) -> float | None:
+    """Seconds to wait after the `attempt`-th attempt failed, or None: give up. `fraction` is chance in [0, 1)."""
+    if not isinstance(failure, (Transient, Lost)):
+        return None
+    if attempt >= (policy.state_attempts if failure.status == 400 else policy.attempts):
+        return None
+    asked = failure.retry_after if isinstance(failure, Transient) else None
+    if asked is not None:
+        # Everybody was told the same: the jitter keeps them from returning in the same instant.
+        return asked + fraction * policy.base if asked <= policy.patience else None
+    if failure.status == 429:
+        ceiling = _ceiling(attempt, policy.base * _THROTTLED, policy.cap)
+        return ceiling / 2 + fraction * ceiling / 2
+    return fraction * _ceiling(attempt, policy.base, policy.cap)
+
+
+def _ceiling(attempt: int, base: float, cap: float) -> float:
+    return min(cap, base * 2.0 ** min(attempt - 1, 30))

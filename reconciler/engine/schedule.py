@@ -1,0 +1,113 @@
+"""Which calls of a plan may start now, and why the others may not. Pure bookkeeping: it starts nothing itself."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from reconciler.model.event import Outcome
+from reconciler.model.plan import Call
+
+
+class State(StrEnum):
+    BLOCKED = "blocked"
+    READY = "ready"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+_SUCCESS = (Outcome.DONE, Outcome.ALREADY)
+
+
+class Schedule:
+    """The calls of one plan. Each is counted down as its needs succeed, so a whole run is linear in calls and needs."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        """ValueError if a call needs one that does not come before it: such a plan has no order."""
+        self._calls = tuple(calls)
+        self._place: dict[str, int] = {}
+        self._dependents: dict[str, list[str]] = {}
+        self._waits_for: dict[str, int] = {}
+        self._states: dict[str, State] = {}
+        self._outcomes: dict[str, Outcome] = {}
+        self._ready: list[int] = []
+        for place, call in enumerate(self._calls):
+            self._add(place, call)
+
+    def _add(self, place: int, call: Call) -> None:
+        if call.id in self._place:
+            raise ValueError(f"two calls are named {call.id!r}")
+        needs = dict.fromkeys(call.needs)
+        for need in needs:
+            if need not in self._place:
+                raise ValueError(f"{call.id!r} needs {need!r}, which does not come before it")
+            self._dependents[need].append(call.id)
+        self._place[call.id] = place
+        self._dependents[call.id] = []
+        self._waits_for[call.id] = len(needs)
+        self._states[call.id] = State.BLOCKED if needs else State.READY
+        if not needs:
+            heapq.heappush(self._ready, place)
+
+    @property
+    def is_over(self) -> bool:
+        return len(self._outcomes) == len(self._calls)
+
+    def state(self, call_id: str) -> State:
+        return self._states[call_id]
+
+    def take(self) -> Call | None:
+        """The first ready call in the plan's order, now running; None when nothing may start."""
+        while self._ready:
+            call = self._calls[heapq.heappop(self._ready)]
+            if self._states[call.id] is State.READY:
+                self._states[call.id] = State.RUNNING
+                return call
+        return None
+
+    def end(self, call_id: str, outcome: Outcome) -> list[tuple[Call, str]]:
+        """Record how a call ended; answers the calls that can no longer be tried, each with the reason."""
+        self._states[call_id] = State.ENDED
+        self._outcomes[call_id] = outcome
+        if outcome in _SUCCESS:
+            for dependent in self._dependents[call_id]:
+                self._waits_for[dependent] -= 1
+                if self._waits_for[dependent] == 0 and self._states[dependent] is State.BLOCKED:
+                    self._states[dependent] = State.READY
+                    heapq.heappush(self._ready, self._place[dependent])
+            return []
+        return list(self._skip_below(call_id))
+
+    def _skip_below(self, call_id: str) -> Iterator[tuple[Call, str]]:
+        frontier = [call_id]
+        while frontier:
+            cause = frontier.pop()
+            for dependent in self._dependents[cause]:
+                if self._states[dependent] is not State.BLOCKED:
+                    continue
+                self._states[dependent] = State.ENDED
+                self._outcomes[dependent] = Outcome.SKIPPED
+                frontier.append(dependent)
+                yield self._calls[self._place[dependent]], _because(cause, self._outcomes[cause])
+
+    def abandon(self) -> list[Call]:
+        """Everything that has not started, now ended without being tried."""
+        left = [call for call in self._calls if self._states[call.id] in (State.BLOCKED, State.READY)]
+        for call in left:
+            self._states[call.id] = State.ENDED
+            self._outcomes[call.id] = Outcome.SKIPPED
+        self._ready.clear()
+        return left
+
+    def why_blocked(self, call_id: str) -> str | None:
+        """What a blocked call waits for, or None if it is not blocked."""
+        if self._states[call_id] is not State.BLOCKED:
+            return None
+        call = self._calls[self._place[call_id]]
+        waits = [need for need in dict.fromkeys(call.needs) if self._outcomes.get(need) not in _SUCCESS]
+        return "waits for " + ", ".join(f"{need} ({self._states[need]})" for need in waits)
+
+
+def _because(cause: str, outcome: Outcome) -> str:
+    return f"it needs {cause}, which {'failed' if outcome is Outcome.FAILED else 'was not tried'}"

@@ -1,0 +1,99 @@
+"""The tables, for SQLite and PostgreSQL alike. Times are seconds since 1970, in UTC.
+
+Rows that decide what happens on the platform carry a seal over their own content: SQLite notices a broken page, but not
+a flipped bit inside a text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from sqlalchemy import Column, Float, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
+
+VERSION = 1
+
+metadata = MetaData()
+
+store = Table("store", metadata, Column("version", Integer, primary_key=True))
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("stack", String, nullable=False, index=True),
+    Column("command", String, nullable=False),
+    Column("host", String, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("started", Float, nullable=False),
+    Column("ended", Float),
+    Column("outcome", String),
+)
+
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("run", String, nullable=False, index=True),
+    Column("place", Integer, nullable=False),  # order within the run
+    Column("call", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("verb", String, nullable=False),
+    Column("outcome", String, nullable=False),
+    Column("object", String),
+    Column("why", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("run", "place"),
+)
+
+intents = Table(
+    "intents",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("stack", String, nullable=False, index=True),
+    Column("address", String, nullable=False),
+    Column("path", String, nullable=False),
+    Column("before", Text, nullable=False),  # JSON list
+    Column("identity", Text, nullable=False),  # JSON object
+    Column("opened", Float, nullable=False),
+    Column("concluded", Float),
+    Column("object", String),
+    Column("seal", String, nullable=False),  # over what was intended
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("intent", String, primary_key=True),
+    Column("stack", String, nullable=False, index=True),
+    Column("at", Float, nullable=False),
+    Column("seal", String, nullable=False),
+)
+
+bindings = Table(
+    "bindings",
+    metadata,
+    Column("stack", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("object", String, nullable=False),
+    Column("applied", Text, nullable=False),  # JSON object
+    Column("protect", Integer, nullable=False),
+    Column("seal", String, nullable=False),
+    PrimaryKeyConstraint("stack", "address"),
+)
+
+locks = Table(
+    "locks",
+    metadata,
+    Column("stack", String, primary_key=True),
+    Column("holder", String, nullable=False),  # random, new with every acquisition
+    Column("host", String, nullable=False),
+    Column("machine", String, nullable=False),  # tells hosts and containers apart even if they share a name
+    Column("pid", Integer, nullable=False),
+    Column("since", Float, nullable=False),
+    Column("expires", Float, nullable=False),
+)
+
+
+def seal(*content: object) -> str:
+    """A digest over a row's content."""
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()

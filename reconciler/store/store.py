@@ -1,0 +1,162 @@
+"""A stack's durable memory, opened: what earlier runs left, the journal of this one, and the lock."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Engine, Row, Select, insert, select, update
+
+from reconciler.engine.ports import Intent
+from reconciler.model.address import Address
+from reconciler.model.snapshot import Binding
+from reconciler.store import database, lock, schema
+from reconciler.store.failures import Damaged, StoreError
+from reconciler.store.journal import StoreJournal
+from reconciler.store.lock import Holder
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """How one call of an earlier run ended. `started` and `at`: seconds since 1970."""
+
+    run: str
+    command: str
+    started: float
+    call: str
+    address: str
+    verb: str
+    outcome: str
+    object: str | None
+    why: str
+    at: float
+
+
+@asynccontextmanager
+async def opened(where: str, *, now: Callable[[], float] = time.time) -> AsyncIterator[Store]:
+    """The store at a path or URL; made if there is none. Raises a StoreError."""
+    engine, place = await asyncio.to_thread(database.opened, where)
+    try:
+        yield Store(engine, place, now)
+    finally:
+        await asyncio.to_thread(engine.dispose)
+
+
+class Store:
+    def __init__(self, engine: Engine, place: str, now: Callable[[], float] = time.time) -> None:
+        self._engine = engine
+        self._place = place
+        self._now = now
+
+    async def bindings(self, stack: str) -> Mapping[Address, Binding]:
+        """What is remembered of objects that keep no owner record."""
+        table = schema.bindings
+        found: dict[Address, Binding] = {}
+        for row in await self._rows(select(table).where(table.c.stack == stack)):
+            self._check(row, row.stack, row.address, row.object, row.applied, row.protect)
+            found[Address.parse(row.address)] = Binding(row.object, json.loads(row.applied), bool(row.protect))
+        return found
+
+    async def receipts(self, stack: str) -> frozenset[str]:
+        """Intents whose one-time secret has been delivered."""
+        table = schema.receipts
+        rows = await self._rows(select(table).where(table.c.stack == stack))
+        for row in rows:
+            self._check(row, row.intent, row.stack)
+        return frozenset(row.intent for row in rows)
+
+    async def open_intents(self, stack: str) -> tuple[Intent, ...]:
+        """Creates whose end was never recorded, oldest first."""
+        table = schema.intents
+        open_ones = select(table).where(table.c.stack == stack, table.c.concluded.is_(None)).order_by(table.c.opened)
+        return tuple(self._intent(row) for row in await self._rows(open_ones))
+
+    def _intent(self, row: Row[Any]) -> Intent:
+        self._check(row, row.id, row.stack, row.address, row.path, row.before, row.identity)
+        return Intent(
+            id=row.id,
+            address=Address.parse(row.address),
+            stack=row.stack,
+            path=row.path,
+            before=frozenset(json.loads(row.before)),
+            identity=json.loads(row.identity),
+        )
+
+    async def history(self, stack: str, *, limit: int = 1000) -> tuple[Past, ...]:
+        """How calls ended, the latest first."""
+        run, outcome = schema.runs, schema.outcomes
+        rows = await self._rows(
+            select(outcome, run.c.command, run.c.started)
+            .join(run, run.c.id == outcome.c.run)
+            .where(run.c.stack == stack)
+            .order_by(run.c.started.desc(), outcome.c.place.desc())
+            .limit(limit)
+        )
+        return tuple(
+            Past(
+                row.run,
+                row.command,
+                row.started,
+                row.call,
+                row.address,
+                row.verb,
+                row.outcome,
+                row.object,
+                row.why,
+                row.at,
+            )
+            for row in rows
+        )
+
+    def lock(
+        self, stack: str, *, on_loss: Callable[[StoreError], None], lasts: float = lock.LASTS
+    ) -> AbstractAsyncContextManager[Holder]:
+        """The lock of a stack; see `lock.held`."""
+        return lock.held(self._engine, self._place, stack, on_loss=on_loss, lasts=lasts, now=self._now)
+
+    @asynccontextmanager
+    async def journal(self, stack: str, *, command: str, holder: Holder | None = None) -> AsyncIterator[StoreJournal]:
+        """The journal of a run that begins now and ends with the block."""
+        run = f"{self._now():.6f}-{os.getpid()}"
+        await self._run(
+            insert(schema.runs).values(
+                id=run, stack=stack, command=command, host=socket.gethostname(), pid=os.getpid(), started=self._now()
+            )
+        )
+        journal = StoreJournal(
+            self._engine, self._place, stack, run=run, holder=holder.token if holder else None, now=self._now
+        )
+        outcome = "broke off"
+        try:
+            yield journal
+            outcome = "ended"
+        finally:
+            await journal.settled()
+            await self._run(
+                update(schema.runs).where(schema.runs.c.id == run).values(ended=self._now(), outcome=outcome)
+            )
+
+    async def _rows(self, query: Select[Any]) -> list[Row[Any]]:
+        def read() -> list[Row[Any]]:
+            with database.explained(self._place), self._engine.connect() as connection:
+                return list(connection.execute(query))
+
+        return await asyncio.to_thread(read)
+
+    async def _run(self, statement: Any) -> None:
+        def write() -> None:
+            with database.explained(self._place), self._engine.begin() as connection:
+                connection.execute(statement)
+
+        await asyncio.to_thread(write)
+
+    def _check(self, row: Row[Any], *content: object) -> None:
+        if row.seal != schema.seal(*content):
+            raise Damaged(self._place, "a row does not match its seal")

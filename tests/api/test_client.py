@@ -1,0 +1,251 @@
+"""What goes over the wire, and what every way of answering badly comes to. Real sockets, no mock."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from reconciler.api.client import Account
+from reconciler.api.platform import changing, reading
+from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
+from reconciler.model.value import Secret
+from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
+from tests.engine.world import SeededChance, VirtualClock
+
+METHODS = ["POST", "PATCH", "PUT", "DELETE"]
+
+
+async def failing(method: str, *answers: Any, **more: Any) -> Failure:
+    """The Failure of one attempt: for a GET, of a reader that has run out of patience."""
+    async with wire(*answers) as there, changing(there.account(**more), clock=VirtualClock()) as platform:
+        with pytest.raises(Failure) as failed:
+            await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {"a": 1}))
+    assert KEY not in str(failed.value)
+    return failed.value
+
+
+async def test_a_request_carries_key_version_and_name_and_its_body_as_json() -> None:
+    async with wire(answer({"id": "x"}, 201)) as there, changing(there.account()) as platform:
+        assert await platform.send("POST", "/edges/tls", {"description": "ü"}) == {"id": "x"}
+    (request,) = there.asked
+    assert (request.method, request.target, request.body) == ("POST", "/edges/tls", '{"description":"ü"}'.encode())
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["service-version"] == "2"
+    assert "ngrok-version" not in request.headers
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["user-agent"].startswith("reconciler/")
+
+
+async def test_the_public_platform_is_spoken_to_in_its_own_header() -> None:
+    async with wire(answer({})) as there, changing(there.account(profile="ngrok", requests_per_minute=0)) as platform:
+        await platform.get("/x")
+    assert there.asked[0].headers["ngrok-version"] == "2"
+    assert "service-version" not in there.asked[0].headers
+
+
+async def test_a_request_without_a_body_has_no_content_type() -> None:
+    async with wire(answer(None, 204)) as there, changing(there.account()) as platform:
+        assert await platform.send("DELETE", "/edges/tls/x") is None
+    assert "content-type" not in there.asked[0].headers
+    assert there.asked[0].body == b""
+
+
+async def test_connections_are_kept_alive() -> None:
+    async with wire(answer({})) as there, reading(there.account()) as reader:
+        for _ in range(3):
+            await reader.get("/x")
+    assert [request.connection for request in there.asked] == [1, 1, 1]
+
+
+async def test_the_path_of_the_base_address_is_kept() -> None:
+    async with wire(answer({})) as there:
+        account = Account(f"{there.base_url}/api/", Secret(KEY, "test"))
+        async with reading(account) as reader:
+            await reader.get("/edges/tls")
+    assert there.asked[0].target == "/api/edges/tls"
+
+
+STATUSES: list[tuple[int, type[Failure], type[Failure], type[Failure]]] = [  # status, GET, POST, PATCH
+    (400, Refused, Refused, Refused),
+    (401, Refused, Refused, Refused),
+    (403, Refused, Refused, Refused),
+    (404, Gone, Gone, Gone),
+    (408, Transient, Lost, Transient),
+    (409, Conflict, Conflict, Conflict),
+    (410, Gone, Gone, Gone),
+    (422, Refused, Refused, Refused),
+    (425, Transient, Transient, Transient),
+    (429, Transient, Transient, Transient),
+    (500, Transient, Lost, Transient),
+    (501, Refused, Refused, Refused),
+    (502, Transient, Lost, Transient),
+    (503, Transient, Lost, Transient),
+    (504, Transient, Lost, Transient),
+]
+
+
+@pytest.mark.parametrize(("status", "get", "post", "patch"), STATUSES, ids=[str(row[0]) for row in STATUSES])
+async def test_every_status_means_one_thing_per_method(status: int, get: Any, post: Any, patch: Any) -> None:
+    body = answer({"error_code": "ERR_NGROK_9", "msg": "no", "status_code": status, "details": {}}, status)
+    for method, kind in {"GET": get, "POST": post, "PATCH": patch, "PUT": patch, "DELETE": patch}.items():
+        failure = await failing(method, body)
+        assert (method, type(failure), failure.status, failure.code) == (method, kind, status, "ERR_NGROK_9")
+
+
+@pytest.mark.parametrize("code", [446, 511, 18016, 18017, 381, 7122])
+async def test_a_400_of_something_still_in_the_way_may_be_tried_again(code: int) -> None:
+    failure = await failing("DELETE", answer({"error_code": f"ERR_NGROK_{code}", "msg": "in use"}, 400))
+    assert isinstance(failure, Transient)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_wrong_key_is_a_matter_of_permission(status: int) -> None:
+    failure = await failing("GET", answer({"msg": f"The key {KEY} is not known"}, status))
+    assert isinstance(failure, Refused)
+    assert failure.is_permission
+    assert "(key) is not known" in str(failure)
+
+
+async def test_a_message_is_shown_without_what_a_terminal_would_obey() -> None:
+    said = "bad\x1b]0;title\x07 \x1b[31mred\x1b[0m\r\nline\u202e \x9b31m" + "x" * 1000
+    failure = await failing("POST", answer({"msg": said, "details": {"operation_id": "op_1"}}, 400))
+    text = str(failure)
+    assert text.startswith("bad red line 31mxxx")
+    assert text.endswith("… (status 400, op_1)")
+    assert len(text) < 600
+    assert text.isprintable()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "broken",
+    [
+        CUT,
+        RESET,
+        answer({"id": "x" * 100})[:-20] + CUT,
+        b"HTTP/1.1 200 OK\r\nContent-Le" + CUT,
+        b"nonsense\r\n\r\n" + CUT,
+    ],
+    ids=["closed", "reset", "truncated body", "truncated head", "not HTTP"],
+)
+async def test_a_change_whose_answer_breaks_off_is_lost(method: str, broken: bytes) -> None:
+    async with wire(answer({}), broken) as there, changing(there.account()) as platform:
+        await platform.get("/x")  # over a connection that has been used, and over a fresh one below
+        with pytest.raises(Lost):
+            await platform.send(method, "/x", {})
+    assert isinstance(await failing(method, broken), Lost)
+
+
+@pytest.mark.parametrize("broken", [CUT, RESET, answer({"id": "x" * 100})[:-20] + CUT])
+async def test_a_read_whose_answer_breaks_off_is_tried_again(broken: bytes) -> None:
+    answers = (broken, broken, answer({"id": "x"}))
+    async with wire(*answers) as there, reading(there.account(), clock=VirtualClock()) as reader:
+        assert await reader.get("/x") == {"id": "x"}
+    assert isinstance(await failing("GET", broken), Transient)
+
+
+@pytest.mark.parametrize("method", ["GET", *METHODS])
+async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    account = Account(f"http://127.0.0.1:{port}", Secret(KEY, "test"))
+    async with changing(account, clock=VirtualClock()) as platform:
+        with pytest.raises(Transient, match=f"cannot reach http://127.0.0.1:{port}"):
+            await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {}))
+
+
+async def test_a_name_that_does_not_resolve_has_sent_nothing() -> None:
+    account = Account("http://nowhere.localhost:9", Secret(KEY, "test"))
+    async with changing(account, clock=VirtualClock()) as platform:
+        with pytest.raises(Transient, match="cannot reach"):
+            await platform.send("POST", "/x", {})
+
+
+def slow(there: Wire) -> None:
+    return None
+
+
+@pytest.mark.parametrize(("method", "kind"), [("GET", Transient), ("POST", Lost), ("PATCH", Lost)])
+async def test_no_answer_in_time(method: str, kind: type[Failure]) -> None:
+    failure = await failing(method, slow, timeout=0.05)
+    assert (type(failure), "within 0.05 s" in str(failure)) == (kind, True)
+
+
+async def test_a_body_that_drips_is_cut_off_by_the_deadline() -> None:
+    endless = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n\r\n{"
+    assert isinstance(await failing("POST", endless, timeout=0.05), Lost)
+
+
+async def test_html_instead_of_json_is_named() -> None:
+    page = answer(b"<html>Welcome</html>", content_type="text/html; charset=utf-8")
+    failure = await failing("GET", page)
+    assert isinstance(failure, Refused)
+    assert "answered with text/html that is not JSON (status 200)" in str(failure)
+    assert isinstance(await failing("POST", page), Lost)
+
+
+async def test_an_error_page_in_html_still_has_its_status() -> None:
+    failure = await failing("GET", answer(b"<html>Bad gateway</html>", 502, "text/html"))
+    assert (type(failure), failure.status) == (Transient, 502)
+
+
+@pytest.mark.parametrize("content", [b'{"id": ', b"[" * 100_000, b"\xff\xfe"])
+async def test_json_that_is_none_is_not_an_answer(content: bytes) -> None:
+    assert isinstance(await failing("GET", answer(content)), Transient)
+    assert isinstance(await failing("POST", answer(content)), Lost)
+
+
+async def test_an_answer_of_no_end_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.api.client._TOO_LONG", 1000)
+    assert isinstance(await failing("GET", answer({"x": "y" * 2000})), Refused)
+    assert isinstance(await failing("POST", answer({"x": "y" * 2000})), Lost)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed_and_its_host_named(status: int) -> None:
+    async with wire(answer({})) as elsewhere:
+        for method in ("GET", "POST"):
+            failure = await failing(method, answer(None, status, Location=f"{elsewhere.base_url}/x"))
+            assert isinstance(failure, Refused)
+            assert f"redirects to 127.0.0.1:{elsewhere.port}; it was not followed" in str(failure)
+    assert elsewhere.asked == []
+
+
+@pytest.mark.parametrize("header", ["7", "7.0"])
+async def test_the_platform_says_how_long_to_wait(header: str) -> None:
+    failure = await failing("POST", answer({"msg": "slow down"}, 429, Retry_After=header))
+    assert isinstance(failure, Transient)
+    assert failure.retry_after == 7
+
+
+async def test_after_a_429_nothing_leaves_before_the_time_the_platform_named() -> None:
+    clock = VirtualClock()
+    answers = (answer({}, 429, Retry_After="7"), answer({}))
+    async with wire(*answers) as there, changing(there.account(), clock=clock, chance=SeededChance()) as platform:
+        with pytest.raises(Transient):
+            await platform.send("POST", "/x", {})
+        await platform.send("POST", "/x", {})
+    assert clock.now() == 7
+
+
+async def test_a_reader_cannot_change_anything() -> None:
+    async with wire(answer({})) as there, reading(there.account()) as reader:
+        assert not hasattr(reader, "send")
+        for method in METHODS:
+            with pytest.raises(Refused, match="not for this client to send"):
+                await reader._client.exchange(method, f"{there.base_url}/x", {})
+    assert there.asked == []
+
+
+async def test_a_cancelled_request_stays_cancelled() -> None:
+    async with wire(slow) as there, changing(there.account()) as platform:
+        task = asyncio.ensure_future(platform.send("POST", "/x", {}))
+        while not there.asked:  # noqa: ASYNC110 - the server of the test has no event to wait for
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task

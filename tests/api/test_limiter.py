@@ -1,0 +1,73 @@
+"""The budget of requests: never more than allowed in any window, in the order they came."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reconciler.api.limiter import Limiter
+from tests.engine.world import VirtualClock
+
+
+async def sent(limiter: Limiter, clock: VirtualClock, count: int, takes: float = 0.0) -> list[tuple[float, int]]:
+    """When each request left, in the order they left."""
+    left: list[tuple[float, int]] = []
+
+    async def one(number: int) -> None:
+        async with limiter.slot():
+            left.append((clock.now(), number))
+            await clock.sleep(takes)
+
+    await asyncio.gather(*(one(number) for number in range(count)))
+    return left
+
+
+async def test_no_window_holds_more_than_the_budget() -> None:
+    clock = VirtualClock()
+    times = [time for time, _ in await sent(Limiter(120, clock), clock, 1000, takes=0.3)]
+    for start in times:
+        assert sum(start <= time < start + 60 for time in times) <= 120
+    assert clock.now() == pytest.approx(8 * 60, abs=10)
+
+
+async def test_a_request_counts_until_a_window_after_its_answer() -> None:
+    clock = VirtualClock()
+    assert [time for time, _ in await sent(Limiter(1, clock), clock, 3, takes=5)] == [0, 65, 130]
+
+
+async def test_first_come_first_served() -> None:
+    clock = VirtualClock()
+    numbers = [number for _, number in await sent(Limiter(3, clock), clock, 20)]
+    assert numbers == list(range(20))
+
+
+async def test_no_budget_no_wait() -> None:
+    clock = VirtualClock()
+    await sent(Limiter(0, clock), clock, 1000)
+    assert clock.now() == 0
+
+
+async def test_waits_are_told() -> None:
+    clock = VirtualClock()
+    waits: list[float] = []
+    await sent(Limiter(2, clock, on_wait=waits.append), clock, 3)
+    assert waits == [60]
+
+
+async def test_one_that_gives_up_leaves_its_place() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(1, clock)
+    async with limiter.slot():
+        waiting = asyncio.ensure_future(sent(limiter, clock, 1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
+
+
+async def test_a_hold_holds_everybody() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(0, clock)
+    limiter.hold(9)
+    assert [time for time, _ in await sent(limiter, clock, 2)] == [9, 9]

@@ -1,0 +1,151 @@
+"""Lists page by page: nothing skipped, nothing for ever, and never to another place with our key."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from reconciler.api.platform import reading
+from reconciler.engine.ports import Failure, Gone, Refused
+from tests.api.wire import Wire, answer, wire
+from tests.engine.world import VirtualClock
+
+
+def page(*ids: str, following: Any = None) -> bytes:
+    return answer({"bot_users": [{"id": id} for id in ids], "uri": "", "next_page_uri": following})
+
+
+def leading_on(*ids: str, to: str = "/bot_users?before_id=x&limit=2") -> Any:
+    return lambda there: page(*ids, following=f"{there.base_url}{to}")
+
+
+async def listed(there: Wire) -> list[str]:
+    async with reading(there.account(), clock=VirtualClock()) as reader:
+        return [str(each["id"]) async for page in reader.pages("/bot_users", "bot_users") for each in page]
+
+
+async def refused(*answers: Any) -> Failure:
+    async with wire(*answers) as there:
+        with pytest.raises(Failure) as failed:
+            await listed(there)
+    return failed.value
+
+
+async def test_pages_are_followed_to_the_end_by_the_address_they_give() -> None:
+    async with wire(leading_on("bot_3", "bot_2"), page("bot_1")) as there:
+        assert await listed(there) == ["bot_3", "bot_2", "bot_1"]
+    assert [request.target for request in there.asked] == ["/bot_users", "/bot_users?before_id=x&limit=2"]
+
+
+async def test_an_address_may_be_a_path_only() -> None:
+    async with wire(page("bot_2", following="/bot_users?before_id=bot_2"), page("bot_1")) as there:
+        assert await listed(there) == ["bot_2", "bot_1"]
+
+
+async def test_a_list_without_a_next_page_key_is_whole() -> None:
+    async with wire(answer({"bot_users": [{"id": "bot_1"}], "uri": ""})) as there:
+        assert await listed(there) == ["bot_1"]
+
+
+async def test_an_empty_list_is_one_page() -> None:
+    async with wire(page()) as there:
+        assert await listed(there) == []
+    assert len(there.asked) == 1
+
+
+async def test_a_page_in_the_middle_is_tried_again() -> None:
+    async with wire(leading_on("bot_2"), answer({}, 502), answer({}, 503), page("bot_1")) as there:
+        assert await listed(there) == ["bot_2", "bot_1"]
+
+
+async def test_pages_in_a_circle_are_no_list() -> None:
+    failure = await refused(leading_on("bot_2", to="/bot_users?before_id=a"), leading_on("bot_1", to="/bot_users"))
+    assert isinstance(failure, Refused)
+    assert "in a circle" in str(failure)
+
+
+async def test_pages_that_show_nothing_new_and_lead_on_are_no_list() -> None:
+    count = iter(range(1000))
+
+    def endless(there: Wire) -> bytes:
+        return page("bot_1", following=f"{there.base_url}/bot_users?before_id={next(count)}")
+
+    assert "shows nothing new" in str(await refused(endless))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [[], {}, {"bot_users": None}, {"bot_users": {}}, {"bot_users": ["x"]}, {"tls_edges": []}, "x", None, 7],
+)
+async def test_what_is_no_page_is_refused(body: Any) -> None:
+    assert "did not answer with a list of bot_users" in str(await refused(answer(body)))
+
+
+async def test_a_next_page_that_is_no_text_is_refused() -> None:
+    assert "is not text" in str(await refused(page("bot_1", following=7)))
+
+
+async def test_a_collection_that_is_not_there_is_gone() -> None:
+    assert isinstance(await refused(answer({"msg": "no"}, 404)), Gone)
+
+
+FOREIGN = [
+    "http://127.0.0.1:{other}/bot_users",
+    "//127.0.0.1:{other}/bot_users",
+    "https://127.0.0.1:{port}/bot_users",
+    "http://localhost:{other}/bot_users",
+    "http://127.0.0.1:{port}@127.0.0.1:{other}/bot_users",
+    "http://127.0.0.1:{other}\\@127.0.0.1:{port}/bot_users",
+    "http://127.0.0.1:{port}\\.evil.example/",
+    "\\\\127.0.0.1:{other}/bot_users",
+    "/\\127.0.0.1:{other}/bot_users",
+    "http:///127.0.0.1:{other}/bot_users",
+    "http:127.0.0.1:{other}/bot_users",
+    " http://127.0.0.1:{other}/",
+    "http://127.0.0.1:{other}\t/",
+    "http://127.0.0.1:{other}/\r\nX-Leak: 1",
+    "bot_users?before_id=x",
+    "http://127.0.0.1:{port}/../x",
+    "http://127.0.0.1:{port}/%2e%2E/x",
+    "http://127.0.0.1:99999/",
+    "http://127.0.0.1:{port}x/",
+    "http://[::1/",
+    "ftp://127.0.0.1:{port}/",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    "http://\uff11\uff12\uff17.0.0.1:{other}/",
+]
+
+
+@pytest.mark.parametrize("address", FOREIGN)
+async def test_an_address_elsewhere_is_refused_and_the_key_stays_here(address: str) -> None:
+    async with wire(page()) as other:
+        failure = await refused(
+            lambda there: page(
+                "bot_1", following=address.replace("{port}", str(there.port)).replace("{other}", str(other.port))
+            )
+        )
+        assert isinstance(failure, Refused)
+        assert "not followed" in str(failure)
+    assert other.asked == []
+
+
+async def test_no_spelling_of_an_address_carries_the_key_to_another_listener() -> None:
+    chance = random.Random(20)
+    async with wire(page()) as other:
+        pieces = [f"127.0.0.1:{other.port}", "localhost", "@", "//", "/", "\\", ":", "?", "#", "http:", "https:", "%2f"]
+
+        def spelled(there: Wire) -> bytes:
+            own = [f"127.0.0.1:{there.port}", f"http://127.0.0.1:{there.port}"]
+            return page("bot_1", following="".join(chance.choices(pieces + own, k=chance.randint(1, 6))))
+
+        async with wire(spelled) as there, reading(there.account(), clock=VirtualClock()) as reader:
+            for _ in range(500):
+                try:
+                    async for _page in reader.pages("/bot_users", "bot_users"):
+                        pass
+                except Failure:
+                    pass
+    assert other.asked == []

@@ -1,0 +1,148 @@
+"""Engine, HTTP, store and sinks together, against a sandbox process over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.api.client import Account
+from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.api.platform import HTTPPlatform, changing, reading
+from reconciler.engine.apply import apply
+from reconciler.engine.observe import observe
+from reconciler.engine.ports import Refused
+from reconciler.engine.retry import Policy
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import OwnerDraft, Plan
+from reconciler.model.value import Ref, Secret, Template
+from reconciler.project.sinks import FileSinks
+from reconciler.store.journal import StoreJournal
+from reconciler.store.store import Store, opened
+from tests.engine.world import create, delete, update
+from tests.platform import KEY, Sandbox
+
+QUICK = Policy(base=0.001)
+BACKEND = Address("HTTPResponseBackend", "hello")
+AGENT = Address("TunnelCredential", "agent")
+
+
+def account(sandbox: Sandbox, **more: Any) -> Account:
+    return Account(sandbox.base_url, Secret(KEY, "test"), **more)
+
+
+@pytest.fixture
+async def platform(sandbox: Sandbox) -> AsyncIterator[HTTPPlatform]:
+    async with changing(account(sandbox)) as opened_platform:
+        yield opened_platform
+
+
+class Run:
+    """One apply with everything real."""
+
+    def __init__(self, platform: HTTPPlatform, root: Path, store: Store, journal: StoreJournal) -> None:
+        self.platform, self.root, self.store, self.journal = platform, root, store, journal
+
+    async def outcomes(self, *calls: Any) -> dict[str, tuple[Outcome, str]]:
+        events = apply(
+            Plan("prod", calls=calls),
+            kinds=kinds.every(),
+            platform=self.platform,
+            journal=self.journal,
+            clock=MachineClock(),
+            chance=MachineChance(),
+            sinks=FileSinks(self.root),
+            stop=asyncio.Event(),
+            retries=QUICK,
+        )
+        return {event.call.id: (event.outcome, event.why) async for event in events if isinstance(event, Ended)}
+
+
+@pytest.fixture
+async def run(platform: HTTPPlatform, tmp_path: Path) -> AsyncIterator[Run]:
+    async with opened(str(tmp_path / "prod.db")) as store, store.journal("prod", command="apply") as journal:
+        yield Run(platform, tmp_path, store, journal)
+
+
+def credential() -> tuple[Any, ...]:
+    return (
+        create(str(AGENT), "/credentials", pending=True, deliver={"token": Delivery("to_file", "agent.token")}),
+        update(
+            str(AGENT),
+            Template(("/credentials/", Ref(AGENT))),
+            {},
+            owner=OwnerDraft(AGENT),
+            needs=(f"create {AGENT}",),
+        ),
+    )
+
+
+async def test_creates_in_order_with_references_and_deletes_again(sandbox: Sandbox, run: Run) -> None:
+    edge = create(
+        "TLSEdge/payments", "/edges/tls", {"backend": {"backend_id": Ref(BACKEND)}}, needs=(f"create {BACKEND}",)
+    )
+    ends = await run.outcomes(create(str(BACKEND), "/backends/http_response", {"body": "hi", "status_code": 200}), edge)
+    assert {outcome for outcome, _ in ends.values()} == {Outcome.DONE}, ends
+    (live,) = sandbox.get("/edges/tls")["tls_edges"]
+    ends = await run.outcomes(delete("TLSEdge/payments", f"/edges/tls/{live['id']}", live["id"]))
+    assert {outcome for outcome, _ in ends.values()} == {Outcome.DONE}, ends
+    assert sandbox.get("/edges/tls")["tls_edges"] == []
+    assert await run.store.open_intents("prod") == ()
+
+
+async def test_one_look_is_one_list_per_collection_and_page(sandbox: Sandbox, platform: HTTPPlatform) -> None:
+    for number in range(105):
+        sandbox.post("/backends/http_response", {"description": str(number), "status_code": 200})
+    sandbox.forget_log()
+    snapshot = await observe(platform, kinds.every())
+    whys = {name: listing.why for name, listing in snapshot.listings.items() if not listing.complete}
+    assert whys == {}
+    assert len(snapshot.of("HTTPResponseBackend").objects) == 105
+    collections = {kind.path for kind in kinds.every() if kind.parent is None}
+    assert len(sandbox.log()) == len(collections) + 1
+
+
+@pytest.mark.parametrize("then", ["cut", "commit-then-cut", "status", "commit-then-status"])
+async def test_a_create_exists_once_whatever_became_of_its_answer(sandbox: Sandbox, run: Run, then: str) -> None:
+    sandbox.fault("POST /edges/tls", then=then, times=2)
+    ends = await run.outcomes(create("TLSEdge/payments", "/edges/tls"))
+    assert ends["create TLSEdge/payments"][0] in (Outcome.DONE, Outcome.ALREADY), ends
+    assert len(sandbox.get("/edges/tls")["tls_edges"]) == 1
+    assert await run.store.open_intents("prod") == ()
+
+
+@pytest.mark.parametrize("then", ["cut", "commit-then-cut", "commit-then-status"])
+async def test_a_credential_lives_only_with_its_token_delivered(sandbox: Sandbox, run: Run, then: str) -> None:
+    sandbox.fault("POST /credentials", then=then)
+    ends = await run.outcomes(*credential())
+    assert {outcome for outcome, _ in ends.values()} == {Outcome.DONE}, ends
+    (live,) = sandbox.get("/credentials")["credentials"]
+    token = (run.root / "agent.token").read_text()
+    assert token.startswith(live["id"].removeprefix("cr_"))
+    assert len(await run.store.receipts("prod")) == 1
+
+
+async def test_a_bot_user_found_after_a_lost_answer_is_bound(sandbox: Sandbox, run: Run) -> None:
+    sandbox.fault("POST /bot_users", then="commit-then-cut")
+    ends = await run.outcomes(create("BotUser/berlin", "/bot_users", {"name": "berlin"}))
+    assert ends["create BotUser/berlin"][0] is Outcome.ALREADY, ends
+    (live,) = sandbox.get("/bot_users")["bot_users"]
+    assert (await run.store.bindings("prod"))[Address("BotUser", "berlin")].id == live["id"]
+
+
+async def test_a_wrong_key_is_a_matter_of_permission(sandbox: Sandbox) -> None:
+    async with reading(Account(sandbox.base_url, Secret("wrong", "test"))) as reader:
+        with pytest.raises(Refused) as failed:
+            await observe(reader, kinds.every())
+    assert failed.value.is_permission
+
+
+async def test_the_public_platforms_header_is_understood(sandbox: Sandbox) -> None:
+    async with reading(account(sandbox, profile="ngrok", requests_per_minute=0)) as reader:
+        assert [page async for page in reader.pages("/bot_users", "bot_users")] == [[]]

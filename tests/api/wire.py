@@ -1,0 +1,110 @@
+"""A bare HTTP server on a loopback port that answers, byte for byte, what a test says, and remembers what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from socket import SO_LINGER, SOL_SOCKET
+from typing import Any
+
+from reconciler.api.client import Account
+from reconciler.model.value import Secret
+
+KEY = "key-canary-5f2c"
+
+
+@dataclass
+class Request:
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+
+@dataclass
+class Wire:
+    """`answers` are used up in order, the last one for ever."""
+
+    answers: list[Callable[[Wire], bytes | None] | bytes] = field(default_factory=list)
+    asked: list[Request] = field(default_factory=list)
+    port: int = 0
+    connections: int = 0
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def account(self, **more: Any) -> Account:
+        return Account(self.base_url, Secret(KEY, "test"), **more)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        number = self.connections
+        try:
+            while request := await self._request(reader, number):
+                self.asked.append(request)
+                answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                sent = answer(self) if callable(answer) else answer
+                if sent is None:
+                    await asyncio.Event().wait()
+                assert sent is not None
+                writer.write(sent.removesuffix(CUT).removesuffix(RESET))
+                await writer.drain()
+                if sent.endswith(RESET):
+                    linger = struct.pack("ii", 1, 0)  # closing sends RST instead of FIN
+                    writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, linger)
+                if sent.endswith((CUT, RESET)):
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _request(self, reader: asyncio.StreamReader, number: int) -> Request | None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError:
+            return None
+        first, *lines = head.split("\r\n")
+        method, target, _ = first.split(" ")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        return Request(method, target, headers, body, number)
+
+
+CUT = b"\0cut\0"  # end of what is sent: the server closes the connection
+RESET = b"\0reset\0"  # the same, with a reset
+
+
+def answer(body: Any, status: int = 200, content_type: str = "application/json", **headers: str) -> bytes:
+    content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(content)}", f"Content-Type: {content_type}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
+
+
+@asynccontextmanager
+async def wire(*answers: Callable[[Wire], bytes | None] | bytes) -> AsyncIterator[Wire]:
+    served = Wire(list(answers))
+    tasks: set[asyncio.Task[None]] = set()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(served.serve(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    served.port = server.sockets[0].getsockname()[1]
+    try:
+        yield served
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()

@@ -1,0 +1,274 @@
+"""Carrying out a plan: order, references, records, failures, interruption."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.ports import Conflict, Gone, Lost, Refused, Transient
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, Reason
+from reconciler.model.event import Ended, Event, Outcome, Retried, Started
+from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
+from reconciler.model.snapshot import Binding
+from reconciler.model.value import Ref, Secret, Template, digest
+from tests.engine.world import Fault, MemoryPlatform, World, create, delete, update
+
+CA = Address("CertificateAuthority", "partners")
+EDGE = Address("TLSEdge", "payments")
+BOT = Address("BotUser", "berlin")
+
+
+@pytest.fixture
+def world() -> World:
+    return World(MemoryPlatform(kinds.every()))
+
+
+def plan(*calls: Call, **more: Any) -> Plan:
+    return Plan("prod", calls=calls, **more)
+
+
+def edge_with_ca(**more: Any) -> Plan:
+    return plan(
+        create(str(CA), "/certificate_authorities", {"ca_pem": "PEM"}),
+        create(
+            str(EDGE),
+            "/edges/tls",
+            {"mutual_tls": {"certificate_authority_ids": [Ref(CA)]}},
+            needs=(f"create {CA}",),
+            **more,
+        ),
+    )
+
+
+async def test_a_reference_becomes_the_id_of_what_was_created_before(world: World) -> None:
+    assert set((await world.outcomes(edge_with_ca())).values()) == {Outcome.DONE}
+    (edge,) = world.platform.all("/edges/tls")
+    (authority,) = world.platform.all("/certificate_authorities")
+    assert edge["mutual_tls"] == {"certificate_authority_ids": [authority["id"]]}
+
+
+async def test_a_reference_to_a_live_object_is_taken_from_the_plan(world: World) -> None:
+    call = create(str(EDGE), "/edges/tls", {"hostports": [Template(("", Ref(CA, "addr"), ""))]})
+    await world.apply(plan(call, resolved={f"{CA}.addr": "1.tcp.example:20000"}))
+    assert world.platform.all("/edges/tls")[0]["hostports"] == ["1.tcp.example:20000"]
+
+
+async def test_a_reference_that_nobody_can_resolve_fails_the_call(world: World) -> None:
+    ended = await world.ended(plan(create(str(EDGE), "/edges/tls", {"description": Ref(CA, "addr")})))
+    assert ended[f"create {EDGE}"].outcome is Outcome.FAILED
+    assert "has no addr" in ended[f"create {EDGE}"].why
+    assert world.platform.log == []
+    assert world.journal.open == {}
+
+
+async def test_an_id_with_strange_characters_stays_one_segment_of_a_path(world: World) -> None:
+    call = Call("put", EDGE, Verb.PUT, Template(("/edges/tls/", Ref(EDGE), "/backend")), body={})
+    await world.apply(plan(call, resolved={f"{EDGE}.id": "../x?y"}))
+    assert world.platform.log == [("PUT", "/edges/tls/..%2Fx%3Fy/backend")]
+
+
+async def test_a_create_writes_the_owner_record_with_digests_of_what_is_known_by_then(world: World) -> None:
+    applied = {"mutual_tls.certificate_authority_ids": [Ref(CA)], "description": Secret("hush", "env:X")}
+    await world.apply(edge_with_ca(applied=applied))
+    (edge,) = world.platform.all("/edges/tls")
+    (authority,) = world.platform.all("/certificate_authorities")
+    record = owners.read(edge["metadata"])[1]
+    assert record is not None
+    assert (record.stack, record.address) == ("prod", EDGE)
+    assert record.applied == {
+        "mutual_tls.certificate_authority_ids": digest([authority["id"]]),
+        "description": digest(Secret("hush", ""), record.intent),
+    }
+    assert record.intent in world.journal.concluded
+
+
+async def test_applied_lists_whose_order_means_nothing_are_digested_in_one_order(world: World) -> None:
+    second = Address("CertificateAuthority", "second")
+    call = create(str(EDGE), "/edges/tls", applied={"mutual_tls.certificate_authority_ids": [Ref(second), Ref(CA)]})
+    await world.apply(plan(call, resolved={f"{CA}.id": "ca_1", f"{second}.id": "ca_2"}))
+    record = owners.read(world.platform.all("/edges/tls")[0]["metadata"])[1]
+    assert record is not None
+    assert record.applied["mutual_tls.certificate_authority_ids"] == digest(["ca_1", "ca_2"])
+
+
+async def test_an_update_after_a_create_keeps_the_intent(world: World) -> None:
+    follow = update(str(EDGE), Template(("/edges/tls/", Ref(EDGE))), {}, owner=OwnerDraft(EDGE), needs=("create",))
+    first = create(str(EDGE), "/edges/tls")
+    first = Call("create", first.address, first.verb, first.path, body=first.body, owner=first.owner)
+    await world.apply(plan(first, follow))
+    record = owners.read(world.platform.all("/edges/tls")[0]["metadata"])[1]
+    assert record is not None
+    assert list(world.journal.concluded) == [record.intent]
+
+
+async def test_secrets_are_in_the_clear_on_the_wire_and_not_in_a_message(world: World) -> None:
+    world.platform.refuse = lambda method, path, body: Refused(f"I do not like {body and body['description']}")
+    ended = await world.ended(plan(create(str(EDGE), "/edges/tls", {"description": Secret("hush-hush", "env:X")})))
+    assert ended[f"create {EDGE}"].why == "I do not like (secret)"
+    assert world.platform.bodies[0] is not None
+    assert world.platform.bodies[0]["description"] == "hush-hush"
+
+
+async def test_what_needs_a_failed_call_is_skipped_and_the_rest_goes_on(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/certificate_authorities", Refused("not a CA", status=400))]
+    outcomes = await world.outcomes(plan(*edge_with_ca().calls, create(str(BOT), "/bot_users", {"name": "b"})))
+    assert list(outcomes.values()).count(Outcome.DONE) == 1
+    assert outcomes[f"create {CA}"] is Outcome.FAILED
+    assert outcomes[f"create {EDGE}"] is Outcome.SKIPPED
+    assert list(world.journal.concluded.values()) == [None, "bot_0001"]
+
+
+@pytest.mark.parametrize("failure", [Transient("503", status=503), Lost("reset")])
+@pytest.mark.parametrize("effect", [False, True])
+async def test_a_patch_is_repeated_until_it_works(world: World, failure: Transient, effect: bool) -> None:
+    await world.apply(plan(create(str(EDGE), "/edges/tls")))
+    world.platform.faults = [Fault("PATCH", "/edges/tls", failure, effect=effect, times=3)]
+    call = update(str(EDGE), "/edges/tls/edgtls_0001", {"description": "new"}, target="edgtls_0001")
+    events = await world.apply(plan(call))
+    assert [type(event) for event in events] == [Started, Retried, Retried, Retried, Ended]
+    assert world.platform.all("/edges/tls")[0]["description"] == "new"
+
+
+async def test_patience_has_an_end(world: World) -> None:
+    world.platform.faults = [Fault("DELETE", "/edges", Transient("still attached", status=400), times=99)]
+    ended = await world.ended(plan(delete(str(EDGE), "/edges/tls/edgtls_0001", "edgtls_0001")))
+    assert ended[f"delete {EDGE}"].why == "still attached"
+    assert len(world.platform.sent("DELETE")) == 6
+
+
+async def test_a_delete_that_finds_nothing_has_succeeded(world: World) -> None:
+    calls = [delete(str(EDGE), "/edges/tls/edgtls_0001", "edgtls_0001")]
+    calls.append(Call("remove", EDGE, Verb.REMOVE, "/edges/tls/edgtls_0001/backend", target="edgtls_0001"))
+    assert set((await world.outcomes(plan(*calls))).values()) == {Outcome.ALREADY}
+
+
+@pytest.mark.parametrize("verb", [Verb.UPDATE, Verb.PUT])
+async def test_changing_what_is_gone_fails(world: World, verb: Verb) -> None:
+    call = Call("change", EDGE, verb, "/edges/tls/edgtls_0001", target="edgtls_0001", body={"description": "x"})
+    ended = await world.ended(plan(call))
+    assert ended["change"].outcome is Outcome.FAILED
+    assert "deleted after the plan was made" in ended["change"].why
+
+
+async def test_a_conflict_fails_the_call(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Conflict("already there", status=409))]
+    assert (await world.outcomes(plan(create(str(EDGE), "/edges/tls"))))[f"create {EDGE}"] is Outcome.FAILED
+    assert list(world.journal.concluded.values()) == [None]
+
+
+class TestKindsWithoutMetadata:
+    async def test_a_create_is_bound(self, world: World) -> None:
+        await world.apply(plan(create(str(BOT), "/bot_users", {"name": "berlin"}, applied={"name": "berlin"})))
+        assert world.journal.bindings == {BOT: Binding("bot_0001", {"name": digest("berlin")})}
+        assert "metadata" not in world.platform.all("/bot_users")[0]
+
+    async def test_an_adoption_sends_nothing(self, world: World) -> None:
+        await world.apply(plan(update(str(BOT), "/bot_users/bot_7", {}, target="bot_7", owner=OwnerDraft(BOT))))
+        assert world.platform.log == []
+        assert world.journal.bindings == {BOT: Binding("bot_7")}
+
+    async def test_a_move_frees_the_former_address(self, world: World) -> None:
+        old = Address("BotUser", "old")
+        world.journal.bindings[old] = Binding("bot_7")
+        moved = Change(BOT, Action.MOVE, Reason.RENAMED, "bot_7", former=old)
+        call = update(str(BOT), "/bot_users/bot_7", {}, target="bot_7", owner=OwnerDraft(BOT))
+        await world.apply(plan(call, changes=(moved,)))
+        assert world.journal.bindings == {BOT: Binding("bot_7")}
+
+    async def test_what_the_plan_says_to_remember_or_forget_is_done_without_a_call(self, world: World) -> None:
+        other = Address("BotUser", "other")
+        world.journal.bindings[BOT] = Binding("bot_7")
+        await world.apply(plan(bindings={BOT: None, other: Binding("bot_8")}))
+        assert (world.platform.log, world.journal.bindings) == ([], {other: Binding("bot_8")})
+
+    async def test_below_a_parent_the_binding_names_both(self, world: World) -> None:
+        address = Address("EventSource", "created")
+        call = create(str(address), "/event_subscriptions/esb_1/sources", {"type": "ip_policy_created.v0"})
+        await world.apply(plan(call))
+        assert world.journal.bindings[address].id == "esb_1/ip_policy_created.v0"
+        path = "/event_subscriptions/esb_1/sources/ip_policy_created.v0"
+        await world.apply(plan(delete(str(address), path, "ip_policy_created.v0")))
+        assert (world.journal.bindings, world.platform.all("/event_subscriptions/esb_1/sources")) == ({}, [])
+
+    async def test_a_delete_unbinds(self, world: World) -> None:
+        world.journal.bindings[BOT] = Binding("bot_7")
+        await world.apply(plan(delete(str(BOT), "/bot_users/bot_7", "bot_7")))
+        assert world.journal.bindings == {}
+
+    async def test_the_delete_of_a_create_first_replacement_leaves_the_new_binding(self, world: World) -> None:
+        world.journal.bindings[BOT] = Binding("bot_7")
+        new = create(str(BOT), "/bot_users", {"name": "berlin"})
+        await world.apply(plan(new, delete(str(BOT), "/bot_users/bot_7", "bot_7", needs=(new.id,))))
+        assert world.journal.bindings[BOT].id == "bot_0001"
+
+
+async def test_no_more_calls_run_at_once_than_allowed(world: World) -> None:
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(20)]
+    running = most = 0
+    for event in await world.apply(plan(*calls), concurrency=3):
+        running += isinstance(event, Started) - isinstance(event, Ended)
+        most = max(most, running)
+    assert most == 3
+
+
+async def test_after_a_stop_nothing_starts_and_what_runs_is_finished(world: World) -> None:
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(5)]
+    outcomes = []
+    async for event in world.run(plan(*calls), concurrency=2):
+        if isinstance(event, Started):
+            world.stop.set()
+        if isinstance(event, Ended):
+            outcomes.append((event.outcome, event.why))
+    assert sorted(outcomes) == [(Outcome.DONE, "")] * 2 + [(Outcome.SKIPPED, "interrupted")] * 3
+    assert world.journal.open == {}
+
+
+async def test_a_stop_cuts_the_wait_for_another_attempt_short(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Transient("429", status=429, retry_after=200), times=99)]
+    ended = []
+    async for event in world.run(plan(create(str(EDGE), "/edges/tls"))):
+        if isinstance(event, Retried):
+            world.stop.set()
+        if isinstance(event, Ended):
+            ended.append(event)
+    assert [(each.outcome, each.why) for each in ended] == [(Outcome.FAILED, "429")]
+    assert world.clock.now() == 0
+
+
+async def test_closing_the_stream_cancels_what_runs(world: World) -> None:
+    async with aclosing(world.run(plan(create(str(EDGE), "/edges/tls")))) as events:  # type: ignore[type-var]
+        async for _ in events:
+            break
+    await asyncio.sleep(0)
+    assert world.platform.log == []
+
+
+async def test_a_journal_that_fails_breaks_the_run_before_anything_is_sent(world: World) -> None:
+    world.journal.fails = OSError("disk full")
+    told: list[Event] = []
+
+    async def run() -> None:
+        async for event in world.run(edge_with_ca()):
+            told.append(event)  # noqa: PERF401 - a comprehension would lose what came before the exception
+
+    with pytest.raises(OSError, match="disk full"):
+        await run()
+    assert world.platform.log == []
+    assert [event.outcome for event in told if isinstance(event, Ended)] == [Outcome.FAILED, Outcome.SKIPPED]
+
+
+async def test_a_thousand_calls_end_each_exactly_once(world: World) -> None:
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(1000)]
+    outcomes = [event.call.id for event in await world.apply(plan(*calls)) if isinstance(event, Ended)]
+    assert sorted(outcomes) == sorted(call.id for call in calls)
+
+
+async def test_a_gone_parent_fails_a_create(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Gone("no such edge", status=404))]
+    assert (await world.outcomes(plan(create(str(EDGE), "/edges/tls"))))[f"create {EDGE}"] is Outcome.FAILED

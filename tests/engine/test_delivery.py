@@ -1,0 +1,102 @@
+"""One-time secrets: no live credential whose token nobody holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.ports import Lost, Transient
+from reconciler.model import owner as owners
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import OwnerDraft, Plan, Verb
+from reconciler.model.value import Ref, Template
+from tests.engine.world import Fault, MemoryPlatform, World, create, update
+
+SINK = Delivery("to_file", "secrets/agent.token")
+MAKE = create("TunnelCredential/agent", "/credentials", pending=True, deliver={"token": SINK})
+COMPLETE = update(
+    "TunnelCredential/agent",
+    Template(("/credentials/", Ref(MAKE.address))),
+    {},
+    owner=OwnerDraft(MAKE.address),
+    needs=(MAKE.id,),
+)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(MemoryPlatform(kinds.every()))
+
+
+async def made(world: World) -> Ended:
+    return (await world.ended(Plan("prod", calls=(MAKE, COMPLETE))))[MAKE.id]
+
+
+async def test_the_token_is_delivered_before_the_record_says_so(world: World) -> None:
+    ended = await made(world)
+    (credential,) = world.platform.all("/credentials")
+    assert world.sinks.delivered == {"secrets/agent.token": f"{ended.id}_secret"}
+    pending = [
+        owners.read(str(body["metadata"]))[1].pending  # type: ignore[union-attr]
+        for body in world.platform.bodies
+        if body
+    ]
+    assert pending == [True, False]
+    record = owners.read(credential["metadata"])[1]
+    assert record is not None
+    assert world.journal.receipts == {record.intent}
+
+
+async def test_nothing_is_created_when_there_is_nowhere_to_deliver(world: World) -> None:
+    world.sinks.proves = "the disk is full"
+    ended = await made(world)
+    assert (ended.outcome, world.platform.log, world.journal.open) == (Outcome.FAILED, [], {})
+    assert "nothing was created" in ended.why
+    assert "the disk is full" in ended.why
+
+
+async def test_a_credential_that_cannot_be_delivered_is_revoked(world: World) -> None:
+    world.sinks.delivers = "the disk is full"
+    ended = await made(world)
+    assert (ended.outcome, world.platform.all("/credentials")) == (Outcome.FAILED, [])
+    assert list(world.journal.concluded.values()) == [None]
+    assert world.journal.receipts == set()
+
+
+async def test_a_revocation_is_repeated_and_says_so_when_it_fails(world: World) -> None:
+    world.sinks.delivers = "the disk is full"
+    world.platform.faults = [Fault("DELETE", "/credentials", Transient("502", status=502), times=3)]
+    await made(world)
+    assert world.platform.all("/credentials") == []
+    world.platform.faults = [Fault("DELETE", "/credentials", Transient("502", status=502), times=99)]
+    ended = await made(world)
+    assert "/credentials/cr_0002 is live, nobody holds its secret" in ended.why
+    assert len(world.journal.open) == 1
+
+
+@pytest.mark.parametrize("losses", [1, 3])
+async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(world: World, losses: int) -> None:
+    world.platform.faults = [Fault("POST", "/credentials", Lost("reset"), effect=True, times=losses)]
+    ended = await made(world)
+    (credential,) = world.platform.all("/credentials")
+    assert (ended.outcome, ended.id) == (Outcome.DONE, credential["id"])
+    assert world.sinks.delivered == {"secrets/agent.token": f"{credential['id']}_secret"}
+    assert world.journal.open == {}
+    assert len(world.journal.receipts) == 1
+
+
+async def test_an_answer_without_the_token_counts_as_undelivered(world: World) -> None:
+    call = replace(MAKE, address=replace(MAKE.address, kind="TLSEdge"), path="/edges/tls")
+    (ended,) = (await world.ended(Plan("prod", calls=(call,)))).values()
+    assert "holds no token" in ended.why
+    assert world.platform.all("/edges/tls") == []
+
+
+async def test_the_token_is_in_no_event(world: World) -> None:
+    world.sinks.delivers = "no"
+    events = await world.apply(Plan("prod", calls=(MAKE, COMPLETE)))
+    assert "_secret" not in repr(events)
+    assert COMPLETE.verb is Verb.UPDATE

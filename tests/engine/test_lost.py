@@ -1,0 +1,177 @@
+"""A create whose answer never came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.lost import settle
+from reconciler.engine.observe import observe
+from reconciler.engine.ports import Intent, Lost, Refused, Transient
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.plan import Call, Plan
+from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
+from tests.engine.world import Fault, MemoryJournal, MemoryPlatform, World, create
+
+EDGE = create("TLSEdge/payments", "/edges/tls")
+BOT = create("BotUser/berlin", "/bot_users", {"name": "berlin"})
+ROUTE = create("HTTPSEdgeRoute/root", "/edges/https/edghts_0001/routes", {"match": "/", "match_type": "path_prefix"})
+SOURCE = create("EventSource/made", "/event_subscriptions/esb_0001/sources", {"type": "ip_policy_created.v0"})
+RESET = Lost("connection reset")
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(MemoryPlatform(kinds.every()))
+    world.platform.objects["/edges/https"] = {"edghts_0001": {"id": "edghts_0001"}}
+    world.platform.objects["/event_subscriptions"] = {"esb_0001": {"id": "esb_0001"}}
+    return world
+
+
+async def only(world: World, call: Call, **more: Any) -> Ended:
+    (ended,) = (await world.ended(Plan("prod", calls=(call,), **more))).values()
+    return ended
+
+
+@pytest.mark.parametrize("call", [EDGE, BOT, ROUTE, SOURCE], ids=lambda call: call.id)
+@pytest.mark.parametrize("effect", [False, True])
+async def test_it_exists_once_whether_or_not_the_request_took_effect(world: World, call: Call, effect: bool) -> None:
+    assert isinstance(call.path, str)
+    world.platform.faults = [Fault("POST", call.path, RESET, effect=effect)]
+    ended = await only(world, call)
+    assert len(world.platform.all(call.path)) == 1
+    assert ended.outcome is (Outcome.ALREADY if effect else Outcome.DONE)
+    assert len(world.platform.sent("POST")) == (1 if effect else 2)
+    assert list(world.journal.concluded.values()) == [ended.id]
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_any_number_of_losses_makes_one_object(world: World, seed: int) -> None:
+    bits = [bool(seed >> n & 1) for n in range(5)]
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=effect) for effect in bits]
+    assert (await only(world, EDGE)).outcome in (Outcome.DONE, Outcome.ALREADY)
+    assert len(world.platform.all("/edges/tls")) == 1
+
+
+async def test_a_name_that_was_there_before_is_not_taken_for_ours(world: World) -> None:
+    world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}
+    world.platform.faults = [Fault("POST", "/bot_users", RESET)]
+    ended = await only(world, BOT, unowned=(("BotUser", "bot_9"),))
+    assert ended.id == "bot_0001"
+
+
+async def test_the_object_of_another_intent_is_not_taken_for_ours(world: World) -> None:
+    await only(world, create("TLSEdge/other", "/edges/tls"))
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET)]
+    assert (await only(world, EDGE)).id == "edgtls_0002"
+
+
+async def test_a_list_that_fails_now_and_then_is_asked_again(world: World) -> None:
+    world.platform.faults = [
+        Fault("POST", "/edges/tls", RESET, effect=True),
+        Fault("GET", "/edges/tls", Transient("502", status=502), times=3),
+    ]
+    assert (await only(world, EDGE)).outcome is Outcome.ALREADY
+    assert len(world.platform.all("/edges/tls")) == 1
+
+
+async def test_without_a_list_the_call_fails_and_the_intent_stays_open(world: World) -> None:
+    world.platform.faults = [
+        Fault("POST", "/edges/tls", RESET, effect=True),
+        Fault("GET", "/edges/tls", Transient("502", status=502), times=99),
+    ]
+    ended = await only(world, EDGE)
+    assert ended.outcome is Outcome.FAILED
+    assert "whether it took effect cannot be told" in ended.why
+    assert len(world.journal.open) == 1
+    assert len(world.platform.sent("POST")) == 1
+
+
+async def test_a_platform_that_never_answers_leaves_the_intent_open(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET, times=99)]
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.why) == (Outcome.FAILED, "connection reset")
+    assert len(world.journal.open) == 1
+
+
+async def test_the_last_lost_answer_is_looked_for_too(world: World) -> None:
+    world.platform.faults = [
+        Fault("POST", "/edges/tls", RESET, times=9),
+        Fault("POST", "/edges/tls", RESET, effect=True),
+    ]
+    assert (await only(world, EDGE)).outcome is Outcome.ALREADY
+    assert len(world.platform.all("/edges/tls")) == 1
+
+
+async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/bot_users", RESET, effect=True)]
+    world.platform.stale = 2
+    world.platform._first["/bot_users"] = []
+
+    def unique(method: str, path: str, body: Any) -> Refused | None:
+        taken = {each["name"] for each in world.platform.all("/bot_users")}
+        return Refused("exists", status=400) if method == "POST" and body["name"] in taken else None
+
+    world.platform.refuse = unique
+    ended = await only(world, BOT)
+    assert ended.outcome is Outcome.FAILED  # two stale lists hide it from the search and from the search after it
+    assert len(world.journal.open) == 1
+    snapshot = await observe(world.platform, [kinds.get("BotUser")])
+    bound = await settle(world.journal.open.copy().values(), snapshot, kinds.every(), world.journal)
+    assert bound == {BOT.address: Binding("bot_0001")}
+    assert len(world.platform.all("/bot_users")) == 1
+
+
+async def test_a_twin_that_a_stale_list_hid_is_removed(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
+    world.platform.stale = 1
+    world.platform._first["/edges/tls"] = []
+    ended = await only(world, EDGE)
+    assert [each["id"] for each in world.platform.all("/edges/tls")] == [ended.id]
+
+
+class TestSettling:
+    """What an earlier run left open."""
+
+    async def settled(self, intent: Intent, listing: Listing) -> tuple[MemoryJournal, Any]:
+        journal = MemoryJournal()
+        await journal.intend(intent)
+        snapshot = Snapshot({intent.address.kind: listing})
+        return journal, await settle([intent], snapshot, kinds.every(), journal)
+
+    def bot(self, **more: Any) -> Intent:
+        return Intent("i", Address("BotUser", "b"), "prod", "/bot_users", identity={"name": "berlin"}, **more)
+
+    async def test_an_object_found_by_its_natural_key_is_bound(self) -> None:
+        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        journal, bound = await self.settled(self.bot(), there)
+        assert bound == journal.bindings == {Address("BotUser", "b"): Binding("bot_1")}
+        assert journal.concluded == {"i": "bot_1"}
+
+    async def test_nothing_found_settles_it_as_nothing(self) -> None:
+        journal, bound = await self.settled(self.bot(), Listing())
+        assert (bound, journal.concluded) == ({}, {"i": None})
+
+    async def test_an_id_from_before_is_not_ours(self) -> None:
+        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        journal, bound = await self.settled(self.bot(before=frozenset({"bot_1"})), there)
+        assert (bound, journal.concluded) == ({}, {"i": None})
+
+    async def test_an_incomplete_list_settles_nothing(self) -> None:
+        journal, bound = await self.settled(self.bot(), Listing(complete=False))
+        assert (bound, journal.concluded) == ({}, {})
+
+    async def test_a_child_is_looked_for_below_its_own_parent(self) -> None:
+        intent = Intent(
+            "i",
+            Address("EventSource", "s"),
+            "prod",
+            "/event_subscriptions/esb_1/sources",
+            identity={"type": "x.v0"},
+        )
+        there = Listing(tuple(Live("EventSource", "x.v0", {"type": "x.v0"}, parent) for parent in ("esb_2", "esb_1")))
+        _, bound = await self.settled(intent, there)
+        assert bound == {Address("EventSource", "s"): Binding("esb_1/x.v0")}

@@ -1,0 +1,144 @@
+"""One look at the account."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.observe import observe
+from reconciler.engine.ports import Failure, Gone, Refused, Transient
+from reconciler.model.kind import Kind
+from reconciler.model.value import Json
+
+
+class Scripted:
+    """Answers from a table of pages and objects; an exception in it is raised."""
+
+    def __init__(self, pages: Mapping[str, Sequence[Any]], objects: Mapping[str, Any] | None = None) -> None:
+        self._pages = pages
+        self._objects = objects or {}
+        self.asked: list[str] = []
+
+    async def get(self, path: str) -> Json:
+        self.asked.append(path)
+        answer = self._objects.get(path, Gone("not found", status=404))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        self.asked.append(f"{path} {key}")
+        for page in self._pages.get(path, [Gone("not found", status=404)]):
+            if isinstance(page, Exception):
+                raise page
+            yield page
+
+
+def some(*names: str) -> list[Kind]:
+    return [kinds.get(name) for name in names]
+
+
+async def test_one_list_per_collection_and_no_get_per_object() -> None:
+    reader = Scripted({"/edges/tls": [[{"id": "edgtls_2"}, {"id": "edgtls_1"}]], "/bot_users": [[]]})
+    snapshot = await observe(reader, some("TLSEdge", "BotUser"))
+    assert sorted(reader.asked) == ["/bot_users bot_users", "/edges/tls tls_edges"]
+    assert [live.id for live in snapshot.of("TLSEdge").objects] == ["edgtls_2", "edgtls_1"]
+    assert snapshot.of("BotUser").complete
+
+
+async def test_children_come_out_of_their_parents_body() -> None:
+    reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_1", "match": "/"}]}]]})
+    snapshot = await observe(reader, some("HTTPSEdgeRoute"))
+    (route,) = snapshot.of("HTTPSEdgeRoute").objects
+    assert (route.id, route.parent_id) == ("edghtsrt_1", "edghts_1")
+    assert reader.asked == ["/edges/https https_edges"]
+    assert list(snapshot.listings) == ["HTTPSEdgeRoute"]
+
+
+async def test_children_are_listed_where_the_parent_does_not_show_them() -> None:
+    reader = Scripted(
+        {
+            "/event_subscriptions": [[{"id": "esb_1"}, {"id": "esb_2", "sources": []}]],
+            "/event_subscriptions/esb_1/sources": [[{"type": "ip_policy_created.v0"}]],
+        }
+    )
+    snapshot = await observe(reader, some("EventSubscription", "EventSource"))
+    assert [(live.kind, live.id, live.parent_id) for live in snapshot.of("EventSource").objects] == [
+        ("EventSource", "ip_policy_created.v0", "esb_1")
+    ]
+    assert len(reader.asked) == 2
+
+
+async def test_a_kind_with_fixed_values_keeps_only_what_is_of_its_kind() -> None:
+    reader = Scripted({"/endpoints": [[{"id": "ep_1", "type": "cloud"}, {"id": "ep_2", "type": "ephemeral"}]]})
+    snapshot = await observe(reader, some("CloudEndpoint"))
+    assert [live.id for live in snapshot.of("CloudEndpoint").objects] == ["ep_1"]
+
+
+@pytest.mark.parametrize("failure", [Transient("the platform is away"), Refused("in a circle", status=400)])
+async def test_a_page_that_fails_leaves_the_list_incomplete(failure: Failure) -> None:
+    reader = Scripted({"/edges/tls": [[{"id": "edgtls_2"}], failure], "/bot_users": [[]]})
+    snapshot = await observe(reader, some("TLSEdge", "BotUser"))
+    listing = snapshot.of("TLSEdge")
+    assert (listing.complete, listing.why, len(listing.objects)) == (False, str(failure), 1)
+    assert snapshot.of("BotUser").complete
+
+
+async def test_a_collection_that_is_not_there_is_unknown_and_not_empty() -> None:
+    snapshot = await observe(Scripted({}), some("TLSEdge", "HTTPSEdgeRoute"))
+    assert snapshot.of("TLSEdge").why == "the platform does not offer /edges/tls"
+    assert not snapshot.of("HTTPSEdgeRoute").complete
+
+
+async def test_an_object_without_an_id_makes_the_list_incomplete() -> None:
+    snapshot = await observe(Scripted({"/bot_users": [[{"name": "x"}]]}), some("BotUser"))
+    assert "without id" in snapshot.of("BotUser").why
+
+
+async def test_a_key_that_is_not_accepted_ends_the_look() -> None:
+    reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("bad key", status=403)]})
+    with pytest.raises(Refused, match="bad key"):
+        await observe(reader, some("TLSEdge", "BotUser"))
+
+
+async def test_an_object_that_slipped_to_the_next_page_counts_once() -> None:
+    reader = Scripted({"/bot_users": [[{"id": "bot_2"}, {"id": "bot_1"}], [{"id": "bot_1", "name": "fresher"}]]})
+    snapshot = await observe(reader, some("BotUser"))
+    assert [live.id for live in snapshot.of("BotUser").objects] == ["bot_2", "bot_1"]
+    assert snapshot.of("BotUser").objects[1].body["name"] == "fresher"
+
+
+ROUTE = "/edges/https/edghts_1/routes/edghtsrt_9"
+UNSET: dict[str, Any] = {
+    f"{ROUTE}/saml": None,
+    f"{ROUTE}/webhook_verification": {},
+    f"{ROUTE}/ip_restriction": {"enabled": None, "ip_policies": None},
+    f"{ROUTE}/traffic_policy": Gone("Resource not found", status=404),
+    f"{ROUTE}/backend": {"enabled": True, "backend": {"id": "bkdfo_1"}},
+}
+
+
+async def test_a_route_named_by_id_is_read_module_by_module_and_every_way_of_unset_counts() -> None:
+    reader = Scripted({"/edges/https": [[]]}, UNSET)
+    by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]}
+    snapshot = await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)
+    (route,) = snapshot.of("HTTPSEdgeRoute").objects
+    assert (route.id, route.parent_id) == ("edghtsrt_9", "edghts_1")
+    assert {name for name, value in route.body.items() if value is not None} == {"id", "backend"}
+    assert set(route.body) == {"id", *kinds.get("HTTPSEdgeRoute").modules_by_id}
+
+
+async def test_a_route_that_the_edge_shows_needs_no_further_request() -> None:
+    reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_9"}]}]]})
+    await observe(reader, some("HTTPSEdgeRoute"), by_id={"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]})
+    assert reader.asked == ["/edges/https https_edges"]
+
+
+async def test_a_module_that_cannot_be_read_leaves_the_list_incomplete() -> None:
+    reader = Scripted({"/edges/https": [[]]}, UNSET | {f"{ROUTE}/saml": Transient("away")})
+    by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]}
+    snapshot = await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)
+    assert snapshot.of("HTTPSEdgeRoute").why == "away"

@@ -1,0 +1,87 @@
+"""A process that dies at any point: what it leaves behind is enough for the next run to come out right.
+
+The next run is played by hand here: settle what is open, look at the owner records, repeat what is missing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.apply import POINTS
+from reconciler.engine.lost import settle
+from reconciler.engine.observe import observe
+from reconciler.engine.ports import Lost
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import Call, Plan
+from tests.engine.world import Crash, Fault, MemoryPlatform, World, create, delete
+
+EDGE = create("TLSEdge/payments", "/edges/tls")
+BOT = create("BotUser/berlin", "/bot_users", {"name": "berlin"})
+CREDENTIAL = create(
+    "TunnelCredential/agent", "/credentials", pending=True, deliver={"token": Delivery("to_file", "agent.token")}
+)
+
+
+def fresh(*faults: Fault) -> World:
+    world = World(MemoryPlatform(kinds.every()))
+    world.platform.faults = list(faults)
+    return world
+
+
+def lossy() -> list[Fault]:
+    return [Fault("POST", "/", Lost("reset"), effect=True)]
+
+
+async def crashed(world: World, call: Call, point: str) -> bool:
+    """Run until the point is reached for the first time; whether it was."""
+
+    def reach(here: str, _: Call) -> None:
+        if here == point:
+            raise Crash
+
+    try:
+        await world.apply(Plan("prod", calls=(call,)), reach=reach)
+    except Crash:
+        return True
+    return False
+
+
+async def rerun(world: World, call: Call) -> None:
+    snapshot = await observe(world.platform, kinds.every())
+    await settle(tuple(world.journal.open.values()), snapshot, kinds.every(), world.journal)
+    there = [
+        live for live in snapshot.of(call.address.kind).objects if live.owner and live.owner.address == call.address
+    ]
+    calls: list[Call] = []
+    for live in there:
+        assert live.owner is not None
+        if live.owner.pending and live.owner.intent not in world.journal.receipts:
+            calls.append(delete(str(call.address), f"{call.path}/{live.id}", live.id))
+    if len(calls) == len(there) and call.address not in world.journal.bindings:
+        calls.append(call)
+    await world.apply(Plan("prod", calls=tuple(calls)))
+
+
+@pytest.mark.parametrize("faulty", [False, True], ids=["answered", "lost"])
+@pytest.mark.parametrize("call", [EDGE, BOT, CREDENTIAL], ids=lambda call: call.address.kind)
+@pytest.mark.parametrize("point", POINTS)
+async def test_one_rerun_makes_it_exist_once(point: str, call: Call, faulty: bool) -> None:
+    world = fresh(*(lossy() if faulty else []))
+    await crashed(world, call, point)
+    await rerun(world, call)
+    assert isinstance(call.path, str)
+    (made,) = world.platform.all(call.path)
+    assert world.journal.open == {}
+    if call is CREDENTIAL:
+        assert world.sinks.delivered == {"agent.token": f"{made['id']}_secret"}
+    if call is BOT:
+        assert world.journal.bindings[call.address].id == made["id"]
+
+
+async def test_every_point_is_reached_by_some_call() -> None:
+    reached: set[str] = set()
+    for call in (EDGE, BOT, CREDENTIAL):
+        world = fresh(*lossy())
+        await world.apply(Plan("prod", calls=(call,)), reach=lambda point, _: reached.add(point))
+    assert reached == set(POINTS)

@@ -1,0 +1,90 @@
+"""Which calls may start."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from reconciler.engine.schedule import Schedule, State
+from reconciler.model.address import Address
+from reconciler.model.event import Outcome
+from reconciler.model.plan import Call, Verb
+
+
+def call(id: str, *needs: str) -> Call:
+    return Call(id, Address("BotUser", "a"), Verb.CREATE, "/bot_users", needs=needs)
+
+
+def taken(schedule: Schedule) -> list[str]:
+    ids = []
+    while ready := schedule.take():
+        ids.append(ready.id)
+    return ids
+
+
+def test_calls_without_needs_are_ready_in_the_order_of_the_plan() -> None:
+    assert taken(Schedule([call("b"), call("a"), call("c", "a")])) == ["b", "a"]
+
+
+def test_a_call_becomes_ready_when_its_last_need_has_succeeded() -> None:
+    schedule = Schedule([call("a"), call("b"), call("c", "a", "b", "a")])
+    taken(schedule)
+    schedule.end("a", Outcome.DONE)
+    assert schedule.take() is None
+    schedule.end("b", Outcome.ALREADY)
+    assert taken(schedule) == ["c"]
+
+
+def test_a_failed_need_ends_the_whole_subtree_and_says_why() -> None:
+    schedule = Schedule([call("a"), call("b", "a"), call("c", "b"), call("d")])
+    taken(schedule)
+    skipped = schedule.end("a", Outcome.FAILED)
+    assert [(each.id, why) for each, why in skipped] == [
+        ("b", "it needs a, which failed"),
+        ("c", "it needs b, which was not tried"),
+    ]
+    assert schedule.take() is None
+    schedule.end("d", Outcome.DONE)
+    assert schedule.is_over
+
+
+def test_a_call_skipped_once_is_not_skipped_again_by_another_failure() -> None:
+    schedule = Schedule([call("a"), call("b"), call("c", "a", "b")])
+    taken(schedule)
+    assert len(schedule.end("a", Outcome.FAILED)) == 1
+    assert schedule.end("b", Outcome.FAILED) == []
+
+
+def test_why_blocked_names_what_is_awaited() -> None:
+    schedule = Schedule([call("a"), call("b", "a")])
+    schedule.take()
+    assert schedule.why_blocked("b") == "waits for a (running)"
+    assert schedule.why_blocked("a") is None
+
+
+def test_abandoning_ends_what_has_not_started() -> None:
+    schedule = Schedule([call("a"), call("b"), call("c", "a")])
+    schedule.take()
+    assert [each.id for each in schedule.abandon()] == ["b", "c"]
+    assert schedule.state("a") is State.RUNNING
+    assert schedule.end("a", Outcome.DONE) == []
+    assert schedule.is_over
+
+
+@pytest.mark.parametrize("calls", [[call("a", "b"), call("b", "a")], [call("a", "zero")], [call("a", "a")]])
+def test_a_need_that_does_not_come_before_is_refused(calls: list[Call]) -> None:
+    with pytest.raises(ValueError, match="does not come before it"):
+        Schedule(calls)
+
+
+def test_ten_thousand_calls_in_one_chain_and_one_fan_are_linear() -> None:
+    chain = [call("0"), *(call(str(n), str(n - 1)) for n in range(1, 10_000))]
+    fan = [*(call(f"leaf {n}") for n in range(10_000)), call("root", *(f"leaf {n}" for n in range(10_000)))]
+    started = time.perf_counter()
+    for calls in (chain, fan):
+        schedule = Schedule(calls)
+        while ready := schedule.take():
+            schedule.end(ready.id, Outcome.DONE)
+        assert schedule.is_over
+    assert time.perf_counter() - started < 2  # quadratic work would take minutes

@@ -1,0 +1,146 @@
+"""One run at a time per stack, and nobody ever unlocks by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.engine.ports import Intent
+from reconciler.model.address import Address
+from reconciler.store import lock
+from reconciler.store.failures import Locked, LockLost, StoreError
+from reconciler.store.store import Store, opened
+
+INTENT = Intent("i1", Address("BotUser", "b"), "prod", "/bot_users")
+
+
+class Now:
+    """A wall clock that stands still until moved."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def now() -> Now:
+    return Now()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, now: Now) -> AsyncIterator[Store]:
+    async with opened(str(tmp_path / "prod.db"), now=now) as opened_store:
+        yield opened_store
+
+
+def fail(failure: StoreError) -> None:
+    raise AssertionError(failure)
+
+
+async def test_a_second_run_is_refused_and_told_who_holds_the_lock(store: Store) -> None:
+    async with store.lock("prod", on_loss=fail):
+        with pytest.raises(Locked, match=re.escape(f"by process {os.getpid()} on ")) as refused:
+            async with store.lock("prod", on_loss=fail):
+                pass
+    assert "since 1970-01-12T13:46:40Z" in str(refused.value)
+    assert "within 60 s" in str(refused.value)
+
+
+async def test_other_stacks_are_not_locked(store: Store) -> None:
+    async with store.lock("prod", on_loss=fail), store.lock("dev", on_loss=fail):
+        pass
+
+
+async def test_the_lock_is_free_afterwards_even_after_an_error(store: Store) -> None:
+    with pytest.raises(KeyError):
+        async with store.lock("prod", on_loss=fail):
+            raise KeyError
+    async with store.lock("prod", on_loss=fail):
+        pass
+
+
+async def test_an_expired_lock_is_taken_over_and_its_holder_can_write_no_more(store: Store, now: Now) -> None:
+    async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
+        await journal.intend(INTENT)
+        now.time += 61
+        async with store.lock("prod", on_loss=fail) as next_one:
+            assert next_one.token != asleep.token
+            with pytest.raises(LockLost, match="another run took it"):
+                await journal.conclude("i1", "bot_1")
+        assert await store.open_intents("prod") == (INTENT,)
+
+
+async def test_a_lock_from_a_clock_that_ran_ahead_is_taken_over(store: Store, now: Now) -> None:
+    now.time += 10_000
+    held = store.lock("prod", on_loss=fail)
+    await held.__aenter__()
+    now.time -= 10_000
+    async with store.lock("prod", on_loss=fail):
+        pass
+    await held.__aexit__(None, None, None)
+
+
+async def test_the_heartbeat_keeps_the_lock(store: Store, now: Now) -> None:
+    async with store.lock("prod", on_loss=fail, lasts=0.04):
+        now.time += 0.03
+        while await expiry(store) < now.time + 0.04:  # noqa: ASYNC110 - until the next beat, of which nobody is told
+            await asyncio.sleep(0)
+        now.time += 0.03
+        with pytest.raises(Locked):
+            async with store.lock("prod", on_loss=fail, lasts=0.04):
+                pass
+
+
+async def expiry(store: Store) -> float:
+    with store._engine.connect() as connection:
+        return float(connection.exec_driver_sql("SELECT expires FROM locks").scalar_one())
+
+
+async def test_a_holder_that_lost_its_lock_is_told(tmp_path: Path) -> None:
+    async with opened(str(tmp_path / "prod.db")) as store:
+        lost: asyncio.Future[StoreError] = asyncio.get_running_loop().create_future()
+        async with store.lock("prod", on_loss=lost.set_result, lasts=0.04):
+            with store._engine.begin() as connection:
+                connection.exec_driver_sql("UPDATE locks SET holder = 'somebody else'")
+            assert isinstance(await lost, LockLost)
+
+
+async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store) -> None:
+    there = lock.Holder("t", "elsewhere", "another machine", 1)
+    async with lock.held(store._engine, "the store", "prod", on_loss=fail, holder=there, now=store._now):
+        with pytest.raises(Locked, match="process 1 on elsewhere"):
+            async with store.lock("prod", on_loss=fail):
+                pass
+
+
+KILLED = textwrap.dedent(
+    """
+    import asyncio, os, signal, sys
+    from reconciler.store.store import opened
+
+    async def main():
+        async with opened(sys.argv[1]) as store, store.lock("prod", on_loss=print):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(main())
+    """
+)
+
+
+async def test_a_process_of_this_machine_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+    file = str(tmp_path / "prod.db")
+    killed = subprocess.run([sys.executable, "-c", KILLED, file], check=False)  # noqa: ASYNC221 - waits for its end
+    assert killed.returncode == -signal.SIGKILL
+    async with opened(file) as store, store.lock("prod", on_loss=fail):
+        pass

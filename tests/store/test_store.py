@@ -1,0 +1,282 @@
+"""What is remembered, how durably, and what happens when the file is not what it should be."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from reconciler.engine.ports import Intent
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.plan import Call, Verb
+from reconciler.model.snapshot import Binding
+from reconciler.store.failures import Damaged, StoreError, Unavailable
+from reconciler.store.store import opened
+
+BOT = Address("BotUser", "berlin")
+INTENT = Intent("i1", BOT, "prod", "/bot_users", frozenset({"bot_2", "bot_1"}), {"name": "berlin"})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "prod.db"
+
+
+async def fill(file: Path) -> None:
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await journal.intend(INTENT)
+        await journal.bind(BOT, Binding("bot_3", {"name": "abc"}, protect=True))
+        await journal.receipt("i0")
+
+
+async def test_what_was_told_is_there_when_opened_again(file: Path) -> None:
+    await fill(file)
+    async with opened(str(file)) as store:
+        assert await store.open_intents("prod") == (INTENT,)
+        assert await store.bindings("prod") == {BOT: Binding("bot_3", {"name": "abc"}, protect=True)}
+        assert await store.receipts("prod") == frozenset({"i0"})
+
+
+async def test_stacks_do_not_see_each_other(file: Path) -> None:
+    await fill(file)
+    async with opened(str(file)) as store:
+        assert (await store.open_intents("dev"), await store.bindings("dev"), await store.receipts("dev")) == (
+            (),
+            {},
+            frozenset(),
+        )
+
+
+async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await journal.intend(INTENT)
+        await journal.conclude("i1", "bot_3")
+        assert await store.open_intents("prod") == ()
+
+
+async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await journal.bind(BOT, Binding("bot_3"))
+        await journal.bind(BOT, Binding("bot_4"))
+        assert await store.bindings("prod") == {BOT: Binding("bot_4")}
+        await journal.bind(BOT, None)
+        assert await store.bindings("prod") == {}
+
+
+async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> None:
+    call = Call("create BotUser/berlin", BOT, Verb.CREATE, "/bot_users")
+    async with opened(str(file), now=lambda: 1000.0) as store:
+        async with store.journal("prod", command="apply") as journal:
+            await journal.record(Ended(call, Outcome.FAILED, 1.0, None, "no"))
+            await journal.record(Ended(call, Outcome.DONE, 2.0, "bot_3"))
+        past = await store.history("prod")
+    assert [(each.outcome, each.object, each.why, each.command) for each in past] == [
+        ("done", "bot_3", "", "apply"),
+        ("failed", None, "no", "apply"),
+    ]
+
+
+async def test_many_who_wait_share_commits(file: Path) -> None:
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+        commits: list[object] = []
+        event.listen(store._engine, "commit", commits.append)
+        many = [Intent(f"i{n}", BOT, "prod", "/bot_users") for n in range(500)]
+        await asyncio.gather(*(journal.intend(intent) for intent in many))
+        assert len(await store.open_intents("prod")) == 500
+    assert len(commits) < 10
+
+
+async def test_a_caller_that_is_cancelled_takes_nothing_back(file: Path) -> None:
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+        task = asyncio.ensure_future(journal.intend(INTENT))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await journal.settled()
+        assert await store.open_intents("prod") == (INTENT,)
+
+
+async def test_the_file_survives_power_loss_by_its_settings(file: Path) -> None:
+    async with opened(str(file)) as store:
+        with store._engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+
+
+KILLED = textwrap.dedent(
+    """
+    import asyncio, os, signal, sys
+    from reconciler.engine.ports import Intent
+    from reconciler.model.address import Address
+    from reconciler.store.store import opened
+
+    async def main():
+        async with opened(sys.argv[1]) as store, store.journal("prod", command="apply") as journal:
+            for number in range(int(sys.argv[2])):
+                await journal.intend(Intent(f"i{number}", Address("BotUser", "b"), "prod", "/bot_users"))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(main())
+    """
+)
+
+
+async def test_what_was_acknowledged_survives_a_kill(file: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(file), "25"], check=False)  # noqa: ASYNC221 - waits for its end
+    assert killed.returncode == -signal.SIGKILL
+    async with opened(str(file)) as store:
+        assert len(await store.open_intents("prod")) == 25
+
+
+class TestDamage:
+    """A file that cannot be trusted is refused, with the way out, and never taken for an empty one."""
+
+    async def refused(self, file: Path, kind: type[StoreError] = Damaged) -> str:
+        with pytest.raises(kind) as failed:
+            await self.read(file)
+        return str(failed.value)
+
+    async def read(self, file: Path) -> None:
+        async with opened(str(file)) as store:
+            await store.bindings("prod")
+            await store.open_intents("prod")
+            await store.receipts("prod")
+
+    async def test_emptied(self, file: Path) -> None:
+        await fill(file)
+        for each in file.parent.iterdir():
+            os.truncate(each, 0)
+        text = await self.refused(file)
+        assert text.startswith(f"{file} is damaged (it is empty); move it away and run again")
+        assert "nothing is created twice" in text
+        assert "bot users" in text
+
+    @pytest.mark.parametrize("size", [1, 50, 100, 512, 4096, 5000, 8192])
+    async def test_truncated(self, file: Path, size: int) -> None:
+        await fill(file)
+        checkpointed(file)
+        os.truncate(file, size)
+        await self.refused(file)
+
+    async def test_something_else(self, file: Path) -> None:
+        file.parent.mkdir()
+        file.write_text("not a database\n" * 1000)
+        assert "file is not a database" in await self.refused(file)
+
+    async def test_a_flipped_bit_in_a_binding(self, file: Path) -> None:
+        await fill(file)
+        checkpointed(file)
+        content = file.read_bytes()
+        assert content.count(b"bot_3") == 1
+        file.write_bytes(content.replace(b"bot_3", b"bot_2"))
+        assert "does not match its seal" in await self.refused(file)
+
+    @pytest.mark.parametrize("seed", range(20))
+    async def test_a_flipped_byte_anywhere_is_refused_or_without_consequence(self, file: Path, seed: int) -> None:
+        await fill(file)
+        checkpointed(file)
+        content = bytearray(file.read_bytes())
+        place = (seed * 7919 * 31) % len(content)
+        content[place] ^= 1 << (seed % 8)
+        file.write_bytes(content)
+        try:
+            async with opened(str(file)) as store:
+                bindings = await store.bindings("prod")
+                intents = await store.open_intents("prod")
+        except StoreError:
+            return
+        assert bindings == {BOT: Binding("bot_3", {"name": "abc"}, protect=True)}
+        assert intents == (INTENT,)
+
+    async def test_a_log_without_its_database(self, file: Path) -> None:
+        await fill(file)
+        Path(f"{file}-wal").write_bytes(b"x")
+        file.unlink()
+        assert "the database it belongs to is gone" in await self.refused(file)
+
+    async def test_another_database(self, file: Path) -> None:
+        file.parent.mkdir()
+        with sqlite3.connect(file) as connection:
+            connection.execute("CREATE TABLE other (x)")
+        connection.close()
+        await self.refused(file, StoreError)
+
+    async def test_a_newer_version(self, file: Path) -> None:
+        await fill(file)
+        with sqlite3.connect(file) as connection:
+            connection.execute("UPDATE store SET version = 99")
+        connection.close()
+        assert "newer reconciler: version 99" in await self.refused(file, Unavailable)
+
+
+async def test_a_deleted_store_begins_anew(file: Path) -> None:
+    await fill(file)
+    for each in list(file.parent.iterdir()):
+        each.unlink()
+    async with opened(str(file)) as store:
+        assert await store.bindings("prod") == {}
+
+
+async def test_a_place_that_cannot_hold_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("in the way")
+    with pytest.raises(Unavailable, match="RECONCILER_STORE"):
+        async with opened(str(tmp_path / "state" / "prod.db")):
+            pass
+
+
+async def test_a_full_disk_is_told_to_whoever_waits(file: Path) -> None:
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+
+        def full(connection: sqlite3.Connection, *_: object) -> None:
+            connection.execute("PRAGMA max_page_count = 1")
+
+        store._engine.dispose()
+        event.listen(store._engine, "connect", full)
+        with pytest.raises(Unavailable, match="full"):
+            await journal.intend(Intent("big", BOT, "prod", "/x" * 100_000))
+        store._engine.dispose()
+        event.remove(store._engine, "connect", full)
+
+
+@pytest.mark.parametrize("where", ["sqlite://", "sqlite:///:memory:", "nothing://x", "not a url://"])
+async def test_a_url_that_will_not_do_is_refused(where: str) -> None:
+    with pytest.raises(StoreError):
+        async with opened(where):
+            pass
+
+
+async def test_a_sqlite_url_is_a_path(file: Path) -> None:
+    async with opened(f"sqlite:///{file}"):
+        assert file.exists()
+
+
+async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) -> None:
+    async def one(stack: str) -> None:
+        async with opened(str(file)) as store, store.journal(stack, command="apply") as journal:
+            await journal.receipt(stack)
+
+    await asyncio.gather(*(one(f"s{n}") for n in range(8)))
+    async with opened(str(file)) as store:
+        assert [len(await store.receipts(f"s{n}")) for n in range(8)] == [1] * 8
+    assert [each.name for each in file.parent.iterdir() if each.name.startswith(".")] == []
+
+
+def test_naming_the_failures_imports_no_database_library() -> None:
+    code = "import sys, reconciler.store.failures; print('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def checkpointed(file: Path) -> None:
+    """Everything in the database file itself, nothing in its log."""
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
