@@ -1,0 +1,240 @@
+"""Carries out a plan from first look to last: settle what an earlier run left open, plan, show, ask, apply, and look
+again whether everything is as declared. `apply` and `destroy` are this with different words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from reconciler import kinds
+from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.api.platform import HTTPPlatform, changing
+from reconciler.cli import exits, stale, talk
+from reconciler.cli.options import Options
+from reconciler.cli.plan import show
+from reconciler.cli.progress import Witness, telling
+from reconciler.cli.session import Session, store_of, tell_problems
+from reconciler.engine import lost
+from reconciler.engine.apply import apply as run
+from reconciler.model.change import Action, Change
+from reconciler.model.event import Outcome
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Snapshot
+from reconciler.project.sinks import FileSinks
+from reconciler.rendering.outline import symbol
+from reconciler.store import store
+from reconciler.store.failures import StoreError
+from reconciler.store.journal import StoreJournal
+from reconciler.store.store import Store
+
+
+@dataclass(frozen=True)
+class Wording:
+    command: str
+    question: str
+    done: str
+
+
+@dataclass
+class Halt:
+    """Why nothing more may be started. Set by a signal, or when the stack's lock is lost."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+    interrupted: bool = False
+    failure: StoreError | None = None
+
+    def by_signal(self) -> None:
+        self.interrupted = True
+        self.event.set()
+
+    def by_store(self, failure: StoreError) -> None:
+        self.failure = self.failure or failure
+        self.event.set()
+
+
+async def apply(session: Session, options: Options, file: Path | None, *, ask: bool, wording: Wording) -> int:
+    """The whole of it; answers with the exit code."""
+    halt = Halt()
+    stack = session.manifest.stack
+    seen = Witness()
+    async with (
+        store.opened(store_of(session.config)) as memory,
+        changing(session.account, on_wait=seen.waited) as platform,
+        memory.lock(stack, on_loss=halt.by_store) as holder,
+        memory.journal(stack, command=wording.command, holder=holder) as journal,
+    ):
+        snapshot = await _settled(session, memory, journal, await session.look(platform, memory))
+        plan = session.plan(snapshot)
+        if file is not None:
+            plan = _from_file(file, plan, session, snapshot, options)
+        if not options.quiet or ask:
+            show(plan, session, options, [("text", "")])
+        _refuse(plan)
+        if ask and not plan.is_empty and not await _agreed(wording.question):
+            talk.say("Nothing was changed.")
+            return exits.ERROR
+        with telling(seen, options, len(plan.calls)), _signals(halt):
+            await _carry_out(plan, session, platform, journal, halt, seen)
+        if plan.is_empty:
+            return exits.DONE
+        code = _report(plan, seen, halt, wording)
+        if code != exits.DONE:
+            return code
+        only = {change.address for change in plan.changes} if file is not None else None
+        again = session.plan(await _seen_again(session, memory, platform, plan, snapshot))
+        return _rest([each for each in again.changes if only is None or each.address in only])
+
+
+async def _settled(session: Session, memory: Store, journal: StoreJournal, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with what an earlier run could not write down any more."""
+    left = await memory.open_intents(session.manifest.stack)
+    bound = await lost.settle(left, snapshot, kinds.every(), journal)
+    return replace(snapshot, bindings={**snapshot.bindings, **bound})
+
+
+def _from_file(file: Path, now: Plan, session: Session, snapshot: Snapshot, options: Options) -> Plan:
+    planned = stale.read(file, session.manifest)
+    stale.refuse(planned, now, session.manifest, snapshot)
+    consents = tuple(
+        replace(each, granted=each.granted or options.allow.get((each.what, each.kind), 0) >= each.count)
+        for each in planned.consents
+    )
+    return replace(planned, consents=consents)
+
+
+def _refuse(plan: Plan) -> None:
+    """Stop unless the plan may be carried out."""
+    tell_problems(plan)
+    if plan.errors:
+        raise exits.Stop(exits.ERROR, "error: nothing was changed, because the plan has problems")
+    if plan.withheld:
+        flags = " ".join(consent.flag for consent in plan.withheld)
+        raise exits.Stop(exits.BLOCKED, f"error: nothing was changed; it needs your consent: {flags}")
+
+
+async def _agreed(question: str) -> bool:
+    """The answer at the terminal. The event loop goes on meanwhile: it keeps the stack's lock alive."""
+    sys.stdout.flush()
+    print(f"\n{question}\nOnly 'yes' will be accepted: ", end="", file=sys.stderr, flush=True)
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline().strip() == "yes"
+
+
+@contextmanager
+def _signals(halt: Halt) -> Iterator[None]:
+    """The first interrupt lets running calls finish, a second one does not wait for them."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupted() -> None:
+        if halt.interrupted and task is not None:
+            task.cancel()
+            return
+        halt.by_signal()
+        talk.say("interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once")
+
+    caught = (signal.SIGINT, signal.SIGTERM)
+    for each in caught:
+        loop.add_signal_handler(each, interrupted)
+    try:
+        yield
+    finally:
+        for each in caught:
+            loop.remove_signal_handler(each)
+
+
+async def _carry_out(
+    plan: Plan, session: Session, platform: HTTPPlatform, journal: StoreJournal, halt: Halt, seen: Witness
+) -> None:
+    """Every event to the witness, every end to the journal, and then what the store is to remember."""
+    events = run(
+        plan,
+        kinds=kinds.every(),
+        platform=platform,
+        journal=journal,
+        clock=MachineClock(),
+        chance=MachineChance(),
+        sinks=FileSinks(session.config.root),
+        stop=halt.event,
+        concurrency=session.parallelism,
+    )
+    try:
+        recorded = 0
+        async for event in events:
+            seen.tell(event)
+            for ended in seen.ended[recorded:]:
+                await journal.record(ended)
+                recorded += 1
+        if not halt.event.is_set():
+            for address, binding in plan.bindings.items():
+                await journal.bind(address, binding)
+    except StoreError as failure:
+        halt.by_store(failure)
+
+
+async def _seen_again(
+    session: Session, memory: Store, platform: HTTPPlatform, plan: Plan, before: Snapshot
+) -> Snapshot:
+    """The snapshot with the kinds that were touched listed anew."""
+    touched = frozenset(call.address.kind for call in plan.calls)
+    touched |= {kind.name for kind in kinds.every() if kind.parent is not None and kind.parent.kind in touched}
+    fresh = await session.look(platform, memory, only=touched)
+    return replace(fresh, listings={**before.listings, **fresh.listings})
+
+
+def _report(plan: Plan, seen: Witness, halt: Halt, wording: Wording) -> int:
+    done = seen.those(Outcome.DONE, Outcome.ALREADY)
+    failed, skipped = seen.those(Outcome.FAILED), seen.those(Outcome.SKIPPED)
+    if len(done) == len(plan.calls) and halt.failure is None:
+        talk.answer(f"{wording.done} {_sums(plan)}")
+        return exits.INTERRUPTED if halt.interrupted else exits.DONE
+    for each in [*failed, *skipped]:
+        talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
+    if halt.failure is not None:
+        talk.say(f"error: {halt.failure}")
+    talk.answer(f"{talk.count(len(done), 'call')} done, {len(failed)} failed, {len(skipped)} not tried.")
+    if halt.interrupted:
+        return exits.INTERRUPTED
+    return exits.PARTLY if done else exits.ERROR
+
+
+def _sums(plan: Plan) -> str:
+    """`2 created, 1 updated.`"""
+    counts = Counter(change.action for change in plan.changes)
+    return ", ".join(f"{counts[action]} {_PAST[action]}" for action in Action if counts[action]) + "."
+
+
+_PAST = {
+    Action.CREATE: "created",
+    Action.UPDATE: "updated",
+    Action.REPLACE: "replaced",
+    Action.DELETE: "deleted",
+    Action.ADOPT: "adopted",
+    Action.FORGET: "forgotten",
+    Action.MOVE: "moved",
+}
+
+
+def _rest(changes: list[Change]) -> int:
+    """What a fresh look finds still to be done; nothing, if all is well."""
+    if not changes:
+        return exits.DONE
+    talk.say("error: everything was carried out, and yet this differs from what is declared:")
+    for each in changes:
+        fields = ", ".join(field.path for field in each.fields)
+        talk.say(
+            f"  {symbol(each.action, each.order)} {each.address}: {each.reason}" + (f": {fields}" if fields else "")
+        )
+    return exits.ERROR

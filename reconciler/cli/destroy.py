@@ -1,0 +1,29 @@
+"""`reconciler destroy`: a plan of nothing, carried out."""
+
+from __future__ import annotations
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.apply import approve, refuse_to_guess
+from reconciler.cli.group import Command
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler destroy
+        reconciler destroy -y --allow delete:ReservedDomain=1
+        reconciler destroy --target 'TLSEdge/*'
+    """,
+)
+@approve
+@options.writing
+def command(common: options.Options, auto_approve: bool) -> int:
+    """Delete everything this stack owns, and nothing else."""
+    refuse_to_guess("destroy", auto_approve)
+    from reconciler.cli import applying, session
+
+    wording = applying.Wording("destroy", "Delete all of these?", "Destroyed:")
+    opened = session.opened(common, destroy=True)
+    return session.run(applying.apply(opened, common, None, ask=not auto_approve, wording=wording))

@@ -1,0 +1,25 @@
+"""What the process answers with when it ends. A stable contract: pipelines branch on these numbers.
+
+`Stop` ends a command early with one of them and a line for the user.
+"""
+
+from __future__ import annotations
+
+DONE = 0  # done, or nothing to do
+ERROR = 1
+CHANGES = 2  # `plan --detailed-exitcode` found changes, `drift` found drift
+STALE = 3  # the platform moved since the plan was made
+BLOCKED = 4  # a guard or a policy stands in the way
+PARTLY = 5  # some calls were carried out, some were not
+AUTH = 6  # the platform does not accept the key, or does not let it do this
+USAGE = 64  # EX_USAGE of sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+class Stop(Exception):
+    """Ends the command: each line goes to standard error, the code to the shell."""
+
+    def __init__(self, code: int, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.code = code
+        self.lines = lines

@@ -1,0 +1,58 @@
+"""`reconciler graph`: what depends on what, of the manifests or of a plan file. Needs no network."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import exits, options, talk
+from reconciler.cli.group import Command
+
+if TYPE_CHECKING:
+    from reconciler.rendering.graph import Graph
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler graph --format svg > graph.svg
+        reconciler graph --format dot | dot -Tpng > graph.png
+        reconciler graph --plan plan.json --format mermaid
+    """,
+)
+@click.option("--format", "form", type=click.Choice(["dot", "mermaid", "svg"]), default="dot", help="How to draw it.")
+@click.option("--plan", "file", metavar="FILE", type=click.Path(path_type=Path), help="The calls of a plan file.")
+@options.offline
+def command(common: options.Options, form: str, file: Path | None) -> int:
+    """Draw what depends on what, from what is needed to what needs it."""
+    from reconciler.rendering import graph
+
+    drawn = _of_plan(file) if file else _of_manifests(common)
+    talk.answer({"dot": graph.dot, "mermaid": graph.mermaid, "svg": graph.svg}[form](drawn))
+    return exits.DONE
+
+
+def _of_plan(file: Path) -> Graph:
+    from reconciler.model.value import Secret
+    from reconciler.rendering import graph, json
+
+    return graph.of_plan(json.read(talk.read(file), lambda source, _digest: Secret("", source)))
+
+
+def _of_manifests(common: options.Options) -> Graph:
+    from reconciler import kinds
+    from reconciler.model.address import Address
+    from reconciler.planning import order
+    from reconciler.project import config, manifests
+    from reconciler.rendering import graph
+
+    loaded = manifests.load(config.load(common.project, os.environ), os.environ, common.variables)
+    catalogue = {kind.name: kind for kind in kinds.every()}
+    hosts: order.HostIndex[Address] = order.HostIndex()
+    for address, declaration in loaded.manifest.declarations.items():
+        if host := catalogue[address.kind].host:
+            hosts.add(declaration.spec.get(host), address)
+    return graph.of_resources(order.dependencies(loaded.manifest, catalogue, hosts))

@@ -1,0 +1,51 @@
+"""`reconciler history`: how the calls of earlier runs ended, the latest first."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import exits, options, talk
+from reconciler.cli.group import Command
+
+if TYPE_CHECKING:
+    from reconciler.store.store import Past
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler history
+        reconciler history --limit 5 --format json
+    """,
+)
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=100, show_default=True, help="At most so many.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to show it.")
+@options.offline
+def command(common: options.Options, limit: int, form: str) -> int:
+    """List how the calls of earlier runs ended, the latest first."""
+    from reconciler.cli import session
+    from reconciler.project import config
+
+    project = config.load(common.project, os.environ)
+    past = session.run(session.past(project, limit))
+    if form == "json":
+        talk.answer("".join(json.dumps(asdict(each)) + "\n" for each in past))
+    elif past:
+        talk.answer("".join(f"{_line(each)}\n" for each in past))
+    elif not common.quiet:
+        talk.say("Nothing was recorded yet.")
+    return exits.DONE
+
+
+def _line(past: Past) -> str:
+    moment = datetime.fromtimestamp(past.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    from reconciler.rendering.cells import clean
+
+    why = f": {past.why}" if past.why else ""
+    return clean(f"{moment}  {past.command:<7}  {past.outcome:<9}  {past.call}{why}")

@@ -1,0 +1,107 @@
+"""The `reconciler` command: its table of subcommands, and the one place where whatever went wrong becomes a line
+on standard error and an exit code. Imports nothing heavy: each command's module is loaded when it is invoked.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from reconciler import __version__
+from reconciler.cli import exits
+from reconciler.cli.group import LazyGroup
+
+COMMANDS = {
+    "validate": "check the manifests; needs no network",
+    "fmt": "lay out the manifests in one style",
+    "kinds": "list the kinds of resources",
+    "schema": "print the JSON Schema of a kind",
+    "explain": "say what a kind or one of its fields is for",
+    "plan": "show what would change, and the exact calls",
+    "apply": "carry out a plan",
+    "destroy": "delete everything this stack owns",
+    "drift": "show what moved since the last apply, and who moved it",
+    "graph": "draw what depends on what",
+    "show": "show a plan file",
+    "history": "list the runs that were recorded",
+    "sandbox": "run a stand-in of the platform on this machine",
+    "completion": "print the completion script of a shell",
+}
+
+_COMPLETE = "_RECONCILER_COMPLETE"  # click's protocol: the completion script sets it
+
+
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    help="Keeps a tunnel platform's account equal to what is written in Git.",
+    examples="""
+        reconciler validate
+        reconciler plan --out plan.json
+        reconciler apply plan.json
+        reconciler drift
+    """,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+@click.version_option(__version__, message="reconciler %(version)s")
+@click.pass_context
+def reconciler(context: click.Context) -> int | None:
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        return exits.USAGE
+    return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and answers with its exit code. Never raises, unless RECONCILER_DEBUG is set."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still shows what it can
+    try:
+        code = _run(list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _hung_up()
+    except (KeyboardInterrupt, click.Abort, EOFError):
+        print("interrupted", file=sys.stderr)
+        return exits.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last stop before a traceback
+        return _explain(error)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if instruction := os.environ.get(_COMPLETE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(reconciler, {}, "reconciler", _COMPLETE, instruction)
+    try:
+        # Not reconciler.main(), which takes any EPIPE, also of a socket, for a reader that left.
+        with reconciler.make_context("reconciler", arguments) as context:
+            answer = reconciler.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    return answer if isinstance(answer, int) else exits.DONE
+
+
+def _hung_up() -> int:
+    """Whoever read our output has left, as `head` does: no reason to complain."""
+    # What is still buffered has nowhere to go, and the interpreter would say so at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exits.ERROR
+
+
+def _explain(error: Exception) -> int:
+    from reconciler.cli import talk
+
+    try:
+        return talk.explain(error)
+    except BrokenPipeError:
+        return exits.ERROR

@@ -1,0 +1,111 @@
+"""Listens to an apply and tells of it: with a bar at a terminal, in lines otherwise, and in a file for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from reconciler.cli import talk
+from reconciler.cli.options import Options
+from reconciler.model.event import Ended, Event, Outcome, Waited
+from reconciler.rendering import events
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+class Teller(Protocol):
+    def tell(self, event: Event, ended: int) -> None:
+        """`ended`: how many calls are over, this one included."""
+
+
+@dataclass
+class Witness:
+    """All that happened, and who is told of it as it happens."""
+
+    tellers: list[Teller] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+
+    def tell(self, event: Event) -> None:
+        if isinstance(event, Ended):
+            self.ended.append(event)
+        for teller in self.tellers:
+            teller.tell(event, len(self.ended))
+
+    def waited(self, seconds: float) -> None:
+        self.tell(Waited(seconds))
+
+    def those(self, *outcomes: Outcome) -> list[Ended]:
+        return [each for each in self.ended if each.outcome in outcomes]
+
+
+@contextmanager
+def telling(witness: Witness, options: Options, total: int) -> Iterator[None]:
+    """For the time of one apply of so many calls."""
+    with ExitStack() as opened:
+        if total and not options.quiet:
+            if talk.is_coloured(sys.stderr, options.no_color):
+                witness.tellers.append(opened.enter_context(_bar(total)))
+            else:
+                witness.tellers.append(Lines(total))
+        if options.events == "-":
+            witness.tellers.append(Records(sys.stderr))
+        elif options.events:
+            witness.tellers.append(Records(opened.enter_context(Path(options.events).open("w", encoding="utf-8"))))
+        yield
+
+
+class Lines:
+    """A line for each call that ends, numbered; never tried ones are told in the end."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+
+    def tell(self, event: Event, ended: int) -> None:
+        text = _worth_telling(event)
+        if text:
+            digits = len(str(self._total))
+            number = f"{ended:>{digits}}/{self._total}" if isinstance(event, Ended) else " " * (2 * digits + 1)
+            talk.say(f"{number}  {text}")
+
+
+class Records:
+    """Every event as JSON, flushed, so that whoever follows the file is never behind."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def tell(self, event: Event, ended: int) -> None:
+        self._file.write(events.record(event))
+        self._file.flush()
+
+
+class Bar:
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def tell(self, event: Event, ended: int) -> None:
+        self._progress.update(self._task, completed=ended)
+        if text := _worth_telling(event):
+            style = "red" if isinstance(event, Ended) and event.outcome is Outcome.FAILED else None
+            self._progress.console.print(f"  {text}", style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Bar]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("applying"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield Bar(progress, progress.add_task("", total=total))
+
+
+def _worth_telling(event: Event) -> str:
+    skipped = isinstance(event, Ended) and event.outcome is Outcome.SKIPPED
+    return "" if skipped else events.line(event)

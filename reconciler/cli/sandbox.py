@@ -1,0 +1,79 @@
+"""`reconciler sandbox`: the stand-in of the platform, and its description as OpenAPI."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import click
+
+from reconciler.cli import exits, talk
+from reconciler.cli.group import Command, Group
+
+
+@click.group(
+    cls=Group,
+    name="sandbox",
+    invoke_without_command=True,
+    examples="""
+        reconciler sandbox --port 8080
+        reconciler sandbox --port 0 --db sandbox.db --api-key secret
+        reconciler sandbox openapi > openapi.json
+    """,
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; 0 picks a free one.")
+@click.option("--db", metavar="FILE", default=":memory:", show_default=True, help="Where its objects are kept.")
+@click.option("--api-key", metavar="KEY", default="sandbox", show_default=True, help="The key it asks for.")
+@click.option(
+    "--seed",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Objects to begin with, as JSON; may be given several times.",
+)
+@click.option("--requests-per-minute", metavar="N", type=click.IntRange(1), help="Answer 429 beyond this budget.")
+@click.option(
+    "--latency", metavar="MS", type=click.FloatRange(0), default=0.0, help="Milliseconds added to each answer."
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    host: str,
+    port: int,
+    db: str,
+    api_key: str,
+    seed: tuple[Path, ...],
+    requests_per_minute: int | None,
+    latency: float,
+) -> int:
+    """Run a stand-in of the platform until interrupted; the first line of its output is its address."""
+    if context.invoked_subcommand is not None:
+        return exits.DONE
+    from reconciler.sandbox.server import serve
+
+    try:
+        serve(host, port, db, api_key, seed, requests_per_minute=requests_per_minute, latency=latency / 1000)
+    except ValueError as error:
+        raise exits.Stop(exits.ERROR, f"error: {error}") from error
+    except sqlite3.Error as error:
+        raise exits.Stop(exits.ERROR, f"error: {db}: {error}") from error
+    return exits.DONE
+
+
+@command.command(
+    cls=Command,
+    examples="""
+        reconciler sandbox openapi > openapi.json
+    """,
+)
+def openapi() -> int:
+    """Print the OpenAPI description of what the stand-in serves."""
+    import json
+
+    from reconciler import kinds
+    from reconciler.sandbox.openapi import document
+    from reconciler.sandbox.routes import operations
+
+    talk.answer(json.dumps(document(operations(kinds.every()), "http://127.0.0.1"), indent=2))
+    return exits.DONE

@@ -1,0 +1,193 @@
+"""What the commands that meet a platform have in common: the project is loaded, its memory opened, the account looked
+at, and a plan made. Reading commands get a client that cannot send anything but GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reconciler import kinds
+from reconciler.api.client import Account
+from reconciler.api.origin import Origin
+from reconciler.cli import exits, talk
+from reconciler.cli.options import Options
+from reconciler.engine.observe import ById, observe
+from reconciler.engine.ports import Reader
+from reconciler.model.manifest import Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import Snapshot
+from reconciler.planning import planner
+from reconciler.planning.planner import Policy
+from reconciler.project import config, manifests
+from reconciler.project.config import Config
+
+if TYPE_CHECKING:
+    from reconciler.store.store import Past, Store
+
+DEFAULT_STORE = "state/reconciler.db"  # below the project's folder
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Session:
+    """A project, what it declares, and what the user allows. A destroying session declares nothing."""
+
+    config: Config
+    manifest: Manifest
+    warnings: tuple[Problem, ...]
+    policy: Policy
+    account: Account
+    parallelism: int
+
+    def plan(self, snapshot: Snapshot) -> Plan:
+        made = planner.plan(self.manifest, snapshot, kinds.every(), self.policy)
+        return replace(made, problems=(*self.warnings, *made.problems))
+
+    async def look(self, reader: Reader, store: Store | None, *, only: frozenset[str] | None = None) -> Snapshot:
+        """One look at the account: at every kind, since what we own may be of any, or only at these."""
+        stack = self.manifest.stack
+        snapshot = await observe(
+            reader,
+            [kind for kind in kinds.every() if only is None or kind.name in only],
+            bindings=await store.bindings(stack) if store else None,
+            receipts=await store.receipts(stack) if store else frozenset(),
+            by_id=_named_by_id(self.manifest),
+            concurrency=self.parallelism,
+        )
+        _refuse_blindness(snapshot)
+        return snapshot
+
+
+def opened(options: Options, *, destroy: bool = False) -> Session:
+    """The session that the flags and the project file ask for; Rejected tells all that is wrong."""
+    project = config.load(options.project, os.environ)
+    warnings: tuple[Problem, ...] = ()
+    if destroy:
+        manifest = Manifest(project.stack, {})
+    else:
+        loaded = manifests.load(project, os.environ, options.variables)
+        manifest, warnings = loaded.manifest, loaded.warnings
+    parallelism = options.parallelism or project.limits.concurrency
+    account = _account(project, parallelism)
+    policy = Policy(
+        allow=options.allow,
+        adopt=options.adopt,
+        destroy=destroy,
+        targets=options.targets,
+        excludes=options.excludes,
+        max_delete_percent=project.guards.max_delete_percent,
+        max_update_percent=project.guards.max_update_percent,
+        requests_per_minute=account.budget,
+        commit=_commit(project),
+    )
+    return Session(project, manifest, warnings, policy, account, parallelism)
+
+
+async def planned(session: Session) -> Plan:
+    """The plan of this moment, read with a client that cannot write."""
+    from reconciler.api.platform import reading
+
+    async with remembered(session.config) as store, reading(session.account) as reader:
+        return session.plan(await session.look(reader, store))
+
+
+async def past(project: Config, limit: int) -> Sequence[Past]:
+    """How the calls of earlier runs ended, the latest first."""
+    async with remembered(project) as memory:
+        return await memory.history(project.stack, limit=limit) if memory else ()
+
+
+@asynccontextmanager
+async def remembered(project: Config) -> AsyncIterator[Store | None]:
+    """The store if there is one yet: a command that only reads makes none."""
+    where = store_of(project)
+    if "://" not in where and not os.path.exists(where):  # noqa: ASYNC240, PTH110 - one look, before anything runs
+        yield None
+        return
+    from reconciler.store import store
+
+    async with store.opened(where) as memory:
+        yield memory
+
+
+def store_of(project: Config) -> str:
+    """The store's path or URL."""
+    where = project.store or DEFAULT_STORE
+    return where if "://" in where else str(project.root / where)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """The one event loop of a command."""
+    try:
+        return asyncio.run(work)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def exit_of(plan: Plan, *, changes: int = exits.DONE) -> int:
+    """What showing a plan ends with; `changes` where that is not the same as none."""
+    if plan.errors:
+        return exits.ERROR
+    return exits.DONE if plan.is_empty else changes
+
+
+def tell_problems(plan: Plan) -> None:
+    """On standard error, where whoever keeps only the plan's text in a file still sees them counted."""
+    if plan.problems:
+        talk.say(talk.tally(plan.problems))
+
+
+def _account(project: Config, parallelism: int) -> Account:
+    base_url, key = project.connection()
+    try:
+        Origin.parse(base_url)
+    except ValueError as error:
+        raise exits.Stop(exits.ERROR, f"error: platform.base_url: {error}") from error
+    return Account(
+        base_url,
+        key,
+        profile="specification" if project.profile == "specification" else "ngrok",
+        requests_per_minute=project.limits.requests_per_minute,
+        connections=parallelism,
+    )
+
+
+def _named_by_id(manifest: Manifest) -> ById:
+    """Objects that belong to somebody else and of which we manage modules only."""
+    named: Mapping[str, list[tuple[str, str | None]]] = defaultdict(list)
+    for address, declaration in manifest.declarations.items():
+        kind = kinds.get(address.kind)
+        if declaration.id is not None and kind.modules_by_id and kind.parent is not None:
+            parent = declaration.spec.get(kind.parent.field)
+            named[kind.name].append((declaration.id, parent if isinstance(parent, str) else None))
+    return named
+
+
+def _refuse_blindness(snapshot: Snapshot) -> None:
+    """If not one list could be had, the platform is the problem, and a problem per kind would bury it."""
+    reasons = {listing.why for listing in snapshot.listings.values()}
+    if snapshot.listings and not any(listing.complete for listing in snapshot.listings.values()):
+        shown = min(reasons)
+        more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+        raise exits.Stop(exits.ERROR, f"error: nothing could be read from the platform: {shown}{more}")
+
+
+def _commit(project: Config) -> str:
+    """The commit the manifests are at, if they are in Git: for the record only."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    asked = subprocess.run(
+        [git, "-C", str(project.root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() if asked.returncode == 0 else ""

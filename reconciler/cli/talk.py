@@ -1,0 +1,124 @@
+"""How the command line speaks: the answer on standard output, everything else on standard error, each failure as one
+line and one exit code. Knows no command.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from reconciler.cli import exits
+from reconciler.model.problem import Problem, Rejected
+from reconciler.rendering import cells
+
+FILE_WIDTH = 100  # columns where no terminal says otherwise: logs of pipelines are read in a browser
+
+
+def answer(text: str) -> None:
+    """What the command was asked for."""
+    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+
+
+def say(text: str) -> None:
+    """What the user should know beside the answer."""
+    sys.stdout.flush()  # keeps the two streams in order where both end in one log
+    print(cells.clean_lines(text), file=sys.stderr)
+
+
+def is_coloured(stream: TextIO, no_color: bool) -> bool:
+    """NO_COLOR counts when it is set to anything but the empty string (no-color.org)."""
+    return stream.isatty() and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def width() -> int:
+    return max(40, shutil.get_terminal_size((FILE_WIDTH, 24)).columns)
+
+
+def read(file: Path) -> str:
+    """A file the user named."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise exits.Stop(exits.ERROR, f"error: {file}: not UTF-8 text") from None
+
+
+def problems(found: Sequence[Problem]) -> None:
+    """Each on its line, then how many there are."""
+    for problem in found:
+        say(str(problem))
+    if found:
+        say(tally(found))
+
+
+def tally(found: Sequence[Problem]) -> str:
+    """`3 problems, 1 warning`"""
+    errors = sum(problem.is_error for problem in found)
+    warnings = len(found) - errors
+    counted = [(errors, "problem"), (warnings, "warning")]
+    return ", ".join(count(number, noun) for number, noun in counted if number) or "no problems"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 file`, `2 files`"""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def explain(error: Exception) -> int:
+    """Says what happened, and answers with the exit code that stands for it."""
+    match error:
+        case exits.Stop():
+            for line in error.lines:
+                say(line)
+            return error.code
+        case Rejected():
+            problems(error.problems)
+            return exits.ERROR
+        case click.UsageError():
+            say(f"error: {_usage_text(error)}")
+            if error.ctx is not None:
+                say(f"usage: {_usage(error.ctx)}")
+            return exits.USAGE
+        case click.ClickException():
+            say(f"error: {error.format_message()}")
+            return exits.ERROR
+        case OSError() if error.strerror:
+            name = f"{error.filename}: " if error.filename else ""
+            say(f"error: {name}{error.strerror.lower()}")
+            return exits.ERROR
+    return _explain_failure(error)
+
+
+def _explain_failure(error: Exception) -> int:
+    from reconciler.engine.ports import Failure, Refused, Undeliverable
+    from reconciler.project.files import Unreadable
+    from reconciler.store.failures import StoreError
+
+    match error:
+        case Refused() if error.is_permission:
+            say(f"error: {error}; check the API key and what it may do")
+            return exits.AUTH
+        case Unreadable():
+            say(f"error: {error}" + (f"; {error.remedy}" if error.remedy else ""))
+            return exits.ERROR
+        case Failure() | Undeliverable() | StoreError():
+            say(f"error: {error}")
+            return exits.ERROR
+    if os.environ.get("RECONCILER_DEBUG"):
+        raise error
+    say(f"error: unexpected {type(error).__name__}: {error}; RECONCILER_DEBUG=1 shows where it comes from")
+    return exits.ERROR
+
+
+def _usage_text(error: click.UsageError) -> str:
+    text = error.format_message().rstrip(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _usage(context: click.Context) -> str:
+    return context.get_usage().removeprefix("Usage: ")

@@ -1,0 +1,90 @@
+"""Text on a terminal: how many cells it takes, how it is cut and wrapped, and what must never reach the terminal.
+
+Text from the platform or from Git may hold anything; `clean` is the one place that makes it harmless.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Controls, invisible formats (among them the bidirectional overrides, which make text read as what it is not),
+# surrogates, and the separators that some terminals and log viewers take for a new line.
+_UNSAFE_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_PRINTABLE_ASCII = re.compile(r"[ -~]*")
+ELLIPSIS = "…"
+
+
+def clean(text: str) -> str:
+    """On one line, with everything a terminal might obey spelt out: `\\x1b`, `\\u202e`, `\\n`."""
+    if _PRINTABLE_ASCII.fullmatch(text):
+        return text
+    return "".join(_spelt(each) for each in text)
+
+
+def clean_lines(text: str) -> str:
+    """The same for text whose own line breaks are meant."""
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def width(text: str) -> int:
+    """Cells that clean text takes."""
+    if _PRINTABLE_ASCII.fullmatch(text):
+        return len(text)
+    return sum(_cells(each) for each in text)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` cells, ending in an ellipsis if anything is missing."""
+    if width(text) <= limit:
+        return text
+    taken, used = [], 0
+    for each in text:
+        used += _cells(each)
+        if used > limit - 1:
+            break
+        taken.append(each)
+    return "".join(taken) + ELLIPSIS
+
+
+def wrap(text: str, limit: int) -> list[str]:
+    """Lines of at most `limit` cells, broken at spaces; a longer word is broken anywhere."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        if line and width(line) + 1 + width(word) <= limit:
+            line = f"{line} {word}"
+            continue
+        if line:
+            lines.append(line)
+        *full, line = _pieces(word, limit)
+        lines.extend(full)
+    return [*lines, line]
+
+
+def _pieces(word: str, limit: int) -> list[str]:
+    pieces, piece, used = [], "", 0
+    for each in word:
+        if used + _cells(each) > limit and piece:
+            pieces.append(piece)
+            piece, used = "", 0
+        piece += each
+        used += _cells(each)
+    return [*pieces, piece]
+
+
+@lru_cache(maxsize=1024)
+def _spelt(character: str) -> str:
+    if unicodedata.category(character) not in _UNSAFE_CATEGORIES:
+        return character
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+@lru_cache(maxsize=1024)
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,299 @@
+"""The model's frozen classes as plain JSON and back, and the JSON Schema of that form, all read off their type hints.
+
+What is not plain inside a value is marked by a key that begins with `$`; a key of the user's that begins so gets
+a second one. A secret leaves as its source and a digest, never as text.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, Union, get_args, get_origin
+
+from reconciler.model.address import Address
+from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value, digest
+
+Secrets = Callable[[str, str], Secret]
+"""Answers with the secret of a source whose digest must be this; refuses in its own way."""
+
+Derived = Mapping[type, tuple[str, ...]]
+"""Properties that are written for the reader's convenience and ignored when read."""
+
+
+class Malformed(ValueError):
+    """JSON that does not have the form asked for; the text says where and why."""
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def encode_value(value: Value, salt: str) -> Json:
+    """Plain JSON for any value. `salt` keys the digests of secrets."""
+    match value:
+        case Ref(target, output):
+            return {"$ref": f"{target}.{output}"}
+        case Template(parts):
+            return {"$template": [part if isinstance(part, str) else encode_value(part, salt) for part in parts]}
+        case Hidden(known):
+            return {"$hidden": known}
+        case Secret():
+            return {"$secret": {"source": value.source, "digest": secret_digest(value, salt)}}
+        case dict():
+            return {_escaped(key): encode_value(value[key], salt) for key in sorted(value)}
+        case list() | tuple():
+            return [encode_value(item, salt) for item in value]
+        case float() if not math.isfinite(value):
+            raise Malformed(f"{value} is not a number that JSON can hold")
+        case None | bool() | int() | float() | str():
+            return value
+    raise Malformed(f"a {type(value).__name__} is not a value")
+
+
+def secret_digest(secret: Secret, salt: str) -> str:
+    """What stands for a secret in a plan of the stack `salt`."""
+    return digest(secret, salt)
+
+
+def decode_value(encoded: Json, secrets: Secrets) -> Value:
+    """The value that `encode_value` was given. Raises Malformed."""
+    match encoded:
+        case list():
+            return [decode_value(item, secrets) for item in encoded]
+        case dict():
+            marks = [key for key in encoded if key.startswith("$") and not key.startswith("$$")]
+            if not marks:
+                return {_unescaped(key): decode_value(item, secrets) for key, item in encoded.items()}
+            if len(encoded) == 1:
+                return _decode_marked(marks[0], encoded[marks[0]], secrets)
+            raise Malformed(f"{marks[0]} stands beside other keys")
+    return encoded
+
+
+def _decode_marked(mark: str, content: Json, secrets: Secrets) -> Value:
+    match mark, content:
+        case "$ref", str():
+            return _reference(content)
+        case "$template", list():
+            return Template(tuple(_part(part) for part in content))
+        case "$hidden", str():
+            return Hidden(content)
+        case "$secret", {"source": str(source), "digest": str(known), **rest} if not rest:
+            return secrets(source, known)
+    raise Malformed(f"{mark} is not understood")
+
+
+def _part(part: Json) -> str | Ref:
+    match part:
+        case str():
+            return part
+        case {"$ref": str(target), **rest} if not rest:
+            return _reference(target)
+    raise Malformed("a part of $template is neither text nor $ref")
+
+
+def _reference(text: str) -> Ref:
+    address, dot, output = text.rpartition(".")  # a name may hold dots, an output never does
+    if not dot:
+        raise Malformed(f"{text!r} is not Kind/name.output")
+    return Ref(_address(address), output)
+
+
+def _address(text: Json) -> Address:
+    try:
+        return Address.parse(text)
+    except (ValueError, AttributeError) as error:
+        raise Malformed(str(error)) from None
+
+
+def _escaped(key: str) -> str:
+    return f"${key}" if key.startswith("$") else key
+
+
+def _unescaped(key: str) -> str:
+    return key[1:] if key.startswith("$$") else key
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+def encode(hint: Any, held: Any, salt: str, derived: Derived) -> Json:
+    """Plain JSON for an instance of a model class, mappings in the order of their keys."""
+    if is_dataclass(hint) and hint not in (Address, Template):
+        assert isinstance(hint, type)
+        written = {name: encode(each, getattr(held, name), salt, derived) for name, each in _hints(hint).items()}
+        return written | {name: getattr(held, name) for name in derived.get(hint, ())}
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Address:
+        return str(held)
+    if origin is tuple:
+        items = [args[0]] * len(held) if args[-1] is ... else args
+        return [encode(item, each, salt, derived) for item, each in zip(items, held, strict=True)]
+    if origin in (dict, Mapping):
+        return {_escaped(str(key)): encode(args[1], held[key], salt, derived) for key in sorted(held, key=str)}
+    if (inner := _optional(hint)) is not None:
+        return None if held is None else encode(inner, held, salt, derived)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return str(held)
+    return encode_value(held, salt)
+
+
+def decode(hint: Any, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
+    """The instance that `encode` was given. Raises Malformed."""
+    if is_dataclass(hint) and hint not in (Address, Template):
+        assert isinstance(hint, type)
+        return _decode_class(hint, encoded, secrets, derived)
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Address:
+        return _address(encoded)
+    if origin is tuple:
+        if not isinstance(encoded, list) or (args[-1] is not ... and len(encoded) != len(args)):
+            raise Malformed("a list was expected")
+        items = [args[0]] * len(encoded) if args[-1] is ... else args
+        return tuple(decode(item, each, secrets, derived) for item, each in zip(items, encoded, strict=True))
+    if origin in (dict, Mapping):
+        if not isinstance(encoded, dict):
+            raise Malformed("an object was expected")
+        return {
+            decode(args[0], _unescaped(key), secrets, derived): decode(args[1], item, secrets, derived)
+            for key, item in encoded.items()
+        }
+    if (inner := _optional(hint)) is not None:
+        return None if encoded is None else decode(inner, encoded, secrets, derived)
+    return _decode_plain(hint, encoded, secrets)
+
+
+def _decode_class(hint: type, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
+    hints = _hints(hint)
+    if not isinstance(encoded, dict) or set(encoded) != {*hints, *derived.get(hint, ())}:
+        raise Malformed(f"{hint.__name__.lower()}: its keys are not the expected ones")
+    try:
+        return hint(**{name: decode(each, encoded[name], secrets, derived) for name, each in hints.items()})
+    except Malformed as error:
+        raise Malformed(f"{hint.__name__.lower()}: {error}") from None
+
+
+def _decode_plain(hint: Any, encoded: Json, secrets: Secrets) -> Any:
+    if hint is Any or _is_value(hint):
+        return decode_value(encoded, secrets)
+    if issubclass(hint, StrEnum):
+        try:
+            return hint(encoded)
+        except ValueError:
+            raise Malformed(f"{encoded!r} is not one of {', '.join(hint)}") from None
+    right = {float: (int, float)}.get(hint, hint)
+    if not isinstance(encoded, right) or (isinstance(encoded, bool) and hint is not bool):
+        raise Malformed(f"{encoded!r} is not a {hint.__name__}")
+    return encoded
+
+
+@cache
+def _hints(hint: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(hint)
+    return {each.name: hints[each.name] for each in fields(hint)}
+
+
+def _optional(hint: Any) -> Any:
+    """X of `X | None`; None of anything else."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return None
+    rest = [arg for arg in get_args(hint) if arg is not types.NoneType]
+    return rest[0] if len(rest) == 1 else None
+
+
+def _is_value(hint: Any) -> bool:
+    """`str | Template` and the like: encoded as a value."""
+    return get_origin(hint) in (Union, types.UnionType)
+
+
+# --- schema -----------------------------------------------------------------------------------------------------------
+
+_ADDRESS = {"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"}
+_USER_KEY = {"pattern": r"^(?!\$[^$])(?!\$$)"}
+
+
+def schema(hint: Any, derived: Derived) -> dict[str, Json]:
+    """The JSON Schema of what `encode` writes for the class, with `$defs` for the classes inside."""
+    definitions: dict[str, Json] = {"value": _value_schema()}
+    root = _schema(hint, derived, definitions)
+    return {**definitions.pop(root["$ref"].rpartition("/")[2]), "$defs": dict(sorted(definitions.items()))}
+
+
+def _schema(hint: Any, derived: Derived, definitions: dict[str, Json]) -> dict[str, Json]:
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Address:
+        return _ADDRESS
+    if hint is Any or (_is_value(hint) and _optional(hint) is None):
+        return {"$ref": "#/$defs/value"}
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        name = hint.__name__.lower()
+        if name not in definitions:
+            definitions[name] = {}  # its place, should it hold itself
+            definitions[name] = _class_schema(hint, derived, definitions)
+        return {"$ref": f"#/$defs/{name}"}
+    if origin is tuple and args[-1] is ...:
+        return {"type": "array", "items": _schema(args[0], derived, definitions)}
+    if origin is tuple:
+        items = [_schema(arg, derived, definitions) for arg in args]
+        return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+    if origin in (dict, Mapping):
+        keys = _ADDRESS if args[0] is Address else _USER_KEY
+        return {"type": "object", "propertyNames": keys, "additionalProperties": _schema(args[1], derived, definitions)}
+    if (inner := _optional(hint)) is not None:
+        return {"anyOf": [_schema(inner, derived, definitions), {"type": "null"}]}
+    if issubclass(hint, StrEnum):
+        return {"enum": [str(each) for each in hint]}
+    return {"type": {str: "string", bool: "boolean", int: "integer", float: "number"}[hint]}
+
+
+def _class_schema(hint: type, derived: Derived, definitions: dict[str, Json]) -> dict[str, Json]:
+    properties = {name: _schema(each, derived, definitions) for name, each in _hints(hint).items()}
+    for name in derived.get(hint, ()):
+        result = typing.get_type_hints(getattr(hint, name).fget)["return"]
+        properties[name] = _schema(result, derived, definitions)
+    return {
+        "description": (hint.__doc__ or "").partition("\n")[0],
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _value_schema() -> dict[str, Json]:
+    def marked(mark: str, content: Json, description: str) -> Json:
+        return {
+            "description": description,
+            "type": "object",
+            "properties": {mark: content},
+            "required": [mark],
+            "additionalProperties": False,
+        }
+
+    text = {"type": "string"}
+    ref = marked("$ref", text, "A field of another resource, as Kind/name.output.")
+    parts = {"type": "array", "items": {"anyOf": [text, ref]}}
+    secret = {
+        "type": "object",
+        "properties": {"source": text, "digest": text},
+        "required": ["source", "digest"],
+        "additionalProperties": False,
+    }
+    value = {"$ref": "#/$defs/value"}
+    return {
+        "description": "Plain JSON, or one of the marked forms inside it; a user's key that begins with $ has two.",
+        "anyOf": [
+            {"type": ["null", "boolean", "number", "string"]},
+            {"type": "array", "items": value},
+            {"type": "object", "propertyNames": _USER_KEY, "additionalProperties": value},
+            ref,
+            marked("$template", parts, "Text with references inside."),
+            marked("$hidden", text, "A sensitive value: equal digests, equal values."),
+            marked("$secret", secret, "A secret that is read again from its source, and must have this digest."),
+        ],
+    }

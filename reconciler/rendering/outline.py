@@ -1,0 +1,270 @@
+"""A plan as rows that any format can print: the one place where secrets are hidden and foreign text is made harmless.
+
+Rows say what there is to say in full; how much of it fits is each format's business.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Stake
+from reconciler.model.plan import Call, Consent, Forecast, Plan
+from reconciler.model.value import Hidden, Ref, Secret, Template, Value
+from reconciler.rendering.cells import clean
+
+SENSITIVE = "(sensitive)"
+UNSET = "(not set)"
+
+_OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")
+_CONTEXT = 2  # lines around a change: enough to find the place
+_SHORT = 48  # cells of a nested value that may stay on its key's line
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value, clean and without secrets: on one line, and laid out on as many as it takes."""
+
+    line: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """`+` added, `-` removed, ` ` kept, `…` a gap."""
+
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    path: str
+    old: Shown | None  # None: not set
+    new: Shown | None
+    diff: tuple[DiffLine, ...]
+    mover: Mover
+    forces_replacement: bool
+    position: str  # `file:line`, or empty
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    address: str
+    action: Action
+    symbol: str
+    reason: Reason
+    order: Order | None
+    id: str
+    former: str
+    stakes: tuple[Stake, ...]
+    protected: bool
+    position: str
+    fields: tuple[FieldRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    number: int
+    method: str
+    path: str
+    address: str
+    needs: tuple[int, ...]  # numbers of the calls before it
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentRow:
+    flag: str
+    why: str
+    granted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRow:
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True)
+class Outline:
+    stack: str
+    changes: tuple[ChangeRow, ...]
+    calls: tuple[CallRow, ...]
+    problems: tuple[ProblemRow, ...]
+    consents: tuple[ConsentRow, ...]
+    counts: Mapping[Action, int]
+    unowned: Mapping[str, int]  # live objects per kind that are neither
+    forecast: Forecast
+
+    @property
+    def errors(self) -> tuple[ProblemRow, ...]:
+        return tuple(row for row in self.problems if row.is_error)
+
+    @property
+    def withheld(self) -> tuple[ConsentRow, ...]:
+        return tuple(row for row in self.consents if not row.granted)
+
+
+def outline(plan: Plan) -> Outline:
+    words = _Words(plan)
+    numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
+    return Outline(
+        stack=clean(plan.stack),
+        changes=tuple(_change(change, words) for change in plan.changes),
+        calls=tuple(_call(call, numbers) for call in plan.calls),
+        problems=tuple(ProblemRow(clean(str(problem)), problem.is_error) for problem in plan.problems),
+        consents=tuple(_consent(consent) for consent in plan.consents),
+        counts=Counter(change.action for change in plan.changes),
+        unowned=dict(sorted(Counter(clean(kind) for kind, _ in plan.unowned).items())),
+        forecast=plan.forecast,
+    )
+
+
+def symbol(action: Action, order: Order | None) -> str:
+    """The sign that users of such tools know."""
+    if action is Action.REPLACE:
+        return "+/-" if order is Order.CREATE_FIRST else "-/+"
+    return {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}.get(action, "↷")
+
+
+def _change(change: Change, words: _Words) -> ChangeRow:
+    return ChangeRow(
+        address=clean(str(change.address)),
+        action=change.action,
+        symbol=symbol(change.action, change.order),
+        reason=change.reason,
+        order=change.order,
+        id=clean(change.id or ""),
+        former=clean(str(change.former)) if change.former else "",
+        stakes=change.stakes,
+        protected=change.protected,
+        position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
+        fields=tuple(_field(each, words) for each in change.fields),
+    )
+
+
+def _field(change: FieldChange, words: _Words) -> FieldRow:
+    old = None if change.old is None else words.shown(change.old)
+    new = None if change.new is None else words.shown(change.new)
+    return FieldRow(
+        path=clean(change.path),
+        old=old,
+        new=new,
+        diff=tuple(_diff(old.lines if old else (), new.lines if new else ())),
+        mover=change.mover,
+        forces_replacement=change.forces_replacement,
+        position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
+    )
+
+
+def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
+    path = call.path
+    if isinstance(path, Template):
+        path = "".join(part if isinstance(part, str) else f"{{{part}}}" for part in path.parts)
+    return CallRow(
+        number=numbers[call.id],
+        method=call.method,
+        path=clean(path),
+        address=clean(str(call.address)),
+        needs=tuple(sorted(numbers[need] for need in call.needs if need in numbers)),
+    )
+
+
+def _consent(consent: Consent) -> ConsentRow:
+    return ConsentRow(clean(consent.flag), clean(consent.why), consent.granted)
+
+
+def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:
+    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    for number, group in enumerate(matcher.get_grouped_opcodes(_CONTEXT)):
+        if number:
+            yield DiffLine("…", "")
+        for tag, old_from, old_to, new_from, new_to in group:
+            if tag == "equal":
+                yield from (DiffLine(" ", line) for line in old[old_from:old_to])
+                continue
+            yield from (DiffLine("-", line) for line in old[old_from:old_to])
+            yield from (DiffLine("+", line) for line in new[new_from:new_to])
+
+
+class _Words:
+    """Puts values into words, with the addresses of the objects that the plan knows by id."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._resolved = plan.resolved
+        self._names = {seen.id: str(address) for address, seen in plan.seen.items()}
+
+    def shown(self, value: Value) -> Shown:
+        return Shown(self.line(value), tuple(self.lines(value)))
+
+    def line(self, value: Value) -> str:
+        """The whole value on one line."""
+        match value:
+            case Hidden() | Secret():
+                return SENSITIVE
+            case Ref():
+                return self._reference(value)
+            case Template(parts):
+                return "".join(_quoted(part) if isinstance(part, str) else self._reference(part) for part in parts)
+            case None:
+                return UNSET
+            case bool():
+                return "true" if value else "false"
+            case str():
+                name = self._names.get(value) if _OBJECT_ID.fullmatch(value) else None
+                return f"{_quoted(value)} ({clean(name)})" if name else _quoted(value)
+            case dict():
+                return "{" + ", ".join(f"{clean(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
+            case list() | tuple():
+                return "[" + ", ".join(self.line(item) for item in value) + "]"
+        return clean(str(value))
+
+    def lines(self, value: Value) -> Iterator[str]:
+        """The value on lines of its own: of a text its lines, of a list its items, of an object its members."""
+        match value:
+            case str() if "\n" in value:
+                yield from (clean(line) for line in value.removesuffix("\n").split("\n"))
+            case dict() if value:
+                for key in sorted(value):
+                    yield from self._member(f"{clean(key)}:", value[key])
+            case list() | tuple() if value:
+                for item in value:
+                    yield from self._item(item)
+            case _:
+                yield self.line(value)
+
+    def _member(self, key: str, value: Value) -> Iterator[str]:
+        line = self.line(value)
+        if len(line) <= _SHORT or not (isinstance(value, (dict, list)) or (isinstance(value, str) and "\n" in value)):
+            yield f"{key} {line}"
+            return
+        yield key
+        yield from (f"  {each}" for each in self.lines(value))
+
+    def _item(self, value: Value) -> Iterator[str]:
+        line = self.line(value)
+        if len(line) <= _SHORT or not isinstance(value, (dict, list)):
+            yield line
+            return
+        first, *rest = self.lines(value)
+        yield f"• {first}"
+        yield from (f"  {each}" for each in rest)
+
+    def _reference(self, ref: Ref) -> str:
+        known = self._resolved.get(f"{ref.target}.{ref.output}")
+        if known is None:
+            return f"(known after apply: {clean(str(ref))})"
+        return f"{_quoted(str(known))} ({clean(str(ref))})"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{clean(escaped)}"'
+
+
+def in_words(value: Value) -> str:
+    """A value on one line, clean and without secrets."""
+    return _Words(Plan("")).line(value)

@@ -1,0 +1,224 @@
+"""Commands that need no network, compared whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from reconciler.cli.main import COMMANDS
+from tests.cli.conftest import Said, Shell
+
+HEAVY = ("cryptography", "httpx", "networkx", "pydantic", "rich", "ruamel", "sqlalchemy", "starlette", "yaml")
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["paln"], ["completion", "bash"]])
+def test_what_needs_no_library_loads_none(words: list[str]) -> None:
+    loaded = python(
+        "import contextlib, io, json, sys\n"
+        "from reconciler.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
+        f"    main({words!r})\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    modules = json.loads(loaded)
+    assert [name for name in modules if name.partition(".")[0] in HEAVY] == []
+    assert [name for name in modules if name.startswith(("reconciler.kinds", "reconciler.api"))] == []
+
+
+def test_completing_a_command_loads_no_library() -> None:
+    loaded = python(
+        "import contextlib, io, os, sys\n"
+        "os.environ.update(_RECONCILER_COMPLETE='bash_complete', COMP_WORDS='reconciler pl', COMP_CWORD='1')\n"
+        "from reconciler.cli.main import main\n"
+        "main([])\n"
+        f"print([name for name in sys.modules if name.partition('.')[0] in {HEAVY!r}])"
+    )
+    assert loaded == "plain,plan\n[]\n"
+
+
+def test_the_version_is_one_line(shell: Shell) -> None:
+    from reconciler import __version__
+
+    assert shell("--version") == Said(0, f"reconciler {__version__}\n", "")
+
+
+def test_without_a_command_the_help_is_shown_and_the_exit_says_usage(shell: Shell) -> None:
+    said = shell()
+    assert said.code == 64
+    assert said.out.startswith("Usage: reconciler [OPTIONS] [COMMAND] [ARGS]...\n")
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
+    said = shell(name, "--help")
+    _, _, examples = said.out.partition("\nExamples:\n")
+    assert said.code == 0
+    assert examples
+    assert all(line.startswith("  reconciler ") for line in examples.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["paln"], "there is no command 'paln'; did you mean 'plan'?"),
+        (["xyzzy"], "there is no command 'xyzzy'; `reconciler --help` lists the commands"),
+        (["plan", "--detailed-exitcod"], "no such option '--detailed-exitcod'. Did you mean '--detailed-exitcode'?"),
+        (["explain", "TLSEge"], "there is no kind 'TLSEge'; did you mean 'TLSEdge'?"),
+        (["explain", "TLSEdge.hostport"], "TLSEdge has no field 'hostport'; did you mean 'hostports'?"),
+        (["plan", "--allow", "delete"], "invalid value for '--allow': 'delete' is not what:Kind=N, as in "
+         "delete:ReservedDomain=1"),
+        (["validate", "--var", "x"], "invalid value for '--var': 'x' is not name=value"),
+        (["plan", "--format", "xml"], "invalid value for '--format': 'xml' is not one of text, json"),
+        (["plan", "--format", "text", "--format", "json"], "invalid value for '--format': only one can go to standard "
+         "output; give the others a file, as in json=plan.json"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_exits_64_with_a_hint(shell: Shell, words: list[str], error: str) -> None:
+    said = shell(*words)
+    assert said.code == 64
+    assert said.out == ""
+    assert said.err.splitlines()[0].rstrip("?") == f"error: {error}".rstrip("?")
+    assert said.err.splitlines()[1].startswith("usage: reconciler")
+
+
+def test_valid_manifests_are_counted(shell: Shell) -> None:
+    assert shell("validate") == Said(0, "Valid: 3 resources in 1 file.\n", "")
+
+
+def test_problems_go_to_standard_error_one_a_line_and_are_counted(shell: Shell) -> None:
+    shell.write("manifests/bad.yaml", "kind: TLSEdge\nname: x\nspec:\n  hostport: []\n  tls_termination: 3\n")
+    said = shell("validate")
+    assert said.code == 1
+    assert said.out == ""
+    *lines, summary = said.err.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["manifests/bad.yaml:4:3", "manifests/bad.yaml:5:20"]
+    assert summary == "2 problems"
+
+
+def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
+    (shell.root / "reconciler.yaml").unlink()
+    said = shell("validate")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("there is no file reconciler.yaml; ")
+    assert said.err.endswith("\n1 problem\n")
+
+
+def test_fmt_check_names_what_it_would_change_and_changes_nothing(shell: Shell) -> None:
+    crooked = "name: b\nkind: BotUser\nspec:\n    name:   bot\n"
+    shell.write("manifests/bot.yaml", crooked)
+    assert shell("fmt", "--check") == Said(1, "manifests/bot.yaml\n", "")
+    assert (shell.root / "manifests/bot.yaml").read_text() == crooked
+
+
+def test_fmt_lays_out_once_and_then_has_nothing_to_do(shell: Shell) -> None:
+    shell.write("manifests/bot.yaml", "name: b\nkind: BotUser\nspec:\n    name:   bot\n")
+    assert shell("fmt") == Said(0, "manifests/bot.yaml\n", "")
+    assert (shell.root / "manifests/bot.yaml").read_text() == "kind: BotUser\nname: b\nspec:\n  name: bot\n"
+    assert shell("fmt") == Said(0, "", "")
+
+
+def test_kinds_is_a_line_per_kind(shell: Shell) -> None:
+    from reconciler import kinds
+
+    said = shell("kinds")
+    assert said.code == 0
+    assert [line.split()[0] for line in said.out.splitlines()] == [kind.name for kind in kinds.every()]
+
+
+def test_explain_tells_of_a_field(shell: Shell) -> None:
+    assert shell("explain", "ReservedDomain.region") == Said(
+        0,
+        """\
+ReservedDomain.region (au | eu | ap | us | jp | in | sa)
+
+Deprecated: domains are served everywhere.
+
+- immutable: another value needs another object
+- input only: never read back: compared by the digest in the owner record
+""",
+        "",
+    )
+
+
+def test_graph_draws_the_manifests(shell: Shell) -> None:
+    assert shell("graph", "--format", "mermaid") == Said(
+        0,
+        """\
+flowchart LR
+  n1["IPPolicy<br/>office"]
+  n2["ReservedDomain<br/>pay"]
+  n3["TLSEdge<br/>payments"]
+  n1 --> n3
+  n2 --> n3
+""",
+        "",
+    )
+
+
+def test_plan_without_an_address_or_key_says_what_is_missing(shell: Shell) -> None:
+    assert shell("plan") == Said(
+        1,
+        "",
+        """\
+reconciler.yaml:1:1: platform.base_url: the platform's address is not known; add base_url under platform:, or set \
+RECONCILER_BASE_URL
+reconciler.yaml:1:1: platform.api_key: there is no API key; add api_key: {from_env: NAME} under platform:, or set \
+RECONCILER_API_KEY
+2 problems
+""",
+    )
+
+
+def test_a_missing_plan_file_is_one_line(shell: Shell) -> None:
+    assert shell("show", "nowhere.json") == Said(1, "", "error: nowhere.json: no such file or directory\n")
+
+
+def test_apply_in_a_pipeline_does_not_guess(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(os.devnull) as nobody:  # noqa: PTH123 - a stream
+        monkeypatch.setattr(sys, "stdin", nobody)
+        assert shell("apply") == Said(
+            64, "", "error: apply asks before it changes anything, and nobody is there to answer; give -y\n"
+        )
+
+
+def test_a_reader_that_leaves_early_is_no_error_to_speak_of() -> None:
+    script = f"{sys.executable} -m reconciler explain TLSEdge | head -1"
+    ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "TLSEdge: Serves TLS on its hostports, terminated at the edge or upstream.\n"
+    assert ran.stderr == ""
+
+
+def test_a_reader_that_is_gone_before_we_write_is_no_error_to_speak_of() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        ran = subprocess.run([sys.executable, "-m", "reconciler", "kinds"], stdout=pipe, stderr=subprocess.PIPE)
+    assert ran.stderr == b""
+
+
+def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.kinds.every", lambda: 1 / 0)
+    monkeypatch.delenv("RECONCILER_DEBUG", raising=False)
+    assert shell("kinds") == Said(
+        1,
+        "",
+        "error: unexpected ZeroDivisionError: division by zero; RECONCILER_DEBUG=1 shows where it comes from\n",
+    )
+
+
+def test_the_traceback_is_there_for_who_asks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.kinds.every", lambda: 1 / 0)
+    monkeypatch.setenv("RECONCILER_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        shell("kinds")

@@ -1,0 +1,297 @@
+"""Commands that meet a platform, against a real sandbox process; ids are numbered in the order they are first seen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.api.machine import MachineClock
+from tests.cli.conftest import Said, Sandbox, Shell
+
+CREATES = """\
+  + IPPolicy/office                                                        manifests/payments.yaml:1
+      declared, and not on the platform
+      + description: "Office"
+
+  + ReservedDomain/pay                                                    manifests/payments.yaml:14
+      declared, and not on the platform
+      + domain: "pay.example.com"
+
+  + TLSEdge/payments                                                       manifests/payments.yaml:6
+      declared, and not on the platform
+      + hostports: ["pay.example.com:443"]
+      + ip_restriction.ip_policy_ids: [(known after apply: IPPolicy/office)]
+
+Calls, in order:
+  1  POST    /ip_policies       IPPolicy/office
+  2  POST    /reserved_domains  ReservedDomain/pay
+  3  POST    /edges/tls         TLSEdge/payments, after 1, 2
+
+Plan: 3 to create, 0 to update, 0 to replace, 0 to delete.
+Forecast: 3 calls, within the budget of 120 requests a minute.
+"""
+KSUID = re.compile(r"\b[a-z]+_[A-Za-z0-9]{27}\b")
+
+
+def numbered(said: Said) -> Said:
+    """`ipp_2x…` as `ipp_1`, whose column is kept where it can be."""
+    seen: dict[str, str] = {}
+
+    def short(match: re.Match[str]) -> str:
+        prefix = match[0].partition("_")[0]
+        return seen.setdefault(match[0], f"{prefix}_{sum(each.startswith(prefix + '_') for each in seen) + 1}")
+
+    return replace(said, out=KSUID.sub(short, said.out), err=KSUID.sub(short, said.err))
+
+
+def edge_of(sandbox: Sandbox) -> str:
+    return str(sandbox.send("GET", "/edges/tls")["tls_edges"][0]["id"])
+
+
+def sent(sandbox: Sandbox) -> list[str]:
+    """The methods that changed, or tried to change, anything."""
+    log = sandbox.send("GET", "/_sandbox/requests")
+    return [each["method"] for each in log["requests"] if each["method"] != "GET"]
+
+
+def test_plan_shows_changes_and_calls_and_sends_nothing_but_get(shell: Shell, sandbox: Sandbox) -> None:
+    assert shell("plan", "--detailed-exitcode") == Said(2, CREATES, "")
+    assert shell("plan").code == 0
+    assert sent(sandbox) == []
+
+
+def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Shell, sandbox: Sandbox) -> None:
+    first = numbered(shell("apply", "-y"))
+    assert (first.code, first.out) == (0, CREATES + "Applied: 3 created.\n")
+    assert sorted(line[5:] for line in first.err.splitlines()) == [
+        "create IPPolicy/office  ipp_1",
+        "create ReservedDomain/pay  rd_1",
+        "create TLSEdge/payments  edgtls_1",
+    ]
+    nothing = Said(0, "No changes. 3 resources match what is declared.\n", "")
+    sandbox.send("DELETE", "/_sandbox/requests")
+    assert shell("apply", "-y") == nothing
+    assert shell("plan", "--detailed-exitcode") == nothing
+    assert sent(sandbox) == []
+
+
+def test_quiet_leaves_only_the_answer(shell: Shell, sandbox: Sandbox) -> None:
+    assert shell("apply", "-y", "--quiet") == Said(0, "Applied: 3 created.\n", "")
+
+
+def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y")
+    sandbox.send("PATCH", f"/edges/tls/{edge_of(sandbox)}", {"description": "by hand"})
+    shell.write(
+        "manifests/payments.yaml",
+        (shell.root / "manifests/payments.yaml")
+        .read_text()
+        .replace("description: Office", "description: Headquarters"),
+    )
+    assert numbered(shell("drift")) == Said(
+        2,
+        """\
+What the platform has (-) beside what Git says (+):
+
+  ~ IPPolicy/office                                                        manifests/payments.yaml:1
+      fields differ (ipp_1)
+      ~ description: "Office" on the platform, "Headquarters" in Git  (changed in Git)
+
+  ~ TLSEdge/payments                                                       manifests/payments.yaml:6
+      fields differ (edgtls_1)
+      ~ description: "by hand" on the platform, "" in Git  (changed on the platform)
+
+Drift: 2 resources differ: 1 changed on the platform, 1 changed in Git.
+""",
+        "",
+    )
+    shell("apply", "-y")
+    assert shell("drift") == Said(0, "No drift. 3 resources match what is declared.\n", "")
+
+
+def test_a_plan_file_is_applied_as_written(shell: Shell, sandbox: Sandbox) -> None:
+    shell("plan", "--out", "plan.json", "--quiet")
+    assert (shell.root / "plan.json").stat().st_mode & 0o777 == 0o600
+    said = shell("apply", "plan.json", "-y", "--quiet")
+    assert said == Said(0, "Applied: 3 created.\n", "")
+
+
+def test_a_plan_file_shows_again_as_it_was(shell: Shell, sandbox: Sandbox) -> None:
+    written = shell("plan", "--out", "plan.json", "--format", "json").out
+    assert (shell.root / "plan.json").read_text() == written
+    assert shell("show", "plan.json").out.startswith(CREATES.partition("Forecast")[0])
+    assert shell("show", "plan.json", "--format", "json").out == written
+
+
+def test_a_stale_plan_is_refused_and_says_what_moved(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y")
+    edge = edge_of(sandbox)
+    sandbox.send("PATCH", f"/edges/tls/{edge}", {"description": "once"})
+    shell("plan", "--out", "plan.json")
+    sandbox.send("PATCH", f"/edges/tls/{edge}", {"description": "twice"})
+    sandbox.send("DELETE", "/_sandbox/requests")
+    assert shell("apply", "plan.json", "-y") == Said(
+        3,
+        "",
+        """\
+TLSEdge/payments.description: was "once", is now "twice"
+error: the platform changed after the plan was made; plan again
+""",
+    )
+    assert sent(sandbox) == []
+
+
+def test_a_plan_to_create_what_exists_by_now_is_stale(shell: Shell, sandbox: Sandbox) -> None:
+    shell("plan", "--out", "plan.json")
+    shell("apply", "-y")
+    said = numbered(shell("apply", "plan.json", "-y"))
+    assert (said.code, said.out) == (3, "")
+    assert said.err.splitlines()[0] == "IPPolicy/office: ipp_1 exists now"
+
+
+def test_a_plan_of_other_manifests_is_stale(shell: Shell, sandbox: Sandbox) -> None:
+    shell("plan", "--out", "plan.json")
+    shell.write("manifests/bot.yaml", "kind: BotUser\nname: b\nspec:\n  name: bot\n")
+    assert shell("apply", "plan.json", "-y") == Said(
+        3, "", "error: the manifests changed after the plan was made; plan again\n"
+    )
+
+
+def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y")
+    by_hand = sandbox.send("POST", "/ip_policies", {"description": "by hand"})
+    blocked = shell("destroy", "-y", "--quiet")
+    assert blocked == Said(
+        4, "", "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n"
+    )
+    done = shell("destroy", "-y", "--quiet", "--allow", "delete:ReservedDomain=1")
+    assert done == Said(0, "Destroyed: 3 deleted.\n", "")
+    left = sandbox.send("GET", "/ip_policies")["ip_policies"]
+    assert [each["id"] for each in left] == [by_hand["id"]]
+
+
+def test_a_call_that_fails_leaves_the_rest_done_and_says_what_was_not_tried(shell: Shell, sandbox: Sandbox) -> None:
+    refusal = {"error_code": "ERR_NGROK_1402", "status_code": 400, "msg": "not today", "details": {}}
+    fault = {"on": "POST /ip_policies", "then": "status", "status": 400, "body": refusal}
+    sandbox.send("POST", "/_sandbox/faults", fault)
+    assert shell("apply", "-y", "--quiet") == Said(
+        5,
+        "1 call done, 1 failed, 1 not tried.\n",
+        """\
+failed: create IPPolicy/office: not today (status 400, ERR_NGROK_1402)
+not tried: create TLSEdge/payments: it needs create IPPolicy/office, which failed
+""",
+    )
+
+
+def test_events_are_a_line_of_json_each(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y", "--events", "events.ndjson")
+    lines = [json.loads(line) for line in (shell.root / "events.ndjson").read_text().splitlines()]
+    assert sorted((each["event"], each["call"]) for each in lines) == [
+        (event, f"create {address}")
+        for event in ("ended", "started")
+        for address in ("IPPolicy/office", "ReservedDomain/pay", "TLSEdge/payments")
+    ]
+
+
+def test_history_tells_how_calls_ended(shell: Shell, sandbox: Sandbox) -> None:
+    assert shell("history") == Said(0, "", "Nothing was recorded yet.\n")
+    shell("apply", "-y")
+    said = shell("history")
+    assert said.code == 0
+    assert sorted(line.split("  ", 1)[1] for line in said.out.splitlines()) == [
+        f"apply    done       create {address}"
+        for address in ("IPPolicy/office", "ReservedDomain/pay", "TLSEdge/payments")
+    ]
+
+
+def test_a_key_that_is_not_accepted_exits_6(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_API_KEY", "wrong")
+    said = shell("plan")
+    assert (said.code, said.out) == (6, "")
+    assert said.err.startswith("error: ")
+    assert said.err.endswith("; check the API key and what it may do\n")
+
+
+def test_an_unreachable_platform_is_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("RECONCILER_API_KEY", "sandbox")
+    monkeypatch.setattr(MachineClock, "sleep", lambda _clock, _seconds: asyncio.sleep(0))  # it is tried several times
+    said = shell("plan")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("error: nothing could be read from the platform: cannot reach http://127.0.0.1:1")
+    assert said.err.count("\n") == 1
+
+
+# --- at a terminal
+
+
+def at_terminal(root: Path, answers: str, *words: str) -> tuple[int, str]:
+    """Runs a command on a pseudo-terminal of its own, and types the answers once it asks."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(root)
+        os.execv(sys.executable, [sys.executable, "-m", "reconciler", *words])  # noqa: S606 - the fork is our shell
+    shown = b""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if not select.select([terminal], [], [], 1)[0]:
+            continue
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            break  # the other side is closed
+        if not piece:
+            break
+        shown += piece
+        if b"Only 'yes' will be accepted: " in shown and answers:
+            os.write(terminal, answers.encode())
+            answers = ""
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+def test_yes_at_the_terminal_applies(shell: Shell, sandbox: Sandbox) -> None:
+    code, shown = at_terminal(shell.root, "yes\n", "apply")
+    assert code == 0
+    assert "Carry out these changes?" in shown
+    assert "Applied: 3 created." in shown
+
+
+def test_anything_else_changes_nothing(shell: Shell, sandbox: Sandbox) -> None:
+    code, shown = at_terminal(shell.root, "y\n", "apply", "--no-color")
+    assert code == 1
+    assert "Nothing was changed." in shown
+    assert "\x1b[3" not in shown
+    assert sent(sandbox) == []
+
+
+def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shell, sandbox: Sandbox) -> None:
+    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /ip_policies", "delay": 1.0})
+    with subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "apply", "-y", "--parallelism", "1", "--events", "-"],
+        cwd=shell.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert json.loads(first)["event"] == "started"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert out.endswith("1 call done, 0 failed, 2 not tried.\n")
+    assert "not tried: create TLSEdge/payments: interrupted" in err

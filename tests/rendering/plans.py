@@ -1,0 +1,186 @@
+"""Hand-made plans and a hypothesis strategy for arbitrary ones."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Stake
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import Call, Consent, Forecast, OwnerDraft, Plan, Seen, Verb
+from reconciler.model.problem import Position, Problem, Severity
+from reconciler.model.snapshot import Binding
+from reconciler.model.value import Hidden, Ref, Secret, Template
+
+EDGE_ID = "edgtls_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BACKEND_ID = "bkdfo_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def at(line: int) -> Position:
+    return Position("manifests/payments.yaml", line, 3)
+
+
+OFFICE = Address("IPPolicy", "office")
+PAYMENTS = Address("TLSEdge", "payments")
+BACKEND = Address("FailoverBackend", "payments")
+ROUTE = Address("HTTPSEdgeRoute", "api")
+
+WHOLE = Plan(
+    "prod",
+    changes=(
+        Change(
+            OFFICE,
+            Action.CREATE,
+            Reason.DECLARED,
+            position=at(1),
+            fields=(FieldChange("description", None, "Office", Mover.GIT),),
+        ),
+        Change(
+            PAYMENTS,
+            Action.UPDATE,
+            Reason.FIELDS,
+            id=EDGE_ID,
+            position=at(12),
+            fields=(
+                FieldChange("description", "pay", "Payments \x1b[31m\u202eevil", Mover.PLATFORM),
+                FieldChange("backend.backend_id", BACKEND_ID, Ref(BACKEND), Mover.GIT),
+                FieldChange("ip_restriction.ip_policy_ids", ["ipp_1"], ["ipp_1", Ref(OFFICE)], Mover.GIT),
+                FieldChange(
+                    "traffic_policy.value",
+                    "on_http_request:\n  - name: a\n    actions: []\n",
+                    "on_http_request:\n  - name: b\n    actions: []\n",
+                    Mover.BOTH,
+                ),
+                FieldChange("mutual_tls", {"enabled": True, "certificate_authority_ids": ["ca_1", "ca_2"]}, None),
+            ),
+        ),
+        Change(
+            Address("CertificateAuthority", "partners"),
+            Action.REPLACE,
+            Reason.IMMUTABLE,
+            id="ca_1",
+            order=Order.CREATE_FIRST,
+            stakes=(Stake.TRAFFIC,),
+            position=at(40),
+            fields=(
+                FieldChange("ca_pem", "-----BEGIN\nabc\n-----END", "-----BEGIN\nabd\n-----END", Mover.GIT, True),
+                FieldChange("secret", Hidden("a"), Hidden("b"), Mover.GIT),
+            ),
+        ),
+        Change(
+            Address("ReservedDomain", "old"),
+            Action.DELETE,
+            Reason.REMOVED,
+            id="rd_1",
+            stakes=(Stake.GONE,),
+            protected=True,
+        ),
+        Change(Address("BotUser", "new"), Action.MOVE, Reason.RENAMED, id="bot_1", former=Address("BotUser", "older")),
+    ),
+    calls=(
+        Call("create IPPolicy/office", OFFICE, Verb.CREATE, "/ip_policies", body={"description": "Office"}),
+        Call(
+            "update TLSEdge/payments", PAYMENTS, Verb.UPDATE, f"/edges/tls/{EDGE_ID}", needs=("create IPPolicy/office",)
+        ),
+        Call(
+            "create HTTPSEdgeRoute/api",
+            ROUTE,
+            Verb.CREATE,
+            Template(("/edges/https/", Ref(Address("HTTPSEdge", "web")), "/routes")),
+            body={"$ref": 1, "secret": Secret("correct horse", "env:HOOK")},
+            needs=("create IPPolicy/office", "update TLSEdge/payments"),
+        ),
+    ),
+    problems=(
+        Problem("refers to nothing", "declare it", "TLSEdge/x.backend", at(3)),
+        Problem("is deprecated", "", "ReservedDomain/a.region", severity=Severity.WARNING),
+    ),
+    consents=(
+        Consent("delete", "ReservedDomain", 1, "cannot be had back once it is gone"),
+        Consent("adopt", "BotUser", 1, "exists already and belongs to nobody", granted=True),
+    ),
+    seen={BACKEND: Seen(BACKEND_ID, {"description": ""}), PAYMENTS: Seen(EDGE_ID, {"$odd": [1, None]})},
+    unowned=(("BotUser", "bot_2"), ("BotUser", "bot_3"), ("TCPEdge", "edgtcp_1")),
+    forecast=Forecast(130, 60.0),
+)
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
+addresses = st.builds(Address, st.from_regex(r"[A-Z][A-Za-z0-9]{0,8}", fullmatch=True), names)
+outputs = st.sampled_from(["id", "addr", "cname_target"])
+texts = st.text(st.characters(), max_size=12)  # lone surrogates too: JSON from the platform can hold them
+refs = st.builds(Ref, addresses, outputs)
+templates = st.builds(Template, st.lists(texts | refs, max_size=3).map(tuple))
+hidden = st.builds(Hidden, texts)
+secrets = st.builds(Secret, st.sampled_from(["hunter2", "correct horse"]), st.sampled_from(["env:A", "file:b"]))
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+keys = texts | st.sampled_from(["$ref", "$", "$$", "$secret", "$$hidden"])
+
+
+def values(leaves: SearchStrategy[object]) -> SearchStrategy[object]:
+    return st.recursive(
+        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=6
+    )
+
+
+anything = values(scalars | refs | templates | hidden | secrets)
+plain = values(scalars)
+positions = st.builds(Position, texts, st.integers(1, 999), st.integers(1, 99))
+maybe_position = st.none() | positions
+digests = st.dictionaries(texts, texts, max_size=2)
+
+
+def some(strategy: SearchStrategy[object]) -> SearchStrategy[tuple[object, ...]]:
+    return st.lists(strategy, max_size=2).map(tuple)
+
+
+field_changes = st.builds(FieldChange, texts, anything, anything, st.sampled_from(Mover), st.booleans(), maybe_position)
+changes = st.builds(
+    Change,
+    addresses,
+    st.sampled_from(Action),
+    st.sampled_from(Reason),
+    st.none() | texts,
+    some(field_changes),
+    st.none() | st.sampled_from(Order),
+    some(st.sampled_from(Stake)),
+    st.booleans(),
+    maybe_position,
+    st.none() | addresses,
+)
+drafts = st.builds(
+    OwnerDraft,
+    address=addresses,
+    text=anything,
+    intent=st.none() | texts,
+    applied=st.dictionaries(texts, anything, max_size=2),
+    protect=st.booleans(),
+    pending=st.booleans(),
+)
+calls = st.builds(
+    Call,
+    id=texts,
+    address=addresses,
+    verb=st.sampled_from(Verb),
+    path=texts | templates,
+    target=st.none() | texts,
+    body=st.none() | st.dictionaries(keys, anything, max_size=3),
+    needs=some(texts),
+    owner=st.none() | drafts,
+    deliver=st.dictionaries(texts, st.builds(Delivery, texts, texts, maybe_position), max_size=1),
+)
+plans = st.builds(
+    Plan,
+    stack=st.sampled_from(["prod", "test"]),
+    changes=some(changes),
+    calls=some(calls),
+    problems=some(st.builds(Problem, texts, texts, texts, maybe_position, st.sampled_from(Severity))),
+    consents=some(st.builds(Consent, texts, texts, st.integers(0, 9), texts, st.booleans())),
+    seen=st.dictionaries(addresses, st.builds(Seen, texts, st.dictionaries(keys, plain, max_size=2)), max_size=2),
+    resolved=st.dictionaries(texts, plain, max_size=2),
+    bindings=st.dictionaries(addresses, st.none() | st.builds(Binding, texts, digests, st.booleans()), max_size=2),
+    unowned=some(st.tuples(texts, texts)),
+    manifest_digest=texts,
+    commit=texts,
+    forecast=st.builds(Forecast, st.integers(0, 999), st.floats(0, 1e6)),
+)

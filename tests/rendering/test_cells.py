@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.rendering import cells
+
+
+@given(st.text(st.characters()))
+def test_nothing_that_a_terminal_obeys_survives(text: str) -> None:
+    assert not {unicodedata.category(each) for each in cells.clean(text)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+@given(st.text(st.characters()))
+def test_clean_text_stays_as_it_is(text: str) -> None:
+    assert cells.clean(cells.clean(text)) == cells.clean(text)
+
+
+@given(st.text(), st.integers(2, 60))
+def test_a_cut_text_fits(text: str, limit: int) -> None:
+    assert cells.width(cells.cut(cells.clean(text), limit)) <= limit
+
+
+@given(st.text(), st.integers(2, 60))
+def test_wrapped_lines_fit_and_lose_nothing(text: str, limit: int) -> None:
+    lines = cells.wrap(cells.clean(text), limit)
+    assert all(cells.width(line) <= limit for line in lines)
+    assert "".join(lines).replace(" ", "") == cells.clean(text).replace(" ", "")
+
+
+def test_an_escape_sequence_is_spelt_out() -> None:
+    assert cells.clean("a\x1b[31m\u202eb\n\t\x9b") == r"a\x1b[31m\u202eb\n\t\x9b"
+
+
+def test_wide_letters_take_two_cells_and_marks_none() -> None:
+    assert cells.width("日本e\u0301") == 5

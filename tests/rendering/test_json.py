@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Rejected
+from reconciler.model.value import Secret
+from reconciler.rendering import json as plan_json
+from reconciler.rendering.codec import Secrets
+from tests.rendering.plans import WHOLE, plans
+
+SCHEMA = Path(__file__).parents[2] / "schemas" / "plan.json"
+VALIDATOR = jsonschema.Draft202012Validator(plan_json.plan_schema())
+TEXTS = ("hunter2", "correct horse")
+
+
+def keep(stack: str) -> Secrets:
+    """Answers as a caller does that read the manifests again."""
+
+    def find(source: str, digest: str) -> Secret:
+        found = [Secret(text, source) for text in TEXTS]
+        return next(each for each in found if plan_json.secret_digest(each, stack) == digest)
+
+    return find
+
+
+@given(plans)
+@settings(deadline=None)
+def test_what_is_written_reads_back_as_the_same_plan(plan: Plan) -> None:
+    text = plan_json.write(plan)
+    assert plan_json.read(text, keep(plan.stack)) == plan
+    assert plan_json.write(plan_json.read(text, keep(plan.stack))) == text
+
+
+@given(plans)
+@settings(deadline=None, max_examples=30)
+def test_what_is_written_agrees_with_the_schema(plan: Plan) -> None:
+    VALIDATOR.validate(json.loads(plan_json.write(plan)))
+
+
+def test_the_committed_schema_is_the_one_that_the_model_gives() -> None:
+    assert json.loads(SCHEMA.read_text()) == plan_json.plan_schema()
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(plan_json.plan_schema())
+
+
+@given(plans)
+@settings(deadline=None, max_examples=30)
+def test_no_secret_is_in_the_file(plan: Plan) -> None:
+    text = plan_json.write(plan)
+    assert all(secret not in text for secret in TEXTS)
+
+
+def test_the_order_of_keys_in_memory_does_not_show() -> None:
+    turned = replace(WHOLE, seen=dict(reversed(list(WHOLE.seen.items()))))
+    assert plan_json.write(turned) == plan_json.write(WHOLE)
+
+
+def test_the_file_is_ascii_and_so_harmless_on_a_terminal() -> None:
+    text = plan_json.write(WHOLE)
+    assert text.isascii()
+    assert "\x1b" not in text
+
+
+def test_a_user_key_that_looks_like_ours_gets_a_second_dollar() -> None:
+    call = json.loads(plan_json.write(WHOLE))["calls"][2]
+    assert call["body"] == {"$$ref": 1, "secret": {"$secret": {"source": "env:HOOK", "digest": "c1bb47cd69"}}}
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(Rejected) as caught:
+        plan_json.read(text, keep("prod"))
+    return str(caught.value)
+
+
+def test_an_edited_file_is_refused() -> None:
+    text = plan_json.write(WHOLE).replace("/ip_policies", "/ip_policieS")
+    assert refusal(text) == "this plan file cannot be used: it was changed after it was written; plan again"
+
+
+@pytest.mark.parametrize("text", ["", "{", "\x00", "[" * 100_000])
+def test_what_is_not_json_is_refused(text: str) -> None:
+    assert refusal(text) == "this plan file cannot be used: it is not JSON; give the file that `plan --out` wrote"
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "{}", '{"format": "something else"}'])
+def test_what_is_not_a_plan_is_refused(text: str) -> None:
+    assert refusal(text) == "this plan file cannot be used: it is not a plan; give the file that `plan --out` wrote"
+
+
+def test_another_version_is_refused() -> None:
+    text = plan_json.write(WHOLE).replace('"version": 1', '"version": 2')
+    assert refusal(text) == "this plan file cannot be used: it is a plan of version 2, not 1; plan again"
+
+
+def test_a_refused_secret_is_the_callers_to_explain() -> None:
+    def refuse(source: str, _digest: str) -> Secret:
+        raise LookupError(source)
+
+    with pytest.raises(LookupError, match="env:HOOK"):
+        plan_json.read(plan_json.write(WHOLE), refuse)

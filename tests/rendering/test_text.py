@@ -1,0 +1,122 @@
+"""Pages are compared whole with the files in `pages/`; RECONCILER_REWRITE=1 writes them anew, to be read in review."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
+from reconciler.model.plan import Forecast, Plan
+from reconciler.rendering import cells, text
+from reconciler.rendering.text import Flavour
+from tests.rendering.plans import PAYMENTS, WHOLE, plans
+
+PAGES = Path(__file__).parent / "pages"
+
+
+def compare(name: str, page: str) -> None:
+    file = PAGES / name
+    if os.environ.get("RECONCILER_REWRITE"):
+        file.write_text(page, encoding="utf-8")
+    assert page == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_plan_reads_well_in_every_width(width: int) -> None:
+    compare(f"plan-{width}.txt", text.text(WHOLE, width=width, budget=120))
+
+
+def test_colours_say_nothing_that_the_text_does_not() -> None:
+    compare("plan-80-coloured.txt", text.text(WHOLE, width=80, budget=120, colour=True))
+
+
+def test_drift_says_per_field_who_moved_it() -> None:
+    compare("drift-80.txt", text.text(WHOLE, width=80, flavour=Flavour.DRIFT))
+
+
+def test_an_empty_plan_says_how_much_matches() -> None:
+    assert text.text(Plan("prod"), resources=30) == "No changes. 30 resources match what is declared.\n"
+    assert text.text(Plan("prod"), resources=1) == "No changes. 1 resource matches what is declared.\n"
+    assert text.text(Plan("prod")) == "No changes. The platform matches what is declared.\n"
+
+
+def test_no_drift_says_so() -> None:
+    page = text.text(Plan("prod"), resources=2, flavour=Flavour.DRIFT)
+    assert page == "No drift. 2 resources match what is declared.\n"
+
+
+@given(plans, st.integers(40, 120), st.sampled_from(Flavour))
+@settings(deadline=None, max_examples=60)
+def test_every_line_fits_and_holds_nothing_that_a_terminal_obeys(plan: Plan, width: int, flavour: Flavour) -> None:
+    for line in text.text(plan, width=width, flavour=flavour).splitlines():
+        assert cells.clean(line) == line
+        flags = line.lstrip().startswith("--allow")  # a flag is there to be copied, whole
+        assert flags or cells.width(line) <= width
+
+
+@given(plans)
+@settings(deadline=None, max_examples=30)
+def test_no_secret_is_shown(plan: Plan) -> None:
+    page = text.text(plan, width=120)
+    assert "hunter2" not in page
+    assert "correct horse" not in page
+
+
+def page_of(*fields: FieldChange, width: int = 60) -> list[str]:
+    plan = Plan("prod", changes=(Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=fields),))
+    lines = text.text(plan, width=width).splitlines()
+    return lines[2 : lines.index("", 2)]
+
+
+def test_a_long_text_is_shown_from_where_it_differs() -> None:
+    old, new = "x" * 200 + "old", "x" * 200 + "new"
+    assert page_of(FieldChange("description", old, new)) == [
+        "      ~ description:",
+        '          - …xxxxxxxxxxxxxxxxold"',
+        '          + …xxxxxxxxxxxxxxxxnew"',
+    ]
+
+
+def test_texts_that_differ_in_their_last_newline_are_told_apart() -> None:
+    assert page_of(FieldChange("value", "a: 1\nb: 2\n", "a: 1\nb: 2")) == [
+        "      ~ value:",
+        r'          - "a: 1\nb: 2\n"',
+        r'          + "a: 1\nb: 2"',
+    ]
+
+
+def test_a_long_value_that_goes_is_shown_in_part() -> None:
+    assert page_of(FieldChange("ca_pem", "\n".join(f"line {n}" for n in range(20)), None)) == [
+        "      - ca_pem:",
+        *(f"          - line {n}" for n in range(7)),
+        "          … 13 more lines",
+    ]
+
+
+def test_who_moved_a_field_is_told_when_it_was_not_git() -> None:
+    assert page_of(
+        FieldChange("a", 1, 2, Mover.GIT), FieldChange("b", 1, 2, Mover.PLATFORM), FieldChange("c", 1, 2, Mover.UNKNOWN)
+    ) == ["      ~ a: 1 → 2", "      ~ b: 1 → 2  (changed on the platform)", "      ~ c: 1 → 2"]
+
+
+@pytest.mark.parametrize(
+    ("forecast", "budget", "words"),
+    [
+        (Forecast(1, 0), 0, "1 call"),
+        (Forecast(12, 0), 120, "12 calls, within the budget of 120 requests a minute"),
+        (Forecast(130, 60), 120, "130 calls, about 60 s at 120 requests a minute"),
+        (Forecast(1300, 600), 0, "1300 calls, about 10 min"),
+        (Forecast(90000, 36000), 0, "90000 calls, about 10 h"),
+    ],
+)
+def test_a_forecast_is_rounded(forecast: Forecast, budget: int, words: str) -> None:
+    assert text.forecast(forecast, budget) == words
+
+
+def test_totals_count_the_usual_four_always() -> None:
+    assert text.totals(replace(WHOLE, changes=())) == "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete."
