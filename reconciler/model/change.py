@@ -26,6 +26,7 @@ class Mover(StrEnum):
     GIT = "changed in Git"
     PLATFORM = "changed on the platform"
     BOTH = "changed on both sides"
+    FOLLOWS = "follows what it refers to"  # which is made anew
     UNKNOWN = "not known"  # nothing was recorded: an adopted object, or a field of an older record
 
 

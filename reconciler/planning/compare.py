@@ -5,7 +5,7 @@ Equality decides; deepdiff only explains a pair that differs. Knows nothing of c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import FieldChange, Mover
 from reconciler.model.kind import Field, Immutable, InputOnly, Kind, Shape
 from reconciler.model.manifest import Declaration
-from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known
+from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known, references
 from reconciler.planning.normalize import UNREAD, Form, agrees, applied, canon, leaves
 
 _ABSENT = "-"  # the digest of a leaf whose object is not there
@@ -21,10 +21,14 @@ _ABSENT = "-"  # the digest of a leaf whose object is not there
 
 @dataclass(frozen=True)
 class Record:
-    """What was last applied: digests per path, salted with the intent. None: nothing is known of it."""
+    """What was last applied: digests per path, salted with the intent. None: nothing is known of it.
+
+    `follows` tells whether a reference not known yet differs from a live value only because its target is made anew.
+    """
 
     applied: Mapping[str, str] | None
     salt: str = ""
+    follows: Callable[[Ref, Value], bool] = lambda ref, live: False
 
     def of(self, path: str, leaf: Field, top: Field) -> str | None:
         if self.applied is None:
@@ -163,7 +167,10 @@ def _mover(
     now = _ABSENT if have_absent else digest_of(old, record.salt)
     due = _ABSENT if want_absent else digest_of(new, record.salt) if is_known(new) else None
     platform, git = now != last, due != last
-    if platform and git and due is not None:
+    if due is None:
+        follows = all(record.follows(ref, old) for ref in references(new))
+        return Mover.PLATFORM if platform else Mover.FOLLOWS if follows else Mover.GIT
+    if platform and git:
         return Mover.BOTH
     return Mover.PLATFORM if platform else Mover.GIT
 

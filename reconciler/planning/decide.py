@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,11 +12,14 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
-from reconciler.model.value import Value
+from reconciler.model.value import Ref, Value
 from reconciler.planning.compare import Difference, Record, created, differences, record_is_current
 from reconciler.planning.identify import Basis, Match, Register
 from reconciler.planning.normalize import Form, identity, wanted
 from reconciler.planning.policy import Policy
+
+
+Follows = Callable[[Ref, Value], bool]
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,13 @@ class Decision:
 
 
 def decide(
-    register: Register, kind: Kind, declaration: Declaration, spec: dict[str, Value], match: Match, policy: Policy
+    register: Register,
+    kind: Kind,
+    declaration: Declaration,
+    spec: dict[str, Value],
+    match: Match,
+    policy: Policy,
+    follows: Follows,
 ) -> Decision:
     """The decision for one declaration whose references were resolved into `spec`."""
     base = Decision(declaration.address, kind, declaration=declaration, live=match.live, former=match.former)
@@ -101,7 +110,7 @@ def decide(
         return _ending(base, declaration, match, policy)
     if match.live is None:
         return _creation(register, base, spec)
-    return _comparison(register, base, declaration, spec, match, policy)
+    return _comparison(register, base, declaration, spec, match, policy, follows)
 
 
 def _problem(declaration: Declaration, text: str, remedy: str) -> Problem:
@@ -157,6 +166,7 @@ def _comparison(
     spec: dict[str, Value],
     match: Match,
     policy: Policy,
+    follows: Follows,
 ) -> Decision:
     live, kind = match.live, base.kind
     assert live is not None
@@ -166,7 +176,7 @@ def _comparison(
     modules_only = is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
-    record = _record(register, declaration, match)
+    record = replace(_record(register, declaration, match), follows=follows)
     found = differences(kind, declaration, want, have, record)
     decision = replace(
         base, spec=spec, want=want, have=have, differences=found, modules_only=modules_only, reason=Reason.FIELDS

@@ -62,7 +62,7 @@ class _Planning:
         if found.live is not None:
             self.register.take(found.live)
         if self.policy.selects(declaration.address):
-            decision = decide(self.register, kind, declaration, spec, found, self.policy)
+            decision = decide(self.register, kind, declaration, spec, found, self.policy, self.follows)
             self.problems += [decision.problem] if decision.problem else self._unselected(declaration, decision)
         else:
             decision = self._left_alone(kind, declaration, found)
@@ -100,6 +100,17 @@ class _Planning:
             return decision.live.id
         value = decision.live.body.get(ref.output)
         return ref if value is None else value
+
+    def follows(self, ref: Ref, live: Value) -> bool:
+        """Whether the live value named the object that the reference's target is about to be made anew for."""
+        target = self.decided.get(ref.target)
+        named = live if isinstance(live, list) else [live]
+        if target is None or not target.is_new:
+            return False
+        if target.live is not None:
+            return target.live.id in named
+        there = {each.id for each in self.register.snapshot.of(ref.target.kind).objects}
+        return any(isinstance(each, str) and each not in there for each in named)
 
     def consider_orphans(self) -> None:
         spared = {
