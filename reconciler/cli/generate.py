@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import kinds
+from reconciler.rendering import json as plan_json
 from reconciler.rendering import kind_page, schema
 
 _OURS = ("schemas/kinds", "docs/kinds")  # folders that hold nothing else
@@ -25,6 +26,7 @@ def files() -> Mapping[str, str]:
     every = kinds.every()
     return {
         "schemas/manifest.json": _json(schema.manifest_schema(every)),
+        "schemas/plan.json": _json(plan_json.plan_schema()),
         "schemas/project.json": _json(schema.project_schema()),
         **{f"schemas/kinds/{kind.name}.json": _json(schema.kind_schema(kind)) for kind in every},
         "docs/kinds/README.md": kind_page.index(every),

@@ -156,7 +156,7 @@ def _account(project: Config, parallelism: int) -> Account:
     return Account(
         base_url,
         key,
-        profile="specification" if project.profile == "specification" else "ngrok",
+        profile=project.profile,
         requests_per_minute=project.limits.requests_per_minute,
         connections=parallelism,
     )

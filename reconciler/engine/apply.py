@@ -196,7 +196,7 @@ async def _delete(means: Means, call: Call) -> Made:
     except Gone:
         made = Made(Outcome.ALREADY, call.target, "it was gone already")
     kind = means.kind_of(call)
-    if call.verb is Verb.DELETE and not kind.keeps_owner:
+    if call.verb is Verb.DELETE:
         locator = _locator(means, call, kind)
         # A create-first replacement has bound the address to the new object by now.
         if means.bound.get(call.address, locator) == locator:

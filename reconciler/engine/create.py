@@ -155,7 +155,7 @@ class _Create:
         means, call = self._means, self._call
         means.known.learn(call.address, self._kind, answer)
         means.intents[call.address] = self._intent.id
-        if not self._kind.keeps_owner and self._record is not None:
+        if self._record is not None:
             await bind(means, call, compose.locator(self._kind, self._path, object_id), self._record)
         await self._conclude(object_id)
 
@@ -168,8 +168,9 @@ class _Create:
 
 
 async def bind(means: Means, call: Call, locator: str, record: Owner) -> None:
-    """Remember the object of a kind that keeps no owner record; after a move, no longer under its former address."""
-    binding = Binding(locator, dict(record.applied), record.protect)
+    """Remember the object of an address; after a move, no longer under its former one."""
+    told_elsewhere = means.kind_of(call).keeps_owner  # the object's own record says what was applied
+    binding = Binding(locator, {} if told_elsewhere else dict(record.applied), record.protect)
     await means.step("bind", call, lambda: means.journal.bind(call.address, binding))
     means.bound[call.address] = locator
     former = next((each.former for each in means.plan.changes if each.address == call.address and each.former), None)

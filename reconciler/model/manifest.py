@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from reconciler.model.address import Address
 from reconciler.model.problem import Position
-from reconciler.model.value import Value
+from reconciler.model.value import Json, Value
 
 Path = tuple[str | int, ...]  # keys and indexes from the document's root: ("spec", "hostports", 0)
 
@@ -31,11 +31,19 @@ class Lifecycle:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Where a one-time secret goes: `way` is `to_file` (0600), `target` its path below the project's root."""
+    """Where a one-time secret goes: `target` is a file below the project's root, or a command's name.
+
+    way                       settings
+    to_file                   none
+    to_dotenv                 name (of the entry)
+    to_kubernetes_secret      name, namespace, key
+    to_command                run, check (argument lists)
+    """
 
     way: str
     target: str
     position: Position | None = None
+    settings: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

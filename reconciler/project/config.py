@@ -54,7 +54,7 @@ class Config:
     stack: str
     base_url: str | None = None
     api_key: Secret | None = None
-    profile: str = "specification"
+    profile: Literal["specification", "ngrok"] = "specification"
     account: str | None = None
     manifests: tuple[str, ...] = ("manifests",)
     limits: Limits = Limits()

@@ -109,6 +109,7 @@ def _document(text: str, file: str) -> str:
     writer.Resolver = _AsWritten
     writer.preserve_quotes = True
     writer.width = _WIDTH
+    writer.brace_single_entry_mapping_in_flow_sequence = True
     writer.indent(mapping=2, sequence=4, offset=2)
     out = io.StringIO()
     try:

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Doc
 
 from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.kind import Finding, Kind, fields_of
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle
+from reconciler.model.problem import Position
 from reconciler.project import files, validation, values, wording
 from reconciler.project.yaml import Document
 
@@ -33,10 +34,36 @@ class LifecycleForm(_Form):
     replace: Annotated[bool, Doc("False: a change that needs another object is a problem instead.")] = True
 
 
+class DotenvForm(_Form):
+    """An entry of a dotenv file; its other lines stay as they are."""
+
+    file: Annotated[str, Doc("The file, below the project's root.")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Doc("The entry's name.")]
+
+
+class KubernetesSecretForm(_Form):
+    """A file with a Secret manifest, to be applied by whoever may."""
+
+    file: Annotated[str, Doc("The file, below the project's root.")]
+    name: Annotated[str, Doc("The Secret's name.")]
+    key: Annotated[str, Doc("The key of the secret within it.")] = "token"
+    namespace: Annotated[str | None, Doc("The Secret's namespace.")] = None
+
+
+class CommandForm(_Form):
+    """A command that takes the secret from its standard input. It is run in the project's root, without a shell."""
+
+    run: Annotated[list[str], Field(min_length=1), Doc("The command and its arguments.")]
+    check: Annotated[list[str], Doc("A command whose success says that `run` would work.")] = []
+
+
 class DeliveryForm(_Form):
     """Where a one-time secret goes."""
 
-    to_file: Annotated[str, Doc("A path below the project's root; written with mode 0600.")]
+    to_file: Annotated[str | None, Doc("A file that holds the secret and nothing else.")] = None
+    to_dotenv: Annotated[DotenvForm | None, Doc("An entry of a dotenv file.")] = None
+    to_kubernetes_secret: Annotated[KubernetesSecretForm | None, Doc("A Kubernetes Secret manifest.")] = None
+    to_command: Annotated[CommandForm | None, Doc("A command's standard input.")] = None
 
 
 class ManifestForm(_Form):
@@ -161,9 +188,24 @@ def _deliveries(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding
             yield Finding(("deliver", output), f"{kind.name} does not deliver {output!r}", what)
         try:
             where = made.document.places.nearest(("deliver", output))
-            made.deliver[output] = Delivery("to_file", files.inside(delivery.to_file), where)
+            made.deliver[output] = _delivery(delivery, where)
         except files.Unreadable as wrong:
-            yield Finding(("deliver", output, "to_file"), str(wrong), wrong.remedy)
+            ways = [way for way, value in delivery if value is not None]
+            yield Finding(("deliver", output, *ways[:1]), str(wrong), wrong.remedy)
+
+
+def _delivery(form: DeliveryForm, where: Position) -> Delivery:
+    ways = {way: value for way, value in form if value is not None}
+    if len(ways) != 1:
+        raise files.Unreadable("expected exactly one sink", f"write one of {wording.listed(DeliveryForm.model_fields)}")
+    way, written = next(iter(ways.items()))
+    match written:
+        case CommandForm():
+            return Delivery(way, written.run[0], where, {"run": written.run, "check": written.check})
+        case DotenvForm() | KubernetesSecretForm():
+            settings = written.model_dump(exclude={"file"}, exclude_none=True)
+            return Delivery(way, files.inside(written.file), where, settings)
+    return Delivery(way, files.inside(str(written)), where)
 
 
 def lifecycle(form: ManifestForm) -> Lifecycle:

@@ -1,127 +1,109 @@
-"""Writes one-time secrets to files below the project's root.
+"""Hands one-time secrets over: to a file, a dotenv entry, a Kubernetes Secret manifest, or a command's standard input.
 
-A file is complete or not there at all, never readable by others, and never written through a symbolic link: every
-directory on the way is opened from the one above it, so that nothing can be swapped in between.
+What a command prints is not shown: it may hold the secret.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import secrets
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
+from reconciler.project import secret_files
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+WAYS = ("to_file", "to_dotenv", "to_kubernetes_secret", "to_command")
+PATIENCE = 60.0  # seconds that a command may take
+_PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none of a command's business
 
 
-class FileSinks:
-    """The engine's sinks for `to_file`. The file holds the secret and nothing else, not even a line end."""
+class ProjectSinks:
+    """The engine's sinks, with paths below the project's root."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # several entries may share a file
 
     async def prove(self, delivery: Delivery) -> None:
-        await asyncio.to_thread(self._place, delivery, None)
+        if delivery.way not in WAYS:
+            raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
+        if delivery.way != "to_command":
+            async with self._turns[delivery.target]:
+                await asyncio.to_thread(secret_files.prove, self._root, delivery.target)
+            return
+        if shutil.which(delivery.target, path=os.environ.get("PATH")) is None:
+            raise Undeliverable(f"there is no command {delivery.target}; install it, or correct the name")
+        if check := delivery.settings.get("check"):
+            await self._run(check, b"")
 
     async def deliver(self, delivery: Delivery, secret: Secret) -> None:
-        await asyncio.to_thread(self._place, delivery, secret)
+        if delivery.way == "to_command":
+            await self._run(delivery.settings["run"], secret.reveal().encode())
+            return
+        content = _contents(delivery, secret)
+        async with self._turns[delivery.target]:
+            await asyncio.to_thread(secret_files.write, self._root, delivery.target, content)
 
-    def _place(self, delivery: Delivery, secret: Secret | None) -> None:
-        """Write the secret; without one, go through the same motions and undo them."""
-        if delivery.way != "to_file":
-            raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
-        directories, name = _parts(delivery.target)
+    async def _run(self, arguments: Sequence[str], text: bytes) -> None:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
         try:
-            with _opened(self._root, directories, keep=secret is not None) as directory:
-                _check_target(directory, name)
-                if secret is None:
-                    os.unlink(_temporary(directory, name, b"proof"), dir_fd=directory)
-                else:
-                    _replace(directory, name, secret.reveal().encode())
-        except Undeliverable as why:
-            raise Undeliverable(f"{delivery.target}: {why}") from None
+            process = await asyncio.create_subprocess_exec(
+                *arguments,
+                cwd=self._root,
+                env=environ,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
         except OSError as failure:
-            raise Undeliverable(f"{delivery.target}: {failure.strerror or failure}") from None
+            raise Undeliverable(f"{arguments[0]} cannot be run: {failure.strerror or failure}") from None
+        try:
+            await asyncio.wait_for(process.communicate(text), PATIENCE)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise Undeliverable(f"{arguments[0]} has not ended after {PATIENCE:.0f} seconds") from None
+        if process.returncode:
+            raise Undeliverable(f"{arguments[0]} ended with exit code {process.returncode}; run it by hand to see why")
 
 
-def _parts(target: str) -> tuple[list[str], str]:
-    path = PurePosixPath(target)
-    if path.is_absolute() or ".." in path.parts or not path.name or "\0" in target:
-        raise Undeliverable(f"{target!r} does not lie below the project's root; write a path inside the project")
-    return list(path.parts[:-1]), path.name
+def _contents(delivery: Delivery, secret: Secret) -> Callable[[str], str]:
+    match delivery.way:
+        case "to_file":
+            return lambda present: secret.reveal()
+        case "to_dotenv":
+            return lambda present: _with_entry(present, str(delivery.settings["name"]), secret.reveal())
+    return lambda present: _kubernetes_secret(delivery, secret.reveal())
 
 
-@contextmanager
-def _opened(root: Path, directories: list[str], *, keep: bool) -> Iterator[int]:
-    """The directory of a target. What is missing on the way is made, and stays only if it is to be kept."""
-    chain = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
-    made: list[tuple[int, str]] = []
-    try:
-        for name in directories:
-            try:
-                os.mkdir(name, 0o700, dir_fd=chain[-1])
-                made.append((chain[-1], name))
-                os.fsync(chain[-1])
-            except FileExistsError:
-                pass
-            chain.append(_enter(chain[-1], name))
-        yield chain[-1]
-        keep_made = keep
-    except BaseException:
-        keep_made = False
-        raise
-    finally:
-        for above, name in reversed([] if keep_made else made):
-            os.rmdir(name, dir_fd=above)
-        for descriptor in reversed(chain):
-            os.close(descriptor)
+def _with_entry(present: str, name: str, secret: str) -> str:
+    """The dotenv text with this one entry set, every other line as it was."""
+    plain = re.fullmatch(r"[A-Za-z0-9_./:@%+=-]*", secret)
+    line = f"{name}={secret if plain else json.dumps(secret)}"
+    entry = re.compile(rf"^\s*(?:export\s+)?{re.escape(name)}\s*=.*$", re.MULTILINE)
+    if entry.search(present):
+        return entry.sub(lambda _: line, present, count=1)
+    separator = "" if not present or present.endswith("\n") else "\n"
+    return f"{present}{separator}{line}\n"
 
 
-def _enter(above: int, name: str) -> int:
-    try:
-        return os.open(name, _DIRECTORY, dir_fd=above)
-    except NotADirectoryError:
-        raise Undeliverable(f"{name} is a symbolic link or no directory; deliver into a real one") from None
-
-
-def _check_target(directory: int, name: str) -> None:
-    try:
-        mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(mode):
-        raise Undeliverable("there is something that is not a plain file; remove it or choose another path")
-
-
-def _temporary(directory: int, name: str, content: bytes) -> str:
-    """The name of a new file beside the target that holds the content, on disk."""
-    temporary = f".{name[:200]}.{secrets.token_hex(6)}"
-    descriptor = os.open(temporary, _NEW, 0o600, dir_fd=directory)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        os.unlink(temporary, dir_fd=directory)
-        raise
-    return temporary
-
-
-def _replace(directory: int, name: str, content: bytes) -> None:
-    temporary = _temporary(directory, name, content)
-    try:
-        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except BaseException:
-        os.unlink(temporary, dir_fd=directory)
-        raise
-    os.fsync(directory)
+def _kubernetes_secret(delivery: Delivery, secret: str) -> str:
+    settings = delivery.settings
+    namespace = f"  namespace: {json.dumps(settings['namespace'])}\n" if settings.get("namespace") else ""
+    return (
+        "apiVersion: v1\n"
+        "kind: Secret\n"
+        "metadata:\n"
+        f"  name: {json.dumps(settings['name'])}\n"
+        f"{namespace}"
+        "type: Opaque\n"
+        "stringData:\n"
+        f"  {json.dumps(settings['key'])}: {json.dumps(secret)}\n"
+    )

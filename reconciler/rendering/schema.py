@@ -121,17 +121,48 @@ def _lifecycle(kind: Kind) -> Schema:
     }
 
 
+_WORD: Schema = {"type": "string", "minLength": 1}
+_PATH: Schema = {"type": "string", "minLength": 1, "description": "A file below the project's root."}
+_NAME: Schema = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
+_COMMAND: Schema = {"type": "array", "items": {"type": "string"}}
+
+
+def _exactly_one(**properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+        "properties": properties,
+    }
+
+
+def _sink(doc: str, required: Iterable[str] | None = None, **properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "description": doc,
+        "additionalProperties": False,
+        "required": list(properties if required is None else required),
+        "properties": properties,
+    }
+
+
 def _delivery(kind: Kind) -> Schema:
     if kind.one_time is None:
         return {}
-    sink = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["to_file"],
-        "properties": {
-            "to_file": {"type": "string", "minLength": 1, "description": "A file below the project's root."}
-        },
-    }
+    sink = _exactly_one(
+        to_file={**_PATH, "description": "A file that holds the secret and nothing else."},
+        to_dotenv=_sink("An entry of a dotenv file.", file=_PATH, name=_NAME),
+        to_kubernetes_secret=_sink(
+            "A file with a Kubernetes Secret manifest.",
+            ("file", "name"),
+            file=_PATH,
+            name=_WORD,
+            key=_WORD,
+            namespace=_WORD,
+        ),
+        to_command=_sink("A command's standard input.", ("run",), run=_COMMAND, check=_COMMAND),
+    )
     return {
         "deliver": {
             "type": "object",

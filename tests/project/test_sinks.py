@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
-from reconciler.project.sinks import FileSinks
+from reconciler.project.sinks import ProjectSinks
 
 TOKEN = Secret("canary-token", "test")
 
@@ -29,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 async def test_the_file_holds_the_secret_and_only_its_owner_may_read_it(root: Path) -> None:
     os.umask(os.umask(0))
-    await FileSinks(root).deliver(to("agent.token"), TOKEN)
+    await ProjectSinks(root).deliver(to("agent.token"), TOKEN)
     file = root / "agent.token"
     assert file.read_text() == "canary-token"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -37,7 +39,7 @@ async def test_the_file_holds_the_secret_and_only_its_owner_may_read_it(root: Pa
 
 
 async def test_a_missing_directory_is_made_for_the_owner_only(root: Path) -> None:
-    await FileSinks(root).deliver(to("secrets/berlin/agent.token"), TOKEN)
+    await ProjectSinks(root).deliver(to("secrets/berlin/agent.token"), TOKEN)
     assert stat.S_IMODE((root / "secrets").stat().st_mode) == 0o700
     assert (root / "secrets/berlin/agent.token").read_text() == "canary-token"
 
@@ -47,7 +49,7 @@ async def test_an_older_file_is_replaced_whole_and_loses_its_loose_mode(root: Pa
     file.write_text("a longer token from before")
     file.chmod(0o644)
     before = file.stat().st_ino
-    await FileSinks(root).deliver(to("agent.token"), TOKEN)
+    await ProjectSinks(root).deliver(to("agent.token"), TOKEN)
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("canary-token", 0o600)
     assert file.stat().st_ino != before
 
@@ -55,14 +57,14 @@ async def test_an_older_file_is_replaced_whole_and_loses_its_loose_mode(root: Pa
 async def test_proving_leaves_nothing_behind(root: Path) -> None:
     (root / "kept.token").write_text("old")
     for target in ("agent.token", "secrets/berlin/agent.token", "kept.token"):
-        await FileSinks(root).prove(to(target))
+        await ProjectSinks(root).prove(to(target))
     assert [each.name for each in root.rglob("*")] == ["kept.token"]
     assert (root / "kept.token").read_text() == "old"
 
 
 @pytest.mark.parametrize("target", ["../x", "a/../../x", "/etc/x", "", ".", "a/..", "/", "a\0b"])
 async def test_a_path_out_of_the_project_is_refused(root: Path, target: str) -> None:
-    for act in (FileSinks(root).prove(to(target)), FileSinks(root).deliver(to(target), TOKEN)):
+    for act in (ProjectSinks(root).prove(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
         with pytest.raises(Undeliverable, match="does not lie below"):
             await act
 
@@ -75,7 +77,7 @@ async def test_a_symbolic_link_is_never_followed(root: Path, tmp_path: Path) -> 
     (root / "file").symlink_to(outside / "file")
     (root / "dangling").symlink_to(outside / "new")
     for target in ("directory/x", "file", "dangling"):
-        for act in (FileSinks(root).prove(to(target)), FileSinks(root).deliver(to(target), TOKEN)):
+        for act in (ProjectSinks(root).prove(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
             with pytest.raises(Undeliverable, match=target):
                 await act
     assert [each.name for each in outside.iterdir()] == ["file"]
@@ -87,27 +89,95 @@ async def test_a_directory_or_a_pipe_in_its_place_is_refused(root: Path) -> None
     os.mkfifo(root / "pipe")
     for target in ("directory", "pipe"):
         with pytest.raises(Undeliverable, match="not a plain file"):
-            await FileSinks(root).prove(to(target))
+            await ProjectSinks(root).prove(to(target))
 
 
 async def test_a_file_where_a_directory_should_be_is_refused(root: Path) -> None:
     (root / "file").write_text("x")
     with pytest.raises(Undeliverable, match="no directory"):
-        await FileSinks(root).prove(to("file/agent.token"))
+        await ProjectSinks(root).prove(to("file/agent.token"))
 
 
 async def test_a_root_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Undeliverable, match="No such file"):
-        await FileSinks(tmp_path / "nowhere").prove(to("agent.token"))
+        await ProjectSinks(tmp_path / "nowhere").prove(to("agent.token"))
 
 
 async def test_another_way_is_refused(root: Path) -> None:
     with pytest.raises(Undeliverable, match="to_pigeon"):
-        await FileSinks(root).prove(Delivery("to_pigeon", "x"))
+        await ProjectSinks(root).prove(Delivery("to_pigeon", "x"))
 
 
 async def test_a_message_never_holds_the_secret(root: Path) -> None:
     (root / "directory").mkdir()
     with pytest.raises(Undeliverable) as failed:
-        await FileSinks(root).deliver(to("directory"), TOKEN)
+        await ProjectSinks(root).deliver(to("directory"), TOKEN)
     assert "canary" not in str(failed.value)
+
+
+def dotenv(name: str = "AGENT_TOKEN") -> Delivery:
+    return Delivery("to_dotenv", ".env", settings={"name": name})
+
+
+async def test_a_dotenv_entry_is_added_and_other_lines_stay(root: Path) -> None:
+    (root / ".env").write_text("# ours\nOTHER=1")
+    await ProjectSinks(root).deliver(dotenv(), TOKEN)
+    assert (root / ".env").read_text() == "# ours\nOTHER=1\nAGENT_TOKEN=canary-token\n"
+    assert stat.S_IMODE((root / ".env").stat().st_mode) == 0o600
+
+
+async def test_a_dotenv_entry_is_set_anew_in_its_place(root: Path) -> None:
+    (root / ".env").write_text("export AGENT_TOKEN='old'\nAGENT_TOKEN_2=kept\n")
+    await ProjectSinks(root).deliver(dotenv(), TOKEN)
+    assert (root / ".env").read_text() == "AGENT_TOKEN=canary-token\nAGENT_TOKEN_2=kept\n"
+
+
+async def test_entries_of_one_dotenv_file_do_not_overwrite_each_other(root: Path) -> None:
+    sinks = ProjectSinks(root)
+    names = [f"TOKEN_{number}" for number in range(20)]
+    await asyncio.gather(*(sinks.deliver(dotenv(name), TOKEN) for name in names))
+    assert sorted(line.partition("=")[0] for line in (root / ".env").read_text().splitlines()) == sorted(names)
+
+
+async def test_a_kubernetes_secret_manifest_is_one_that_kubernetes_reads(root: Path) -> None:
+    settings = {"name": "agent", "namespace": "edge", "key": "token"}
+    await ProjectSinks(root).deliver(Delivery("to_kubernetes_secret", "k8s/agent.yaml", settings=settings), TOKEN)
+    assert YAML(typ="safe").load(root / "k8s/agent.yaml") == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "agent", "namespace": "edge"},
+        "type": "Opaque",
+        "stringData": {"token": "canary-token"},
+    }
+    assert stat.S_IMODE((root / "k8s/agent.yaml").stat().st_mode) == 0o600
+
+
+def command(*run: str, check: tuple[str, ...] = ()) -> Delivery:
+    return Delivery("to_command", run[0], settings={"run": list(run), "check": list(check)})
+
+
+async def test_a_command_takes_the_secret_from_its_standard_input(root: Path) -> None:
+    await ProjectSinks(root).deliver(command("sh", "-c", "cat > taken"), TOKEN)
+    assert (root / "taken").read_text() == "canary-token"
+
+
+async def test_a_command_does_not_see_our_own_settings(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_API_KEY", "canary-key")
+    await ProjectSinks(root).deliver(command("sh", "-c", "env > seen"), TOKEN)
+    assert "canary-key" not in (root / "seen").read_text()
+
+
+async def test_a_command_that_fails_has_not_taken_it_and_its_words_are_not_repeated(root: Path) -> None:
+    with pytest.raises(Undeliverable, match="sh ended with exit code 3; run it by hand to see why") as told:
+        await ProjectSinks(root).deliver(command("sh", "-c", "cat >&2; exit 3"), TOKEN)
+    assert "canary" not in str(told.value)
+
+
+async def test_a_command_that_is_not_there_is_told_before_anything_is_created(root: Path) -> None:
+    with pytest.raises(Undeliverable, match="there is no command no-such-thing"):
+        await ProjectSinks(root).prove(command("no-such-thing"))
+
+
+async def test_a_check_that_fails_is_told_before_anything_is_created(root: Path) -> None:
+    with pytest.raises(Undeliverable, match="false ended with exit code 1"):
+        await ProjectSinks(root).prove(command("sh", check=("false",)))
