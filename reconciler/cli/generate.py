@@ -1,4 +1,4 @@
-"""Writes what is generated from the kinds and committed: `schemas/` and `docs/kinds/`. For developers of the project.
+"""Writes what is generated and committed: `schemas/`, `docs/kinds/` and the README's help block. For developers.
 
 python -m reconciler.cli.generate           writes the files, from the repository's root
 python -m reconciler.cli.generate --check   changes nothing; exits 1 if a file is not as it would be written
@@ -14,17 +14,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from reconciler import kinds
+from reconciler.cli.main import reconciler as command
 from reconciler.rendering import json as plan_json
 from reconciler.rendering import kind_page, schema
 
+_HELP = "<!-- help: written by `make generate` -->\n"
+_END = "<!-- end of help -->\n"
 _OURS = ("schemas/kinds", "docs/kinds")  # folders that hold nothing else
 
 
-def files() -> Mapping[str, str]:
+def files(root: Path) -> Mapping[str, str]:
     """Every generated file: its path below the root, and its text."""
     every = kinds.every()
     return {
+        **_readme(root / "README.md"),
         "schemas/manifest.json": _json(schema.manifest_schema(every)),
         "schemas/plan.json": _json(plan_json.plan_schema()),
         "schemas/project.json": _json(schema.project_schema()),
@@ -34,9 +40,21 @@ def files() -> Mapping[str, str]:
     }
 
 
+def _readme(path: Path) -> dict[str, str]:
+    """The README with its help block as the command prints it; nothing where there is none."""
+    if not path.is_file():
+        return {}
+    before, begin, rest = path.read_text(encoding="utf-8").partition(_HELP)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise SystemExit(f"{path}: expected {_HELP!r} and {_END!r}")
+    shown = command.get_help(click.Context(command, info_name="reconciler", terminal_width=80))
+    return {path.name: f"{before}{begin}```\n$ reconciler --help\n{shown}\n```\n{end}{after}"}
+
+
 def stale(root: Path) -> list[str]:
     """A line for each file that is not as it would be written."""
-    wanted = files()
+    wanted = files(root)
     found = []
     for name, text in wanted.items():
         path = root / name
@@ -50,7 +68,7 @@ def stale(root: Path) -> list[str]:
 
 def write(root: Path) -> int:
     """Writes what is stale; answers how many files changed."""
-    wanted = files()
+    wanted = files(root)
     changed = 0
     for name, text in wanted.items():
         path = root / name
@@ -74,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     chosen = parser.parse_args(arguments)
     if not chosen.check:
-        print(f"{write(chosen.root)} of {len(files())} files written")
+        print(f"{write(chosen.root)} of {len(files(chosen.root))} files written")
         return 0
     wrong = stale(chosen.root)
     for line in wrong:

@@ -46,6 +46,14 @@ class Delivery:
     settings: Mapping[str, Json] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """When an object with a one-time secret is renewed, in seconds of its age; both live for the overlap."""
+
+    after: int
+    overlap: int = 0
+
+
 @dataclass(frozen=True)
 class Declaration:
     """One resource as declared. `spec` holds only what was written, in the platform's write shape."""
@@ -59,6 +67,7 @@ class Declaration:
     lifecycle: Lifecycle = Lifecycle()
     moved: tuple[Address, ...] = ()  # earlier addresses of the same object
     deliver: Mapping[str, Delivery] = field(default_factory=dict)  # output field → sink
+    rotate: Rotation | None = None
 
     def at(self, *path: str | int) -> Position:
         """Where `spec.<path>` was written, or the nearest thing around it that was."""

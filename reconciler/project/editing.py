@@ -18,7 +18,7 @@ from ruamel.yaml.resolver import VersionedResolver
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.project import yaml
 
-ORDER: Final = ("kind", "name", "id", "ensure", "moved", "lifecycle", "deliver", "spec")
+ORDER: Final = ("kind", "name", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "spec")
 _WIDTH: Final = 1 << 20  # lines are never folded: a folded text reads differently in a diff
 _MARKER: Final = re.compile(r"---(\s+#.*|\s*)")
 _ROUNDS: Final = 4  # a comment may settle only when written again

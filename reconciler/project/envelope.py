@@ -15,10 +15,14 @@ from typing_extensions import Doc
 from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.kind import Finding, Kind, fields_of
-from reconciler.model.manifest import Delivery, Ensure, Lifecycle
+from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
 from reconciler.model.problem import Position
 from reconciler.project import files, validation, values, wording
 from reconciler.project.yaml import Document
+
+
+_DURATION = r"^[0-9]{1,6}[smhdw]$"
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class _Form(BaseModel):
@@ -66,6 +70,13 @@ class DeliveryForm(_Form):
     to_command: Annotated[CommandForm | None, Doc("A command's standard input.")] = None
 
 
+class RotationForm(_Form):
+    """When it is renewed: created anew, delivered, and the old one deleted after the overlap."""
+
+    after: Annotated[str, Field(pattern=_DURATION), Doc("Its age at renewal, such as 90d.")]
+    overlap: Annotated[str, Field(pattern=_DURATION), Doc("How long both live, such as 24h.")] = "0s"
+
+
 class ManifestForm(_Form):
     """One declared resource."""
 
@@ -76,6 +87,7 @@ class ManifestForm(_Form):
     moved: Annotated[Any, Doc("Its earlier address, or a list of them.")] = None
     lifecycle: LifecycleForm = LifecycleForm()
     deliver: Annotated[dict[str, DeliveryForm], Doc("Where one-time secrets go.")] = {}
+    rotate: Annotated[RotationForm | None, Doc("When a one-time secret is renewed.")] = None
     spec: Annotated[dict[str, Any] | None, Doc("The resource itself, as the platform takes it.")] = None
 
 
@@ -158,6 +170,8 @@ def _inside(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding]:
             yield Finding(("lifecycle", "ignore", index), f"{kind.name} has no field {name!r}", remedy)
     yield from _moved(made, form)
     yield from _deliveries(made, form, kind)
+    if form.rotate is not None and kind.one_time is None:
+        yield Finding(("rotate",), f"{kind.name} has no one-time secret to renew", "remove the line")
 
 
 def _moved(made: Draft, form: ManifestForm) -> Iterator[Finding]:
@@ -206,6 +220,14 @@ def _delivery(form: DeliveryForm, where: Position) -> Delivery:
             settings = written.model_dump(exclude={"file"}, exclude_none=True)
             return Delivery(way, files.inside(written.file), where, settings)
     return Delivery(way, files.inside(str(written)), where)
+
+
+def rotation(form: ManifestForm) -> Rotation | None:
+    return None if form.rotate is None else Rotation(_seconds(form.rotate.after), _seconds(form.rotate.overlap))
+
+
+def _seconds(duration: str) -> int:
+    return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
 def lifecycle(form: ManifestForm) -> Lifecycle:

@@ -149,6 +149,7 @@ def _declaration(
         lifecycle=envelope.lifecycle(form),
         moved=made.moved,
         deliver=made.deliver,
+        rotate=envelope.rotation(form),
     )
     return declaration, [validation.problem(each, places, made.subject, ("spec",)) for each in findings]
 

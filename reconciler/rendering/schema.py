@@ -124,6 +124,7 @@ def _lifecycle(kind: Kind) -> Schema:
 _WORD: Schema = {"type": "string", "minLength": 1}
 _PATH: Schema = {"type": "string", "minLength": 1, "description": "A file below the project's root."}
 _NAME: Schema = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
+_DURATION: Schema = {"type": "string", "pattern": "^[0-9]{1,6}[smhdw]$", "description": "Such as 90d or 24h."}
 _COMMAND: Schema = {"type": "array", "items": {"type": "string"}}
 
 
@@ -137,7 +138,7 @@ def _exactly_one(**properties: Schema) -> Schema:
     }
 
 
-def _sink(doc: str, required: Iterable[str] | None = None, **properties: Schema) -> Schema:
+def _object(doc: str, required: Iterable[str] | None = None, **properties: Schema) -> Schema:
     return {
         "type": "object",
         "description": doc,
@@ -152,8 +153,8 @@ def _delivery(kind: Kind) -> Schema:
         return {}
     sink = _exactly_one(
         to_file={**_PATH, "description": "A file that holds the secret and nothing else."},
-        to_dotenv=_sink("An entry of a dotenv file.", file=_PATH, name=_NAME),
-        to_kubernetes_secret=_sink(
+        to_dotenv=_object("An entry of a dotenv file.", file=_PATH, name=_NAME),
+        to_kubernetes_secret=_object(
             "A file with a Kubernetes Secret manifest.",
             ("file", "name"),
             file=_PATH,
@@ -161,7 +162,7 @@ def _delivery(kind: Kind) -> Schema:
             key=_WORD,
             namespace=_WORD,
         ),
-        to_command=_sink("A command's standard input.", ("run",), run=_COMMAND, check=_COMMAND),
+        to_command=_object("A command's standard input.", ("run",), run=_COMMAND, check=_COMMAND),
     )
     return {
         "deliver": {
@@ -169,7 +170,8 @@ def _delivery(kind: Kind) -> Schema:
             "additionalProperties": False,
             "properties": {kind.one_time: sink},
             "description": f"Where the {kind.one_time} goes, which can be read once.",
-        }
+        },
+        "rotate": _object("When it is renewed.", ("after",), after=_DURATION, overlap=_DURATION),
     }
 
 
