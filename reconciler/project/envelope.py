@@ -5,6 +5,7 @@ Checks the envelope alone. The spec inside is validated, and references are foll
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Doc
 
 from reconciler import kinds
+from reconciler.kinds.fields import checked
 from reconciler.model.address import Address
 from reconciler.model.kind import Finding, Kind, fields_of
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
@@ -20,9 +22,17 @@ from reconciler.model.problem import Position
 from reconciler.project import files, validation, values, wording
 from reconciler.project.yaml import Document
 
-
-_DURATION = r"^[0-9]{1,6}[smhdw]$"
+_DURATION = re.compile(r"[0-9]{1,6}[smhdw]")
+_ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def _duration(text: str) -> str | None:
+    return None if _DURATION.fullmatch(text) else f"{text!r} is not a duration; write a number and s, m, h, d or w"
+
+
+def _entry(text: str) -> str | None:
+    return None if _ENTRY.fullmatch(text) else f"{text!r} cannot name an entry; use letters, digits and '_'"
 
 
 class _Form(BaseModel):
@@ -42,7 +52,7 @@ class DotenvForm(_Form):
     """An entry of a dotenv file; its other lines stay as they are."""
 
     file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Doc("The entry's name.")]
+    name: Annotated[str, checked(_entry), Doc("The entry's name.")]
 
 
 class KubernetesSecretForm(_Form):
@@ -73,8 +83,8 @@ class DeliveryForm(_Form):
 class RotationForm(_Form):
     """When it is renewed: created anew, delivered, and the old one deleted after the overlap."""
 
-    after: Annotated[str, Field(pattern=_DURATION), Doc("Its age at renewal, such as 90d.")]
-    overlap: Annotated[str, Field(pattern=_DURATION), Doc("How long both live, such as 24h.")] = "0s"
+    after: Annotated[str, checked(_duration), Doc("Its age at renewal, such as 90d.")]
+    overlap: Annotated[str, checked(_duration), Doc("How long both live, such as 24h.")] = "0s"
 
 
 class ManifestForm(_Form):
