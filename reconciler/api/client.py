@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from reconciler import __version__
-from reconciler.api import errors
+from reconciler.api import answers, errors
+from reconciler.api.ledger import Ledger
 from reconciler.api.limiter import WINDOW, Limiter
 from reconciler.api.origin import Origin
-from reconciler.engine.ports import Clock, Failure, Refused, Transient
+from reconciler.engine.ports import Clock, Failure, Lost, Refused, Transient
+from reconciler.model.concealing import Veil
 from reconciler.model.value import Json, Secret
 
 if TYPE_CHECKING:
@@ -27,12 +31,16 @@ Profile = Literal["specification", "ngrok"]
 _VERSION = {"specification": ("Service-Version", "2"), "ngrok": ("Ngrok-Version", "2")}
 _BUDGET = {"specification": 0, "ngrok": 120}  # requests per rolling minute that the public platform grants an account
 _TOO_LONG = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
+_QUOTED = 2_000  # characters of an error that are looked at; a few hundred are shown
 _IDLE = 4.0  # seconds; servers commonly close an idle connection after five, and a POST must not meet that moment
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Which platform, with which key, and how hard it may be pressed. None: what the profile says."""
+    """Which platform, with which key, and how hard it may be pressed. None: what the profile says.
+
+    The budget is for any `window` of seconds; `ledger` is a file shared with other processes that use it up.
+    """
 
     base_url: str
     key: Secret
@@ -40,6 +48,9 @@ class Account:
     requests_per_minute: int | None = None
     timeout: float = 30.0
     connections: int = 32
+    secrets: tuple[Secret, ...] = ()  # what the platform knows besides the key, and might quote in an error
+    window: float = WINDOW
+    ledger: Path | None = None
 
     @property
     def budget(self) -> int:
@@ -52,9 +63,13 @@ class Client:
     def __init__(self, http: httpx.AsyncClient, account: Account, limiter: Limiter, *, reading: bool) -> None:
         self._http = http
         self._origin = Origin.parse(account.base_url)
-        self._key = account.key
+        self._veils = (
+            Veil([account.key.reveal()], "(key)"),
+            Veil(each.reveal() for each in account.secrets),
+        )
         self._timeout = account.timeout
         self._limiter = limiter
+        self.has_been_answered = False
         self._methods = {"GET"} if reading else {"GET", "POST", "PATCH", "PUT", "DELETE"}
         version, number = _VERSION[account.profile]
         self._headers = {
@@ -99,7 +114,10 @@ class Client:
         except Exception as failure:  # noqa: BLE001 - two libraries' worth of network errors, and some unwrapped
             unsent, why = _network(failure)
             text = f"cannot reach {self._origin}: {why}" if unsent else f"{self._origin} broke off: {why}"
-            raise errors.unanswered(method, self._without_key(text), sent=not unsent) from None
+            if unsent:
+                raise errors.Unreachable(self._concealed(text)) from None
+            raise errors.unanswered(method, self._concealed(text), sent=True) from None
+        self.has_been_answered = True
         return self._meaning(method, response, content)
 
     def _request(self, method: str, address: str, body: Mapping[str, Json] | None) -> httpx.Request:
@@ -122,17 +140,20 @@ class Client:
     def _meaning(self, method: str, response: httpx.Response, content: bytes) -> Json:
         status = response.status_code
         if 300 <= status < 400:
-            raise Refused(f"{self._origin} redirects to {self._target(response)}; it was not followed", status=status)
-        body, is_json = _decoded(content)
+            text = f"{self._origin} redirects to {self._concealed(self._target(response))}; it was not followed"
+            # "See what came of it there" is one meaning of a redirect: a create may have been carried out.
+            raise Lost(text, status=status) if method == "POST" else Refused(text, status=status)
+        body, is_json = answers.decoded(content)
         if not response.is_success:
             wait = errors.retry_after(response.headers.get("Retry-After"))
-            raise self._shown(errors.failure(method, status, body, retry_after=wait))
+            # Before anything is cut to length: a piece of a secret would not be found any more.
+            raise errors.failure(method, status, self._quoted(body), retry_after=wait)
         if not content.strip():
             return None
         if is_json:
             return body
         kind = errors.harmless(response.headers.get("Content-Type", "").partition(";")[0], 60) or "an unnamed type"
-        text = f"{self._origin} answered with {kind} that is not JSON (status {status})"
+        text = f"{self._origin} answered with {self._concealed(kind)} that is not JSON (status {status})"
         if method == "GET" and "json" not in kind:
             raise Refused(f"{text}; is base_url the address of the platform's API?", status=status)
         raise errors.unanswered(method, text, sent=True)
@@ -143,19 +164,16 @@ class Client:
         host = rest.replace("\\", "/").partition("/")[0].rpartition("@")[2]
         return host[:100] or "another path"
 
-    def _shown(self, failure: Failure) -> Failure:
-        failure.args = (self._without_key(str(failure)),)
-        return failure
+    def _quoted(self, body: Json) -> Json:
+        """What an error says, without our secrets in it."""
+        if isinstance(body, dict):
+            return {name: self._quoted(each) for name, each in body.items()}
+        return self._concealed(body[:_QUOTED]) if isinstance(body, str) else None
 
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._key.reveal(), "(key)") if self._key.reveal() else text
-
-
-def _decoded(content: bytes) -> tuple[Json, bool]:
-    try:
-        return json.loads(content), True
-    except (ValueError, RecursionError):
-        return None, False
+    def _concealed(self, text: str) -> str:
+        for veil in self._veils:
+            text = veil.over(text)
+        return text
 
 
 def _network(failure: Exception) -> tuple[bool, str]:
@@ -168,7 +186,17 @@ def _network(failure: Exception) -> tuple[bool, str]:
     unsent = isinstance(cause, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)) or (
         cause is failure and isinstance(failure, (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.ProxyError))
     )
-    return unsent, errors.harmless(str(cause), 200) or type(cause).__name__
+    return unsent, _reason(cause) or type(cause).__name__
+
+
+def _reason(cause: Exception) -> str:
+    """In the machine's own words where there are some: `connection refused`."""
+    import aiohttp
+
+    if isinstance(cause, aiohttp.ClientConnectorError) and cause.os_error.errno:
+        number = cause.os_error.errno
+        return (os.strerror(number) if number > 0 else str(cause.os_error.strerror)).lower()
+    return errors.harmless(str(cause), 200)
 
 
 @asynccontextmanager
@@ -177,14 +205,25 @@ async def opened(
 ) -> AsyncIterator[Client]:
     """A client whose connections are closed at the end. ValueError if the base address will not do."""
     origin = Origin.parse(account.base_url)
+    import ssl
+
     import httpx
     from httpx_aiohttp import HttpxAiohttpClient
 
-    limiter = Limiter(account.budget, clock, on_wait=on_wait)
+    from reconciler.api.transport import OneRequest
+
+    # Plain http meets no certificate: a context that trusts nobody is free, reading the machine's takes 15 ms.
+    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if origin.scheme == "http" else True
+    ledger = Ledger(account.ledger) if account.ledger else None
+    limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
+    limits = httpx.Limits(max_connections=account.connections, keepalive_expiry=_IDLE)
+    trusts_environment = not origin.is_loopback  # for proxies and certificates
     async with HttpxAiohttpClient(
+        transport=OneRequest(verify=verify, limits=limits, trust_env=trusts_environment),
         follow_redirects=False,
+        verify=verify,
         timeout=httpx.Timeout(account.timeout, connect=10.0),
-        limits=httpx.Limits(max_connections=account.connections, keepalive_expiry=_IDLE),
-        trust_env=not origin.is_loopback,  # proxies of the environment
+        limits=limits,
+        trust_env=trusts_environment,
     ) as http:
         yield Client(http, account, limiter, reading=reading)

@@ -20,6 +20,11 @@ CLEARS = frozenset({446, 511, 18016, 18017, 381, 7122})
 """Codes of a 400 that says: something else is still in the way. Domain still attached, dangling CNAME, pooling being
 changed, hostport still in use."""
 
+
+class Unreachable(Transient):
+    """There was not even a connection. Before anything was ever answered, the address is probably wrong."""
+
+
 _NOT_YET = (HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)  # turned away at the door: surely not done
 _PERMANENT = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
 _LONGEST = 500  # characters of the platform's own text; its longest known message has half of that

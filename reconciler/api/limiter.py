@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from reconciler.api.ledger import Ledger
 from reconciler.engine.ports import Clock
 
 WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
@@ -18,11 +19,21 @@ _INSTANT = 1e-6  # seconds; sums of floats that differ by less are the same time
 
 
 class Limiter:
-    """`budget` requests per window; 0: no limit. `on_wait` hears how long everybody has to wait."""
+    """`budget` requests per window; 0: no limit. `on_wait` hears how long everybody has to wait.
+
+    With a ledger the requests of other processes count as well.
+    """
 
     def __init__(
-        self, budget: int, clock: Clock, *, window: float = WINDOW, on_wait: Callable[[float], None] | None = None
+        self,
+        budget: int,
+        clock: Clock,
+        *,
+        window: float = WINDOW,
+        on_wait: Callable[[float], None] | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
+        self._ledger = ledger if budget else None
         self._budget = budget
         self._clock = clock
         self._window = window
@@ -37,12 +48,14 @@ class Limiter:
     async def slot(self) -> AsyncIterator[None]:
         """Room for one request, from sending to answer."""
         async with self._turn:
-            await self._until_free()
+            ticket = await self._until_free()
             self._in_flight += 1
         try:
             yield
         finally:
             self._in_flight -= 1
+            if self._ledger:
+                self._ledger.answered(ticket, self._clock.now(), self._window)
             if self._budget:
                 self._answered.append(self._clock.now())
             self._an_answer.set()
@@ -51,7 +64,8 @@ class Limiter:
         """Nothing leaves before that: the platform asked for it."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
 
-    async def _until_free(self) -> None:
+    async def _until_free(self) -> str:
+        """The ledger's ticket, empty where there is no ledger."""
         while True:
             now = self._clock.now()
             while self._answered and self._answered[0] + self._window <= now + _INSTANT:
@@ -59,7 +73,10 @@ class Limiter:
             if now + _INSTANT < self._held_until:
                 await self._sleep(self._held_until - now)
             elif not self._budget or self._in_flight + len(self._answered) < self._budget:
-                return
+                ticket, wait = self._ledger.enter(now, self._budget, self._window) if self._ledger else ("", 0.0)
+                if not wait:
+                    return ticket
+                await self._sleep(wait)
             elif self._answered:
                 await self._sleep(self._answered[0] + self._window - now)
             else:

@@ -10,19 +10,30 @@ from contextlib import asynccontextmanager
 
 from reconciler.api import client
 from reconciler.api.client import Account, Client
+from reconciler.api.errors import Unreachable
 from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.engine import retry
-from reconciler.engine.ports import Chance, Clock, Refused, Transient
+from reconciler.engine.ports import Chance, Clock, Failure, Refused, Transient
 from reconciler.model.value import Json
 
 OnWait = Callable[[float], None]
+OnRetry = Callable[[float, str], None]
+"""Hears of every read that is tried again: in how many seconds, and why."""
 
 
 class ReadOnlyClient:
     """Reads, and has no means to do anything else."""
 
-    def __init__(self, client: Client, clock: Clock, chance: Chance, retries: retry.Policy = retry.READS) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        chance: Chance,
+        retries: retry.Policy = retry.READS,
+        on_retry: OnRetry | None = None,
+    ) -> None:
         self._client = client
+        self._on_retry = on_retry or (lambda seconds, why: None)
         self._clock = clock
         self._chance = chance
         self._retries = retries
@@ -52,11 +63,16 @@ class ReadOnlyClient:
             try:
                 return await self._client.exchange("GET", address)
             except Transient as failure:
-                seconds = retry.wait(attempt, failure, self._chance.fraction(), self._retries)
+                seconds = retry.wait(attempt, failure, self._chance.fraction(), self._patience(failure))
                 if seconds is None:
                     raise
+                self._on_retry(seconds, str(failure))
             await self._clock.sleep(seconds)
             attempt += 1
+
+    def _patience(self, failure: Failure) -> retry.Policy:
+        is_first = isinstance(failure, Unreachable) and not self._client.has_been_answered
+        return retry.FIRST_CONTACT if is_first else self._retries
 
 
 class HTTPPlatform(ReadOnlyClient):
@@ -79,19 +95,29 @@ def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], st
 
 @asynccontextmanager
 async def reading(
-    account: Account, *, clock: Clock | None = None, chance: Chance | None = None, on_wait: OnWait | None = None
+    account: Account,
+    *,
+    clock: Clock | None = None,
+    chance: Chance | None = None,
+    on_wait: OnWait | None = None,
+    on_retry: OnRetry | None = None,
 ) -> AsyncIterator[ReadOnlyClient]:
     """The account, for commands that change nothing. ValueError if the base address will not do."""
     clock = clock or MachineClock()
     async with client.opened(account, clock, reading=True, on_wait=on_wait) as opened:
-        yield ReadOnlyClient(opened, clock, chance or MachineChance())
+        yield ReadOnlyClient(opened, clock, chance or MachineChance(), on_retry=on_retry)
 
 
 @asynccontextmanager
 async def changing(
-    account: Account, *, clock: Clock | None = None, chance: Chance | None = None, on_wait: OnWait | None = None
+    account: Account,
+    *,
+    clock: Clock | None = None,
+    chance: Chance | None = None,
+    on_wait: OnWait | None = None,
+    on_retry: OnRetry | None = None,
 ) -> AsyncIterator[HTTPPlatform]:
     """The account, for commands that may change it. ValueError if the base address will not do."""
     clock = clock or MachineClock()
     async with client.opened(account, clock, reading=False, on_wait=on_wait) as opened:
-        yield HTTPPlatform(opened, clock, chance or MachineChance())
+        yield HTTPPlatform(opened, clock, chance or MachineChance(), on_retry=on_retry)

@@ -19,7 +19,7 @@ from reconciler.api.platform import HTTPPlatform, changing
 from reconciler.cli import exits, stale, talk
 from reconciler.cli.options import Options
 from reconciler.cli.plan import show
-from reconciler.cli.progress import Witness, telling
+from reconciler.cli.progress import Reading, Witness, telling
 from reconciler.cli.session import Session, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
@@ -27,7 +27,7 @@ from reconciler.model.change import Action, Change
 from reconciler.model.event import Outcome
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
-from reconciler.project.sinks import FileSinks
+from reconciler.project.sinks import ProjectSinks
 from reconciler.rendering.outline import symbol
 from reconciler.store import store
 from reconciler.store.failures import StoreError
@@ -63,10 +63,10 @@ async def apply(session: Session, options: Options, file: Path | None, *, ask: b
     """The whole of it; answers with the exit code."""
     halt = Halt()
     stack = session.manifest.stack
-    seen = Witness()
+    seen = Witness(Reading(options.quiet))
     async with (
         store.opened(store_of(session.config)) as memory,
-        changing(session.account, on_wait=seen.waited) as platform,
+        changing(session.account, on_wait=seen.waited, on_retry=seen.reading.retried) as platform,
         memory.lock(stack, on_loss=halt.by_store) as holder,
         memory.journal(stack, command=wording.command, holder=holder) as journal,
     ):
@@ -74,9 +74,10 @@ async def apply(session: Session, options: Options, file: Path | None, *, ask: b
         plan = session.plan(snapshot)
         if file is not None:
             plan = _from_file(file, plan, session, snapshot, options)
-        if not options.quiet or ask:
+        shown = ask or not options.quiet
+        if shown:
             show(plan, session, options, [("text", "")])
-        _refuse(plan)
+        _refuse(plan, shown=shown)
         if ask and not plan.is_empty and not await _agreed(wording.question):
             talk.say("Nothing was changed.")
             return exits.ERROR
@@ -100,7 +101,7 @@ async def _settled(session: Session, memory: Store, journal: StoreJournal, snaps
 
 
 def _from_file(file: Path, now: Plan, session: Session, snapshot: Snapshot, options: Options) -> Plan:
-    planned = stale.read(file, session.manifest)
+    planned = stale.read(file, session.manifest.stack, session.account.secrets)
     stale.refuse(planned, now, session.manifest, snapshot)
     consents = tuple(
         replace(each, granted=each.granted or options.allow.get((each.what, each.kind), 0) >= each.count)
@@ -109,9 +110,12 @@ def _from_file(file: Path, now: Plan, session: Session, snapshot: Snapshot, opti
     return replace(planned, consents=consents)
 
 
-def _refuse(plan: Plan) -> None:
-    """Stop unless the plan may be carried out."""
-    tell_problems(plan)
+def _refuse(plan: Plan, *, shown: bool) -> None:
+    """Stop unless the plan may be carried out. What is wrong is said even where the plan was not shown."""
+    if shown:
+        tell_problems(plan)
+    else:
+        talk.problems(plan.problems)
     if plan.errors:
         raise exits.Stop(exits.ERROR, "error: nothing was changed, because the plan has problems")
     if plan.withheld:
@@ -166,7 +170,7 @@ async def _carry_out(
         journal=journal,
         clock=MachineClock(),
         chance=MachineChance(),
-        sinks=FileSinks(session.config.root),
+        sinks=ProjectSinks(session.config.root, withheld=_environment_secrets(session)),
         stop=halt.event,
         concurrency=session.parallelism,
     )
@@ -182,6 +186,12 @@ async def _carry_out(
                 await journal.bind(address, binding)
     except StoreError as failure:
         halt.by_store(failure)
+
+
+def _environment_secrets(session: Session) -> set[str]:
+    """The environment variables that our secrets come from."""
+    sources = [each.source for each in (session.account.key, *session.account.secrets)]
+    return {source.removeprefix("env:") for source in sources if source.startswith("env:")}
 
 
 async def _seen_again(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli import exits, options, talk
+from reconciler.cli import exits, options, talk, whole
 from reconciler.cli.group import Command
 from reconciler.model.problem import Problem, Rejected
 
@@ -26,6 +26,7 @@ from reconciler.model.problem import Problem, Rejected
 def command(common: options.Options, paths: tuple[str, ...], check: bool) -> int:
     """Lay out the manifests in one style, and print the names of the files that change."""
     from reconciler.project import config, editing, files
+    from reconciler.rendering import cells
 
     root = common.project
     if not paths:
@@ -43,15 +44,8 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool) -> int
         if laid_out != text:
             changed.append(name)
             if not check:
-                write(root / name, laid_out)
-    talk.answer("".join(f"{name}\n" for name in changed))
+                # The mode stays: a manifest may hold secrets.
+                whole.write(root / name, laid_out, (root / name).stat().st_mode & 0o7777)
+    talk.answer("".join(f"{cells.clean(name)}\n" for name in changed))
     talk.problems(problems)
     return exits.ERROR if problems or (check and changed) else exits.DONE
-
-
-def write(file: Path, text: str) -> None:
-    """The whole file or none of it; its mode stays."""
-    draft = file.with_name(f".{file.name}.new")
-    draft.write_text(text, encoding="utf-8")
-    draft.chmod(file.stat().st_mode & 0o7777)
-    draft.replace(file)

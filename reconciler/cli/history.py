@@ -35,7 +35,7 @@ def command(common: options.Options, limit: int, form: str) -> int:
     project = config.load(common.project, os.environ)
     past = session.run(session.past(project, limit))
     if form == "json":
-        talk.answer("".join(json.dumps(asdict(each)) + "\n" for each in past))
+        talk.answer("".join(json.dumps(asdict(each)).replace("##", "#\\u0023") + "\n" for each in past))
     elif past:
         talk.answer("".join(f"{_line(each)}\n" for each in past))
     elif not common.quiet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import exits, options, talk
+from reconciler.cli import exits, options, talk, whole
 from reconciler.cli.group import Command
 
 if TYPE_CHECKING:
@@ -103,7 +103,4 @@ def _write_plan(out: Path, plan: Plan) -> None:
     """The whole file or none of it, readable by its owner: a plan says a lot about an account."""
     from reconciler.rendering import json
 
-    draft = out.with_name(f".{out.name}.new")
-    draft.touch(mode=0o600)
-    draft.write_text(json.write(plan), encoding="utf-8")
-    draft.replace(out)
+    whole.write(out, json.write(plan))

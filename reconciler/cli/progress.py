@@ -18,15 +18,36 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
+WORTH_TELLING = 1.0  # seconds of waiting; within a full window each request waits a moment for the one before
+
+
 class Teller(Protocol):
     def tell(self, event: Event, ended: int) -> None:
         """`ended`: how many calls are over, this one included."""
 
 
 @dataclass
+class Reading:
+    """Tells on standard error why a read takes longer: each reason once, however many lists it holds up."""
+
+    quiet: bool = False
+    _told: set[str] = field(default_factory=set)
+
+    def waited(self, seconds: float) -> None:
+        if seconds >= WORTH_TELLING and not self.quiet:
+            talk.say(events.line(Waited(seconds)))
+
+    def retried(self, seconds: float, why: str) -> None:
+        if why not in self._told and not self.quiet:
+            self._told.add(why)
+            talk.say(f"{why}; trying again")
+
+
+@dataclass
 class Witness:
     """All that happened, and who is told of it as it happens."""
 
+    reading: Reading = field(default_factory=Reading)
     tellers: list[Teller] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
 
@@ -37,7 +58,10 @@ class Witness:
             teller.tell(event, len(self.ended))
 
     def waited(self, seconds: float) -> None:
-        self.tell(Waited(seconds))
+        if self.tellers:
+            self.tell(Waited(seconds))
+        else:
+            self.reading.waited(seconds)
 
     def those(self, *outcomes: Outcome) -> list[Ended]:
         return [each for each in self.ended if each.outcome in outcomes]
@@ -84,13 +108,19 @@ class Records:
         self._file.flush()
 
 
+_APPLYING = "applying"
+
+
 class Bar:
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
     def tell(self, event: Event, ended: int) -> None:
-        self._progress.update(self._task, completed=ended)
+        if isinstance(event, Waited):
+            self._progress.update(self._task, description=events.line(event))
+            return
+        self._progress.update(self._task, completed=ended, description=_APPLYING)
         if text := _worth_telling(event):
             style = "red" if isinstance(event, Ended) and event.outcome is Outcome.FAILED else None
             self._progress.console.print(f"  {text}", style=style, markup=False, highlight=False, soft_wrap=True)
@@ -101,11 +131,13 @@ def _bar(total: int) -> Iterator[Bar]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("applying"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield Bar(progress, progress.add_task("", total=total))
+        yield Bar(progress, progress.add_task(_APPLYING, total=total))
 
 
 def _worth_telling(event: Event) -> str:
+    if isinstance(event, Waited) and event.seconds < WORTH_TELLING:
+        return ""
     skipped = isinstance(event, Ended) and event.outcome is Outcome.SKIPPED
     return "" if skipped else events.line(event)

@@ -9,9 +9,10 @@ import os
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler import kinds
@@ -19,12 +20,14 @@ from reconciler.api.client import Account
 from reconciler.api.origin import Origin
 from reconciler.cli import exits, talk
 from reconciler.cli.options import Options
+from reconciler.cli.progress import Reading
 from reconciler.engine.observe import ById, observe
 from reconciler.engine.ports import Reader
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Snapshot
+from reconciler.model.value import Secret, Value
 from reconciler.planning import planner
 from reconciler.planning.planner import Policy
 from reconciler.project import config, manifests
@@ -48,6 +51,7 @@ class Session:
     policy: Policy
     account: Account
     parallelism: int
+    quiet: bool = False
 
     def plan(self, snapshot: Snapshot) -> Plan:
         made = planner.plan(self.manifest, snapshot, kinds.every(), self.policy)
@@ -62,6 +66,7 @@ class Session:
             bindings=await store.bindings(stack) if store else None,
             receipts=await store.receipts(stack) if store else frozenset(),
             by_id=_named_by_id(self.manifest),
+            expected=self.manifest.declarations,
             concurrency=self.parallelism,
         )
         _refuse_blindness(snapshot)
@@ -78,7 +83,7 @@ def opened(options: Options, *, destroy: bool = False) -> Session:
         loaded = manifests.load(project, os.environ, options.variables)
         manifest, warnings = loaded.manifest, loaded.warnings
     parallelism = options.parallelism or project.limits.concurrency
-    account = _account(project, parallelism)
+    account = _account(project, parallelism, secrets_of(manifest))
     policy = Policy(
         allow=options.allow,
         adopt=options.adopt,
@@ -90,14 +95,16 @@ def opened(options: Options, *, destroy: bool = False) -> Session:
         requests_per_minute=account.budget,
         commit=_commit(project),
     )
-    return Session(project, manifest, warnings, policy, account, parallelism)
+    return Session(project, manifest, warnings, policy, account, parallelism, options.quiet)
 
 
 async def planned(session: Session) -> Plan:
     """The plan of this moment, read with a client that cannot write."""
     from reconciler.api.platform import reading
 
-    async with remembered(session.config) as store, reading(session.account) as reader:
+    told = Reading(session.quiet)
+    opening = reading(session.account, on_wait=told.waited, on_retry=told.retried)
+    async with remembered(session.config) as store, opening as reader:
         return session.plan(await session.look(reader, store))
 
 
@@ -147,7 +154,24 @@ def tell_problems(plan: Plan) -> None:
         talk.say(talk.tally(plan.problems))
 
 
-def _account(project: Config, parallelism: int) -> Account:
+def secrets_of(manifest: Manifest) -> tuple[Secret, ...]:
+    """Every secret that is declared."""
+    return tuple(each for declaration in manifest.declarations.values() for each in _secrets(declaration.spec))
+
+
+def _secrets(value: Value) -> Iterator[Secret]:
+    match value:
+        case Secret():
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from _secrets(item)
+        case list():
+            for item in value:
+                yield from _secrets(item)
+
+
+def _account(project: Config, parallelism: int, secrets: tuple[Secret, ...]) -> Account:
     base_url, key = project.connection()
     try:
         Origin.parse(base_url)
@@ -159,7 +183,15 @@ def _account(project: Config, parallelism: int) -> Account:
         profile=project.profile,
         requests_per_minute=project.limits.requests_per_minute,
         connections=parallelism,
+        secrets=secrets,
+        ledger=_ledger(project),
     )
+
+
+def _ledger(project: Config) -> Path | None:
+    """Beside the store's file: whoever shares the one shares the account's budget."""
+    where = store_of(project)
+    return None if "://" in where else Path(where).with_name("requests.json")
 
 
 def _named_by_id(manifest: Manifest) -> ById:
@@ -188,6 +220,11 @@ def _commit(project: Config) -> str:
     if git is None:
         return ""
     asked = subprocess.run(
-        [git, "-C", str(project.root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+        [git, "-C", str(project.root), "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+        # The environment is full of secrets, the key among them, and this program needs none of it.
+        env={name: os.environ[name] for name in ("PATH", "HOME", "GIT_DIR") if name in os.environ},
     )
     return asked.stdout.strip() if asked.returncode == 0 else ""

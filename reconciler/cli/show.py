@@ -29,7 +29,7 @@ def command(file: Path, form: str, no_color: bool) -> int:
     written = talk.read(file)
     plan = json.read(written, lambda source, _digest: Secret("", source))
     if form == "json":
-        talk.answer(written)
+        talk.answer(json.respelt(written))
     else:
         talk.answer(text.text(plan, width=talk.width(), colour=talk.is_coloured(sys.stdout, no_color)))
     return exits.DONE

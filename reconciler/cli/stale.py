@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,20 +12,19 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Plan, Seen
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Secret, Value
+from reconciler.model.value import Secret
 from reconciler.planning.compare import shown
-from reconciler.planning.identify import Register
+from reconciler.planning.register import Register
 from reconciler.rendering import json
 from reconciler.rendering.outline import in_words
 
 
-def read(file: Path, manifest: Manifest) -> Plan:
+def read(file: Path, stack: str, secrets: Iterable[Secret]) -> Plan:
     """The plan, with its secrets from where the manifests have them now. Stop if one is another by now."""
-    found = [each for declaration in manifest.declarations.values() for each in _secrets(dict(declaration.spec))]
 
     def restore(source: str, digest: str) -> Secret:
-        for each in found:
-            if each.source == source and json.secret_digest(each, manifest.stack) == digest:
+        for each in secrets:
+            if each.source == source and json.secret_digest(each, stack) == digest:
                 return each
         raise exits.Stop(
             exits.STALE, f"error: the secret from {source} is not the one the plan was made with; plan again"
@@ -90,15 +89,3 @@ def _live(address: Address, planned: Plan, now: Plan, register: Register) -> See
 def _alone(call: Call) -> Call:
     """A plan of fewer resources waits for fewer calls."""
     return replace(call, needs=())
-
-
-def _secrets(value: Value) -> Iterator[Secret]:
-    match value:
-        case Secret():
-            yield value
-        case dict():
-            for item in value.values():
-                yield from _secrets(item)
-        case list():
-            for item in value:
-                yield from _secrets(item)

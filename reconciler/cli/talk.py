@@ -26,9 +26,9 @@ def answer(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """What the user should know beside the answer."""
+    """A line that the user should know beside the answer."""
     sys.stdout.flush()  # keeps the two streams in order where both end in one log
-    print(cells.clean_lines(text), file=sys.stderr)
+    print(cells.clean(text), file=sys.stderr)
 
 
 def is_coloured(stream: TextIO, no_color: bool) -> bool:

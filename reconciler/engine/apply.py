@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
+from dataclasses import replace
 from urllib.parse import unquote
 
 from reconciler.engine import compose, create, retry
@@ -16,7 +17,8 @@ from reconciler.engine.create import Made
 from reconciler.engine.means import POINTS, Means, Reach, Stop
 from reconciler.engine.ports import Chance, Clock, Failure, Gone, Journal, Platform, Sinks
 from reconciler.engine.schedule import Schedule
-from reconciler.model.event import Ended, Event, Outcome, Started
+from reconciler.model.concealing import Veil
+from reconciler.model.event import Ended, Event, Outcome, Retried, Started
 from reconciler.model.kind import Kind
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, Plan, Verb
@@ -56,10 +58,11 @@ async def apply(
         chance=chance,
         sinks=sinks,
         stop=stop,
-        tell=told.put_nowait,
+        tell=lambda event: told.put_nowait(_without_secrets(event, means.veil)),
         reach=reach or (lambda point, call: None),
         retries=retries or retry.Policy(),
         known=Known(plan),
+        veil=compose.veil(plan),
     )
     run = _Run(means, concurrency, told)
     try:
@@ -72,6 +75,13 @@ async def apply(
         await run.cancel()
 
 
+def _without_secrets(event: Event, veil: Veil) -> Event:
+    """The event as anybody may hear it: a platform may quote in its refusal what it was sent, or has just told us."""
+    if not isinstance(event, (Retried, Ended)) or not event.why:
+        return event
+    return replace(event, why=veil.over(event.why))
+
+
 class _Run:
     """The calls in flight. Workers put events on the queue, and None to say that one of them is gone."""
 
@@ -80,7 +90,7 @@ class _Run:
         self._concurrency = concurrency
         self._told = told
         self._schedule = Schedule(means.plan.calls)
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], None] = {}  # in the order they were started
         self._broken: BaseException | None = None
 
     async def events(self) -> AsyncGenerator[Event]:
@@ -106,11 +116,11 @@ class _Run:
 
     def _start(self, call: Call) -> None:
         task = asyncio.ensure_future(self._work(call))
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._gone)
 
     def _gone(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         if not task.cancelled() and (broken := task.exception()) is not None:
             self._broken = self._broken or broken
         self._told.put_nowait(None)
@@ -121,8 +131,7 @@ class _Run:
         try:
             made = await perform(means, call)
         except Failure as failure:
-            why = compose.conceal(str(failure), [call.body, call.owner.text if call.owner else ""])
-            means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, why))
+            means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, str(failure)))
         except Exception:
             means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, BROKEN))
             raise
@@ -180,6 +189,8 @@ def _locator(means: Means, call: Call, kind: Kind) -> str:
 async def _send(means: Means, call: Call, body: dict[str, Value] | None) -> Json:
     path = means.known.path(call.path)
     try:
+        if means.hands.concerns(call):
+            await means.patiently("look", call, lambda: means.hands.confirm(call))
         return await means.patiently(
             "send", call, lambda: means.platform.send(call.method, path, compose.payload(body))
         )

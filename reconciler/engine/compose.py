@@ -5,7 +5,6 @@ Nothing here talks to anybody, and secrets stay `Secret` in everything but the b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
@@ -13,6 +12,7 @@ from urllib.parse import quote, unquote
 from reconciler.engine.ports import Intent, Refused
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
+from reconciler.model.concealing import Veil
 from reconciler.model.kind import Behaviour, Field, Kind
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, OwnerDraft, Plan
@@ -119,7 +119,7 @@ def intent(intent_id: str, call: Call, filled: Mapping[str, Value], kind: Kind, 
         stack=plan.stack,
         path=path,
         # Below a parent ids are names that other parents use too, and the natural key is unique there.
-        before=_ids(plan, kind.name) if unmarked and kind.parent is None else frozenset(),
+        before=ids(plan, kind.name) if unmarked and kind.parent is None else frozenset(),
         identity=natural_key(kind, filled) if unmarked else {},
     )
 
@@ -130,26 +130,24 @@ def natural_key(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Json]:
     return {field.name: reveal(_canonical(field, fields[field.name])) for field in shown}
 
 
-def conceal(text: str, value: Value) -> str:
-    """The text without the secrets of the value: a platform may quote what it refuses."""
-    for secret in sorted(_secrets(value), key=len, reverse=True):
-        for spelling in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret)}:
-            text = text.replace(spelling, "(secret)")
-    return text
+def veil(plan: Plan) -> Veil:
+    """Over all secrets of the plan: a platform may quote what it refuses."""
+    return Veil(each for call in plan.calls for each in _secrets([call.body, call.owner.text if call.owner else ""]))
 
 
 def _secrets(value: Value) -> list[str]:
     match value:
         case Secret():
             return [value.reveal()] if value.reveal() else []
-        case dict():
+        case Mapping():
             return [each for item in value.values() for each in _secrets(item)]
         case list() | tuple():
             return [each for item in value for each in _secrets(item)]
     return []
 
 
-def _ids(plan: Plan, kind: str) -> frozenset[str]:
+def ids(plan: Plan, kind: str) -> frozenset[str]:
+    """Objects of the kind that were there when the plan was made."""
     seen = {each.id for address, each in plan.seen.items() if address.kind == kind}
     return frozenset(seen | {id for name, id in plan.unowned if name == kind})
 

@@ -62,6 +62,7 @@ class _Create:
         self._body: dict[str, Value] = compose.body(call, means.known, self._kind, self._record) or {}
         self._intent: Intent = compose.intent(intent_id, call, self._body, self._kind, means.plan, path)
         self._in_doubt = False  # a request left that may have taken effect
+        self._may_linger = False  # and that may still be worked on
 
     async def run(self) -> Made | None:
         """None: it took effect, but its secret is lost, so it was deleted and must be created anew."""
@@ -96,7 +97,7 @@ class _Create:
                 if found is None:
                     raise
             else:
-                if self._in_doubt:
+                if self._may_linger:
                     await self._remove_twins(answer)
                 return _Answer(answer, found=False)
             if found is not None:
@@ -111,10 +112,13 @@ class _Create:
 
     async def _after(self, attempt: int, failure: Failure) -> Mapping[str, Json] | None:
         """Wait, then look for what a lost request did. Raises when there is to be no further attempt."""
-        self._in_doubt = self._in_doubt or isinstance(failure, Lost)
+        if isinstance(failure, Lost):
+            self._in_doubt = True
+            self._may_linger = self._may_linger or lost.may_linger(failure)
         try:
             # Waiting comes first: a request that is still being worked on is not in the list yet.
-            await self._means.pause(self._call, attempt, failure)
+            least = self._means.retries.lag if self._in_doubt else 0.0
+            await self._means.pause(self._call, attempt, failure, least=least)
         except Failure:
             found = await self._search(failure) if self._in_doubt else None
             if found is None:

@@ -30,6 +30,7 @@ async def deliver(means: Means, call: Call, path: str, answer: Mapping[str, Json
             if not isinstance(text, str) or not text:
                 raise Undeliverable(f"the platform's answer holds no {name}")
             secret = Secret(text, f"{call.address}.{name}")
+            means.veil.add(text)
             await means.step("deliver", call, lambda d=delivery, s=secret: means.sinks.deliver(d, s))  # type: ignore[misc]
     except Undeliverable as why:
         await revoke(means, call, path, because=str(why))

@@ -6,9 +6,10 @@ its natural key among the ids that were not there before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
-from reconciler.engine import observe
+from reconciler.engine import compose, observe
 from reconciler.engine.compose import natural_key
 from reconciler.engine.means import Means
 from reconciler.engine.ports import Failure, Intent, Journal, Lost, Reader
@@ -19,12 +20,21 @@ from reconciler.model.plan import Call
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.model.value import Json
 
+_ENDED = frozenset({408, 500, 503})
+_SECOND = len("2026-01-01T00:00:00")
+
+
+def may_linger(failure: Lost) -> bool:
+    """Whether the request may take effect even now. Not after a status by which its own server gives it up; 502 and
+    504 come from somebody on the way who did not wait for that server."""
+    return failure.status not in _ENDED
+
 
 async def look(means: Means, call: Call, intent: Intent, cause: Failure) -> list[Mapping[str, Json]]:
     """The objects that came of an intent, by a fresh list. Raises Lost if the list cannot be had."""
     kind = means.kind_of(call)
     try:
-        return await means.patiently("look", call, lambda: _matches(means.platform, kind, intent))
+        return await means.patiently("look", call, lambda: _matches(means, kind, intent))
     except Failure as failure:
         raise Lost(
             f"the answer to the create was lost ({cause}), and whether it took effect cannot be told, because the list "
@@ -32,18 +42,39 @@ async def look(means: Means, call: Call, intent: Intent, cause: Failure) -> list
         ) from failure
 
 
-async def _matches(reader: Reader, kind: Kind, intent: Intent) -> list[Mapping[str, Json]]:
-    return [body for body in await _fresh(reader, kind, intent.path) if came_of(kind, body, intent)]
+async def _matches(means: Means, kind: Kind, intent: Intent) -> list[Mapping[str, Json]]:
+    known = compose.ids(means.plan, kind.name)
+    return [body for body in await _newest(means.platform, kind, intent.path, known) if came_of(kind, body, intent)]
 
 
-async def _fresh(reader: Reader, kind: Kind, path: str) -> list[Mapping[str, Json]]:
-    """The objects of a collection, asked for again: children through their parent, which carries them."""
+async def _newest(reader: Reader, kind: Kind, path: str, known: frozenset[str]) -> list[Mapping[str, Json]]:
+    """The objects of a collection, asked for again, at least as far back as those `known` from before the create.
+
+    Children come through their parent, which carries them.
+    """
     if kind.parent is not None:
         parent = await reader.get(path.rpartition("/")[0])
         inside = observe.embedded(kind, parent) if isinstance(parent, Mapping) else None
         if inside is not None:
             return [body for body in inside if isinstance(body, Mapping)]
-    return [body async for page in reader.pages(path, kind.list_key) for body in page]
+    found: list[Mapping[str, Json]] = []
+    async for page in reader.pages(path, kind.list_key):
+        found += page
+        if _reaches_back(found, kind, known):
+            break
+    return found
+
+
+def _reaches_back(found: Sequence[Mapping[str, Json]], kind: Kind, known: frozenset[str]) -> bool:
+    """Whether what follows is older than the create. Only where the list proves to be in order, newest first.
+
+    To the second: within one nobody promises an order.
+    """
+    born = [str(body.get("created_at") or "")[:_SECOND] for body in found]
+    in_order = all(born) and all(after <= before for before, after in pairwise(born))
+    return in_order and any(
+        moment > born[-1] and body.get(kind.key) in known for body, moment in zip(found, born, strict=True)
+    )
 
 
 def came_of(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
@@ -79,7 +110,9 @@ async def settle(
             continue
         there = (live for live in listing.objects if observe.collection(kind, live.parent_id) == intent.path)
         found = [live for live in there if came_of(kind, live.body, intent)]
-        if not kind.keeps_owner and intent.address not in snapshot.bindings and len(found) == 1:
+        known = snapshot.bindings.get(intent.address)
+        # An open intent is younger than any binding: that one is of an object which is gone, or being replaced.
+        if not kind.keeps_owner and len(found) == 1 and (known is None or known.id != found[0].locator):
             bound[intent.address] = Binding(found[0].locator)
             await journal.bind(intent.address, bound[intent.address])
         if len(found) <= 1:

@@ -12,8 +12,10 @@ from typing import Literal, Protocol, TypeVar, get_args
 
 from reconciler.engine import retry
 from reconciler.engine.compose import Known
+from reconciler.engine.hands import Hands
 from reconciler.engine.ports import Chance, Clock, Failure, Journal, Lost, Platform, Sinks, Transient
 from reconciler.model.address import Address
+from reconciler.model.concealing import Veil
 from reconciler.model.event import Event, Retried
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Plan
@@ -54,8 +56,12 @@ class Means:
     reach: Reach
     retries: retry.Policy
     known: Known
+    veil: Veil  # over every text that is told
     intents: dict[Address, str] = field(default_factory=dict)  # of the objects created in this run
     bound: dict[Address, str] = field(default_factory=dict)  # ids bound in this run
+
+    def __post_init__(self) -> None:
+        self.hands = Hands(self.plan, self.platform, self.clock, self.kinds)
 
     def kind_of(self, call: Call) -> Kind:
         return self.kinds[call.address.kind]
@@ -77,11 +83,12 @@ class Means:
                 await self.pause(call, attempt, failure)
                 attempt += 1
 
-    async def pause(self, call: Call, attempt: int, failure: Failure) -> None:
-        """Wait for the next attempt; raises the failure if there is to be none."""
+    async def pause(self, call: Call, attempt: int, failure: Failure, *, least: float = 0.0) -> None:
+        """Wait for the next attempt, `least` seconds or more; raises the failure if there is to be none."""
         seconds = retry.wait(attempt, failure, self.chance.fraction(), self.retries)
         if seconds is None or self.stop.is_set():
             raise failure
+        seconds = max(seconds, least)
         self.tell(Retried(call, attempt + 1, seconds, str(failure)))
         if await self._interrupted_while_sleeping(seconds):
             raise failure

@@ -6,7 +6,7 @@ Says what was seen and which lists did not reach their end; what that means is f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -31,9 +31,14 @@ async def observe(
     bindings: Mapping[Address, Binding] | None = None,
     receipts: frozenset[str] = frozenset(),
     by_id: ById | None = None,
+    expected: Container[Address] = (),
     concurrency: int = 16,
 ) -> Snapshot:
-    """One look at these kinds. Raises Refused if the key is not accepted; other failures leave a list incomplete."""
+    """One look at these kinds. Raises Refused if the key is not accepted; other failures leave a list incomplete.
+
+    A list may lag behind: an `expected` object that a binding knows and no list shows is asked for by its id, before
+    anybody makes it a second time.
+    """
     look = _Look(reader, concurrency)
     wanted = {kind.name: kind for kind in kinds}
     tops = {kind.name: kind for kind in wanted.values() if kind.parent is None}
@@ -47,6 +52,10 @@ async def observe(
     for name, ids in (by_id or {}).items():
         if name in wanted and wanted[name].modules_by_id:
             listings[name] = await look.by_id(wanted[name], listings[name], ids)
+    known = {address: each for address, each in (bindings or {}).items() if address in expected}
+    for name, kind in wanted.items():
+        locators = [binding.id for address, binding in known.items() if address.kind == name]
+        listings[name] = await look.missing(kind, listings[name], locators)
     return Snapshot({name: listings[name] for name in wanted}, dict(bindings or {}), receipts)
 
 
@@ -110,6 +119,34 @@ class _Look:
             why=listing.why or why,
         )
 
+    async def missing(self, kind: Kind, listing: Listing, locators: Sequence[str]) -> Listing:
+        """The listing with those of these objects that exist although it does not show them."""
+        shown = {live.locator for live in listing.objects}
+        absent = [locator for locator in locators if locator not in shown] if listing.complete else []
+        found = await _all([self._object(kind, locator) for locator in absent])
+        why = next((answer for answer in found if isinstance(answer, str)), "")
+        there = tuple(live for live in found if isinstance(live, Live))
+        return Listing((*listing.objects, *there), complete=listing.complete and not why, why=listing.why or why)
+
+    async def _object(self, kind: Kind, locator: str) -> Live | str | None:
+        """One object, None if there is none, or why that cannot be told."""
+        parent_id, _, id = locator.rpartition("/")
+        path = f"{collection(kind, parent_id or None)}/{quote(id, safe='')}"
+        async with self._slots:
+            try:
+                body = await self._reader.get(path)
+            except Gone:
+                return None
+            except Refused as failure:
+                if failure.is_permission:
+                    raise
+                return str(failure)
+            except Failure as failure:
+                return str(failure)
+        if not isinstance(body, dict) or body.get(kind.key) != id:
+            return f"{path} did not answer with the object"
+        return Live(kind.name, id, body, parent_id or None)
+
     async def _modules(self, kind: Kind, id: str, parent_id: str) -> Live | str:
         """The object as far as its modules show it, or why that could not be had."""
         base = f"{collection(kind, parent_id)}/{quote(id, safe='')}"
@@ -130,7 +167,9 @@ class _Look:
                 body = await self._reader.get(path)
             except Gone:
                 return None
-        return None if isinstance(body, dict) and all(value is None for value in body.values()) else body
+        if body is not None and not isinstance(body, dict):
+            raise Refused(f"{path} did not answer with a module; is base_url the address of the platform's API?")
+        return None if body is None or all(value is None for value in body.values()) else body
 
     async def _bodies(self, path: str, key: str) -> tuple[list[Json], str]:
         """All objects of a collection, and why the list is cut short if it is."""

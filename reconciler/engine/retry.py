@@ -16,6 +16,7 @@ class Policy:
                         within seconds or not at all
     cap                 longest wait of the backoff; a minute is the platform's own window for counting requests
     patience            a platform that asks for a longer wait than this is not waited for
+    lag                 what was sent may take effect, and show in a list, this much later: before, it is not absent
     """
 
     attempts: int = 10
@@ -23,10 +24,14 @@ class Policy:
     base: float = 0.5
     cap: float = 60.0
     patience: float = 300.0
+    lag: float = 1.0
 
 
 READS = Policy(attempts=5)
 """A person waits for a list: a wrong address must not take minutes to be told."""
+
+FIRST_CONTACT = Policy(attempts=3, base=0.4)
+"""Nobody was ever there: most likely the address is wrong, and that is to be told within a second or so."""
 
 _THROTTLED = 8  # times the base: the request budget refills over a minute, so quick attempts only waste it
 

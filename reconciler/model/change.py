@@ -72,6 +72,7 @@ class Reason(StrEnum):
     FORGOTTEN = "declared forgotten"
     UNDELIVERED = "its one-time secret never arrived"
     PARENT = "what it belongs to is replaced"
+    TWICE = "made twice by two runs at once; the earlier one stays"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The owner record: whose a live object is, kept in the object's own `metadata` beside the user's text.
 
 An empty text or a JSON object with members carries the record as its last key, `reconciler`; any other text as a last
-line `#reconciler {…}`. The user's text reads back byte for byte.
+line `#reconciler {…}`. The user's text reads back byte for byte. A record that somebody re-formatted, or wrote text
+behind, still counts: who loses sight of an object makes it a second time.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 from reconciler.model.address import Address
 
 KEY = "reconciler"
-_LINE = "\n#reconciler "
-_MEMBER = f'"{KEY}":'
+_MARK = f"#{KEY} "
+_NAME = f'"{KEY}"'
+_MEMBER = f"{_NAME}:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +49,33 @@ def write(text: str, owner: Owner) -> str:
     if isinstance(parsed, dict) and parsed:
         head, tail = _split_last_brace(text)
         return f"{head},{_MEMBER}{record}}}{tail}"
-    return f"{text}{_LINE}{record}"
+    return f"{text}\n{_MARK}{record}"
 
 
 def read(metadata: str | None) -> tuple[str, Owner | None]:
     """The user's text, and the record if there is one. A record that cannot be read is the user's text."""
     text = metadata or ""
-    if _MEMBER not in text and _LINE not in text:
+    if _NAME not in text and _MARK not in text:
         return text, None
-    before, line, after = text.rpartition(_LINE)
-    if line and (owner := _decode(_parsed(after))):
-        return before, owner
+    if found := _from_line(text):
+        return found
     parsed = _parsed(text)
     if isinstance(parsed, dict) and (owner := _decode(parsed.get(KEY))):
         return _without_member(text, parsed), owner
     return text, None
+
+
+def _from_line(text: str) -> tuple[str, Owner] | None:
+    """The last line that is a record, and the text around it."""
+    start = len(text)
+    while (start := text.rfind(_MARK, 0, start)) >= 0:
+        if start > 0 and text[start - 1] != "\n":
+            continue
+        line, newline, after = text[start + len(_MARK) :].partition("\n")
+        if owner := _decode(_parsed(line)):
+            before = text[: start - 1] if start else ""
+            return (f"{before}{newline}{after}" if start else after), owner
+    return None
 
 
 def _without_member(text: str, parsed: dict[str, Any]) -> str:
@@ -115,5 +129,5 @@ def _decode(record: Any) -> Owner | None:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the text is anybody's, and may be nested without end
         return None

@@ -28,7 +28,9 @@ class Live:
 
     @property
     def owner(self) -> Owner | None:
-        return self._metadata[1]
+        """The record on it. One that names another kind was copied by hand, and says nothing."""
+        owner = self._metadata[1]
+        return owner if owner is not None and owner.address.kind == self.kind else None
 
     @property
     def metadata(self) -> str:

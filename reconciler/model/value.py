@@ -135,7 +135,8 @@ def has_secret(value: Value) -> bool:
 
 def canonical(value: Json) -> bytes:
     """One spelling of a plain value: compact JSON with sorted keys."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode(errors="surrogatepass")  # JSON may hold half a character, and so may what a platform answers
 
 
 def digest(value: Value, salt: str = "") -> str:
@@ -152,4 +153,4 @@ def digest(value: Value, salt: str = "") -> str:
 @lru_cache(maxsize=4096)
 def _slow_digest(text: bytes, salt: str) -> str:
     # n=2**13, r=8: about 10 ms and 8 MB a guess, cheap for a project and dear for a word list
-    return hashlib.scrypt(text, salt=salt.encode(), n=2**13, r=8, p=1, dklen=5).hex()
+    return hashlib.scrypt(text, salt=salt.encode(errors="surrogatepass"), n=2**13, r=8, p=1, dklen=5).hex()

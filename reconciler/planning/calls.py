@@ -6,7 +6,7 @@ PATCH; a removed module is DELETE on its path. What must come before what, acros
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -69,8 +69,9 @@ def _live(decision: Decision) -> Live:
     return decision.live
 
 
-def _draft(decision: Decision, *, pending: bool = False) -> OwnerDraft:
-    """The owner record as it has to be once the decision is carried out."""
+def _draft(decision: Decision, *, pending: bool = False, without: Collection[str] = ()) -> OwnerDraft:
+    """The owner record as it has to be once the decision is carried out, but for fields that are not sent yet."""
+    sent = {name: value for name, value in decision.want.items() if name not in without}
     owner = decision.live.owner if decision.live is not None and not decision.is_new else None
     ours = owner is not None and decision.action in (Action.UPDATE, Action.MOVE)
     metadata = decision.spec.get("metadata") if "metadata" in decision.want else None
@@ -80,7 +81,7 @@ def _draft(decision: Decision, *, pending: bool = False) -> OwnerDraft:
         address=decision.address,
         text=metadata or "",
         intent=owner.intent if owner is not None and ours else None,
-        applied=applied(decision.kind, decision.want),
+        applied=applied(decision.kind, sent),
         protect=decision.protect,
         pending=pending,
         replaces=_live(decision).id
@@ -107,12 +108,12 @@ def _creation(decision: Decision) -> Iterator[Call]:
         verb=Verb.CREATE,
         path=collection_path(kind, spec.get(kind.parent.field) if kind.parent else None),
         body=body,
-        owner=_draft(decision, pending=one_time),
+        owner=_draft(decision, pending=one_time, without=later),
         deliver=dict(decision.declaration.deliver) if one_time else {},
     )
     yield create
     if later or one_time:
-        # Only once the secret has arrived does the owner record say that it has.
+        # Only once a secret has arrived, or a field was accepted, does the owner record say so.
         parent = collection_path(kind, spec.get(kind.parent.field) if kind.parent else None)
         before = parent.parts if isinstance(parent, Template) else (parent,)
         yield Call(
@@ -122,7 +123,7 @@ def _creation(decision: Decision) -> Iterator[Call]:
             path=Template((*before, "/", Ref(decision.address))),
             body=later,
             needs=(create.id,),
-            owner=_draft(decision) if one_time else None,
+            owner=_draft(decision),
         )
 
 
@@ -206,8 +207,11 @@ def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
         return True
     for path, value in decision.kind.removals_first.items():
         top, _, inner = path.partition(".")
-        part = decision.want.get(top)
+        part, live = decision.want.get(top), decision.have.get(top)
         if isinstance(part, dict) and part.get(inner) == value and any(each.name == top for each in set_):
+            return True
+        # And what forbids the new values goes before they come.
+        if field.name == top and isinstance(live, dict) and live.get(inner) == value and set_:
             return True
     return False
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from reconciler.model.address import Address
 from reconciler.model.change import FieldChange, Mover
-from reconciler.model.kind import Field, Immutable, InputOnly, Kind, Shape
+from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known, references
 from reconciler.planning.normalize import UNREAD, Form, agrees, applied, canon, leaves
 
 _ABSENT = "-"  # the digest of a leaf whose object is not there
+_LEFT_OPEN = "?"  # the platform's own choice was applied: not ours, and not known
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,10 @@ class Record:
             return None
         if path in self.applied:
             return self.applied[path]
-        if top.shape is Shape.OBJECT and path != top.name and not self._holds(top.name):
+        if top.shape is Shape.OBJECT and path != top.name and not self._holds(path.rpartition(".")[0]):
             return _ABSENT
+        if ServerDefault in leaf:
+            return _LEFT_OPEN
         return digest_of(canon(leaf, leaf.default), self.salt)
 
     def _holds(self, name: str) -> bool:
@@ -87,9 +90,10 @@ def _changes(field: Field, want: Value, have: Value, record: Record, declaration
     if not visible and not hidden:
         return
     immutable = Immutable in field or _immutable_part_differs(field, want, have)
-    for path, old, new, mover in _told(field, want, have, record) if visible else hidden:
-        # An unreadable value of an object we never applied may well be the same: no reason to replace it.
-        if old is UNREAD and immutable and record.applied is None:
+    for path, old, new, mover in [*(_told(field, want, have, record) if visible else ()), *hidden]:
+        # An unreadable value of an object we never applied may well be the same, and one that is declared no more
+        # harms nobody: no reason to replace the object.
+        if old is UNREAD and immutable and (record.applied is None or new is None):
             continue
         yield FieldChange(
             path=path,
@@ -115,14 +119,15 @@ def _told(field: Field, want: Value, have: Value, record: Record) -> Iterator[To
         yield from _explained(field.name, have, want, _mover(field.name, field, field, have, want, record))
         return
     if want is None:
-        movers = {
-            _mover(path, leaf, field, old, None, record, want_absent=True) for path, leaf, old in leaves(field, have)
-        }
-        yield field.name, have, None, _together(movers)
+        yield field.name, have, None, _remover(field.name, field, field, have, record)
         return
     old_leaves = {path: old for path, _, old in leaves(field, have)} if isinstance(have, dict) else {}
     told = False
     for path, leaf, new in leaves(field, want):
+        if leaf.shape is Shape.OBJECT and new is None and isinstance(gone := _at(path, have), dict):
+            told = True
+            yield path, gone, None, _remover(path, leaf, field, gone, record)
+            continue
         absent = path not in old_leaves and InputOnly not in leaf
         old = UNREAD if InputOnly in leaf else old_leaves.get(path)
         if InputOnly in leaf or (agrees(leaf, new, old) and not (absent and new != canon(leaf, leaf.default))):
@@ -133,6 +138,23 @@ def _told(field: Field, want: Value, have: Value, record: Record) -> Iterator[To
     if not told:  # nothing but the object itself is missing
         rec = None if record.applied is None else record._holds(field.name)
         yield field.name, have, want, Mover.UNKNOWN if rec is None else Mover.PLATFORM if rec else Mover.GIT
+
+
+def _at(path: str, form: Value) -> Value:
+    """The value at a path within a field's own value."""
+    for name in path.split(".")[1:]:
+        form = form.get(name) if isinstance(form, dict) else None
+    return form
+
+
+def _remover(path: str, field: Field, top: Field, have: Value, record: Record) -> Mover:
+    """Who moved an object that is there and not wanted."""
+    return _together(
+        {
+            _mover(place, leaf, top, old, None, record, want_absent=True)
+            for place, leaf, old in leaves(field, have, path)
+        }
+    )
 
 
 def _hidden_moves(field: Field, want: Value, record: Record) -> Iterator[Told]:
@@ -161,9 +183,13 @@ def _mover(
     have_absent: bool = False,
     want_absent: bool = False,
 ) -> Mover:
+    if PathOnly in top:
+        return Mover.GIT  # no object moves to another parent
     last = record.of(path, leaf, top)
     if last is None:
         return Mover.UNKNOWN
+    if last == _LEFT_OPEN:
+        return Mover.GIT  # where the platform chose, only a declaration makes a difference
     now = _ABSENT if have_absent else digest_of(old, record.salt)
     due = _ABSENT if want_absent else digest_of(new, record.salt) if is_known(new) else None
     platform, git = now != last, due != last
@@ -181,7 +207,7 @@ def _together(movers: set[Mover]) -> Mover:
 
 def _explained(path: str, old: Value, new: Value, mover: Mover) -> Iterator[Told]:
     """One row per differing place inside a document or map; lists of plain values stay whole."""
-    if not (isinstance(old, dict) and isinstance(new, dict)) or not is_known(new) or has_secret(old):
+    if not (isinstance(old, dict) and isinstance(new, dict)) or not is_known(new) or has_secret([old, new]):
         yield path, old, new, mover
         return
     from deepdiff import DeepDiff  # heavy, and wanted only where a document differs

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Order, Reason, Stake
@@ -13,11 +12,12 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value
+from reconciler.planning import ignore
 from reconciler.planning.compare import Difference, Record, created, differences, record_is_current
-from reconciler.planning.identify import Basis, Match, Register
+from reconciler.planning.identify import Basis, Match
 from reconciler.planning.normalize import Form, identity, wanted
 from reconciler.planning.policy import Policy
-
+from reconciler.planning.register import Register
 
 Follows = Callable[[Ref, Value], bool]
 
@@ -42,6 +42,7 @@ class Decision:
     modules_only: bool = False
     needs_consent: bool = False  # to be adopted
     settles: bool = False  # its secret has arrived, only the owner record does not say so yet
+    guarded: bool = False  # the live object says that it may not be deleted
     problem: Problem | None = None
 
     @property
@@ -53,6 +54,12 @@ class Decision:
     def ends_live(self) -> bool:
         """Whether the live object goes."""
         return self.action in (Action.DELETE, Action.REPLACE)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the live object is, or becomes, ours and as declared."""
+        present = self.declaration is not None and self.declaration.ensure is Ensure.PRESENT
+        return present and self.problem is None and not self.is_new
 
     @property
     def protect(self) -> bool:
@@ -99,31 +106,48 @@ def decide(
     follows: Follows,
 ) -> Decision:
     """The decision for one declaration whose references were resolved into `spec`."""
-    base = Decision(declaration.address, kind, declaration=declaration, live=match.live, former=match.former)
+    base = Decision(
+        declaration.address,
+        kind,
+        declaration=declaration,
+        live=match.live,
+        former=match.former,
+        have=register.form(kind, match.live) if match.live is not None else {},
+        guarded=match.live is not None and register.guards(match.live),
+    )
+    listing = register.snapshot.of(kind.name)
+    present = declaration.ensure is Ensure.PRESENT
+    # An object that is named by its id, and was seen, needs no list to its end to be changed in place.
+    named = present and match.live is not None and declaration.id is not None
+    unlisted = _problem(
+        declaration,
+        f"{kind.name} could not be listed to the end: {listing.why}",
+        "nothing of this kind is planned; try again",
+    )
+    if not listing.complete and not named:
+        return replace(base, problem=unlisted)
     if match.problem is not None:
         return replace(base, problem=match.problem)
-    listing = register.snapshot.of(kind.name)
-    if not listing.complete and not (match.live and declaration.id):
-        text = f"{kind.name} could not be listed to the end: {listing.why}"
-        return replace(base, problem=_problem(declaration, text, "nothing of this kind is planned; try again"))
-    if declaration.ensure is not Ensure.PRESENT:
-        return _ending(base, declaration, match, policy)
+    if not present:
+        return _ending(base, declaration, match)
     if match.live is None:
         return _creation(register, base, spec)
-    return _comparison(register, base, declaration, spec, match, policy, follows)
+    decision = _comparison(register, base, declaration, spec, match, policy, follows)
+    return decision if listing.complete or not decision.is_new else replace(base, problem=unlisted)
 
 
 def _problem(declaration: Declaration, text: str, remedy: str) -> Problem:
     return Problem(text, remedy, str(declaration.address), declaration.position)
 
 
-def _ending(base: Decision, declaration: Declaration, match: Match, policy: Policy) -> Decision:
+def _ending(base: Decision, declaration: Declaration, match: Match) -> Decision:
     if base.live is None:
         return base
-    may = match.is_ours or declaration.lifecycle.adopt or policy.adopt
     if declaration.ensure is Ensure.FORGOTTEN:
-        return replace(base, action=Action.FORGET, reason=Reason.FORGOTTEN) if match.is_ours else base
-    if not may:
+        # A child without a record of its own has nothing to forget.
+        remembered = match.is_ours and match.basis is not Basis.CHILD
+        return replace(base, action=Action.FORGET, reason=Reason.FORGOTTEN) if remembered else base
+    if not match.is_ours and not declaration.lifecycle.adopt:
         return replace(
             base,
             problem=_problem(
@@ -168,29 +192,39 @@ def _comparison(
     policy: Policy,
     follows: Follows,
 ) -> Decision:
-    live, kind = match.live, base.kind
+    live, kind, have = match.live, base.kind, base.have
     assert live is not None
-    have = register.form(kind, live)
-    spec, ignored = _with_ignored(spec, have, declaration.lifecycle.ignore)
-    want = {name: value for name, value in wanted(kind, spec).items() if name not in ignored}
+    spec = ignore.overlaid(kind, spec, have, declaration.lifecycle.ignore)
+    want = ignore.pruned(kind, wanted(kind, spec), declaration.lifecycle.ignore)
     modules_only = is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
     record = replace(_record(register, declaration, match), follows=follows)
     found = differences(kind, declaration, want, have, record)
-    decision = replace(
-        base, spec=spec, want=want, have=have, differences=found, modules_only=modules_only, reason=Reason.FIELDS
-    )
+    decision = replace(base, spec=spec, want=want, differences=found, modules_only=modules_only, reason=Reason.FIELDS)
     if modules_only:
         return replace(decision, action=Action.UPDATE) if found else decision
     if any(difference.forces_replacement for difference in found):
-        return _replacement(decision, declaration)
+        return _replacement(decision, declaration) if match.is_ours else _unlike(decision, declaration)
     owner = live.owner if match.is_ours else None
     if owner is not None and owner.pending and kind.one_time:
         if owner.intent not in register.snapshot.receipts:
             return _replacement(replace(decision, reason=Reason.UNDELIVERED), declaration)
         decision = replace(decision, settles=True)
     return _in_place(register, decision, record, match, policy)
+
+
+def _unlike(decision: Decision, declaration: Declaration) -> Decision:
+    """To take over is not to delete: what belongs to nobody is never replaced."""
+    assert decision.live is not None
+    text = f"{decision.live.id} belongs to nobody, and differs in {_forcing(decision)}, which cannot change in place"
+    remedy = "declare what is live, adopt it, and change it then; or delete it by hand"
+    return replace(decision, differences=(), problem=_problem(declaration, text, remedy))
+
+
+def _forcing(decision: Decision) -> str:
+    changes = [change for each in decision.differences for change in each.changes if change.forces_replacement]
+    return ", ".join(change.path for change in changes)
 
 
 def _in_place(register: Register, decision: Decision, record: Record, match: Match, policy: Policy) -> Decision:
@@ -218,19 +252,24 @@ def _in_place(register: Register, decision: Decision, record: Record, match: Mat
 
 def _replacement(decision: Decision, declaration: Declaration) -> Decision:
     if not declaration.lifecycle.replace:
-        names = ", ".join(change.path for each in decision.differences for change in each.changes)
-        text = f"{names} cannot change in place, and `lifecycle.replace: false` forbids a replacement"
+        names = _forcing(decision)
+        why = f"{names} cannot change in place" if names else "its one-time secret never arrived"
+        text = f"{why}, and `lifecycle.replace: false` forbids a replacement"
         return replace(decision, problem=_problem(declaration, text, "undo the change, or allow the replacement"))
     if decision.kind.one_time and decision.kind.one_time not in declaration.deliver:
         return replace(decision, problem=_undeliverable(decision.kind, declaration))
-    before, after = identity(decision.kind, decision.have), identity(decision.kind, decision.want)
+    before, after = (
+        identity(decision.kind, decision.have),
+        identity(decision.kind, wanted(decision.kind, decision.spec)),
+    )
     same_key = decision.kind.unique and before is not None and before == after
     return replace(
         decision,
         action=Action.REPLACE,
         reason=Reason.UNDELIVERED if decision.reason is Reason.UNDELIVERED else Reason.IMMUTABLE,
-        # The platform refuses two with one key, so the old one has to make room.
-        order=Order.DELETE_FIRST if same_key else Order.CREATE_FIRST,
+        # The platform refuses two with one key, so the old one has to make room. And without a record, a binding is
+        # all that tells whose an object is: it cannot lead to two.
+        order=Order.DELETE_FIRST if same_key or not decision.kind.keeps_owner else Order.CREATE_FIRST,
         moves_record=True,
     )
 
@@ -254,24 +293,3 @@ def _record(register: Register, declaration: Declaration, match: Match) -> Recor
     if match.basis in (Basis.BINDING, Basis.FORMER) and binding is not None:
         return Record(binding.applied, str(match.former or declaration.address))
     return Record(None)
-
-
-def _with_ignored(spec: Mapping[str, Value], have: Form, ignore: tuple[str, ...]) -> tuple[dict[str, Value], set[str]]:
-    """Ignored parts of an object keep their live value; ignored fields are left out altogether."""
-    whole = {path for path in ignore if "." not in path}
-    kept: dict[str, Any] = dict(spec)
-    for path in ignore:
-        top, _, inner = path.partition(".")
-        if inner and isinstance(kept.get(top), dict) and isinstance(have.get(top), dict):
-            kept[top] = _overlaid(kept[top], have[top], inner.split("."))
-    return kept, whole
-
-
-def _overlaid(declared: Mapping[str, Value], live: Mapping[str, Value], path: list[str]) -> dict[str, Value]:
-    head, *rest = path
-    copy = dict(declared)
-    if not rest:
-        copy[head] = live.get(head)
-    elif isinstance(copy.get(head), dict) and isinstance(live.get(head), dict):
-        copy[head] = _overlaid(copy[head], live[head], rest)
-    return copy

@@ -16,9 +16,8 @@ FEW = 10  # owned objects up to which a share of them says little
 
 
 def is_protected(decision: Decision) -> bool:
-    """Whether the flag is on the live object; it outlives the declaration."""
-    owner = decision.live.owner if decision.live else None
-    return decision.ends_live and owner is not None and owner.protect
+    """Whether what goes may not: the flag on the live object outlives the declaration, one in Git counts at once."""
+    return decision.ends_live and (decision.guarded or decision.protect)
 
 
 def consents(decisions: Sequence[Decision], owned: int, declared: int, policy: Policy) -> tuple[Consent, ...]:

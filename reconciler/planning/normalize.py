@@ -10,7 +10,17 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive, ServerDefault, Shape, Unordered
+from reconciler.model.kind import (
+    Field,
+    Immutable,
+    InputOnly,
+    Kind,
+    PathOnly,
+    Sensitive,
+    ServerDefault,
+    Shape,
+    Unordered,
+)
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Secret, Template, Value, canonical, has_secret, is_known, reveal
 
@@ -34,13 +44,19 @@ def seen(kind: Kind, live: Live) -> Form:
     for field in kind.fields:
         if PathOnly in field:
             form[field.name] = live.parent_id
-        elif InputOnly in field:
+        elif InputOnly in field or _is_left_out(field, live.body):
             form[field.name] = UNREAD
         elif field.name == "metadata":
             form[field.name] = live.metadata
         else:
             form[field.name] = _canon_read(field, live.body)
     return form
+
+
+def _is_left_out(field: Field, body: Mapping[str, Json]) -> bool:
+    """Every object has such a value: a response without it shows less, and is no reason to make the object anew."""
+    lasting = Immutable in field or field.immutable_part is not None
+    return lasting and field.required and read(field, body) is None
 
 
 def canon(field: Field, value: Value) -> Value:
@@ -65,7 +81,7 @@ def canon(field: Field, value: Value) -> Value:
         case Shape.LIST if isinstance(value, list):
             return _canon_list(field, [canon(field.item, each) if field.item else each for each in value])
         case Shape.MAP if isinstance(value, dict):
-            return {key: canon(field.item, each) if field.item else each for key, each in value.items()}
+            return _canon_map(field, value)
     return _canon_plain(field, value)
 
 
@@ -79,13 +95,21 @@ def _canon_read(field: Field, body: Mapping[str, Json]) -> Value:
         case Shape.LIST if isinstance(value, list):
             item = field.item
             if item is not None and item.shape is Shape.OBJECT:
-                value = [{sub.name: _canon_read(sub, each) for sub in item.fields} for each in value]
+                value = [
+                    {sub.name: _canon_read(sub, each) for sub in item.fields} if isinstance(each, dict) else each
+                    for each in value
+                ]
             elif item is not None:
                 value = [canon(item, each) for each in value]
             return _canon_list(field, value)
         case Shape.MAP if isinstance(value, dict):
-            return {key: canon(field.item, each) if field.item else each for key, each in value.items()}
+            return _canon_map(field, value)
     return _canon_plain(field, value)
+
+
+def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
+    items = {key: canon(field.item, each) if field.item else each for key, each in value.items()}
+    return field.canonical(items) if field.canonical else items
 
 
 def _canon_plain(field: Field, value: Json) -> Value:
@@ -105,7 +129,7 @@ def _sort_key(value: Value) -> str:
         return value
     if isinstance(value, (Ref, Template)):
         return str(value)
-    return canonical(value).decode() if is_known(value) and not has_secret(value) else repr(value)
+    return canonical(value).decode(errors="surrogatepass") if is_known(value) and not has_secret(value) else repr(value)
 
 
 def _empty(field: Field) -> Value:
@@ -217,26 +241,38 @@ def body_value(field: Field, value: Value) -> Value:
 
 def _as_text(document: Value) -> Value:
     """An inline document as JSON text; references inside make it a template."""
-    parts: list[str | Ref] = []
+    parts: list[str | Ref] = [""]
+    for piece in _spelt(document):
+        last = parts[-1]
+        if isinstance(piece, str) and isinstance(last, str):
+            parts[-1] = last + piece
+        else:
+            parts.append(piece)
+    return str(parts[0]) if len(parts) == 1 else Template(tuple(part for part in parts if part != ""))
 
-    def flat(value: Value) -> Json:
-        match value:
-            case Ref():
-                parts.append(value)
-                return "\x00"
-            case Template():
-                return "".join(part if isinstance(part, str) else flat(part) for part in value.parts)
-            case dict():
-                return {key: flat(each) for key, each in value.items()}
-            case list():
-                return [flat(each) for each in value]
-        return value
 
-    text = json.dumps(flat(document), ensure_ascii=False)
-    if not parts:
-        return text
-    pieces = text.split("\\u0000")
-    woven: list[str | Ref] = [pieces[0]]
-    for part, piece in zip(parts, pieces[1:], strict=True):
-        woven += [part, piece]
-    return Template(tuple(woven))
+def _spelt(value: Value) -> Iterator[str | Ref]:
+    """JSON, with a reference in the place of the text it stands for."""
+    match value:
+        case Ref():
+            yield from ('"', value, '"')
+        case Template():
+            inside = (part if isinstance(part, Ref) else _quoted(part)[1:-1] for part in value.parts)
+            yield from ('"', *inside, '"')
+        case dict():
+            for index, (key, each) in enumerate(value.items()):
+                yield f"{', ' if index else '{'}{_quoted(str(key))}: "
+                yield from _spelt(each)
+            yield "}" if value else "{}"
+        case list():
+            yield "["
+            for index, each in enumerate(value):
+                yield ", " if index else ""
+                yield from _spelt(each)
+            yield "]"
+        case _:
+            yield _quoted(value)
+
+
+def _quoted(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)

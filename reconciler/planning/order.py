@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Field, Kind, Shape
@@ -18,7 +18,12 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Value, is_known, references
 from reconciler.planning.normalize import read
 
-Node = TypeVar("Node", bound=Hashable)
+
+class Comparable(Hashable, Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+Node = TypeVar("Node", bound=Comparable)
 
 
 class HostIndex(Generic[Node]):
@@ -93,9 +98,9 @@ def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, object] | Non
 
 
 def ring(needs: Mapping[Node, Iterable[Node]]) -> list[Node] | None:
-    """One ring of needs, first node repeated at the end, or None."""
+    """One ring of needs, first node repeated at the end, or None. The same one, whatever order the needs come in."""
     try:
-        TopologicalSorter(needs).prepare()
+        TopologicalSorter({node: sorted(needs[node]) for node in sorted(needs)}).prepare()
     except CycleError as error:
         return list(error.args[1])
     return None

@@ -6,13 +6,13 @@ exception.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
 from reconciler.model.kind import Kind
-from reconciler.model.manifest import Declaration, Manifest
+from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.plan import Call, Forecast, Plan, Seen
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Binding, Live, Snapshot
@@ -21,9 +21,10 @@ from reconciler.planning import order
 from reconciler.planning.compare import shown
 from reconciler.planning.decide import Decision, decide
 from reconciler.planning.guard import consents, is_protected
-from reconciler.planning.identify import Match, Register, match, orphans, unowned
+from reconciler.planning.identify import Match, copied, match
 from reconciler.planning.normalize import applied, wanted
 from reconciler.planning.policy import Policy
+from reconciler.planning.register import Register, copies, orphans, unowned
 from reconciler.planning.sequence import sequence
 
 WINDOW = 60.0  # seconds over which the platform counts requests
@@ -39,11 +40,11 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], policy: 
     ring = order.ring(dependencies)
     if ring is not None:
         return Plan(manifest.stack, problems=(_ring_problem(manifest, ring),), manifest_digest=manifest.digest)
-    planning = _Planning(register, catalogue, policy)
+    planning = _Planning(register, catalogue, policy, dependencies)
     for address in order.sort(dependencies):
         planning.consider(manifest.declarations[address])
     planning.consider_orphans()
-    return planning.finish(dependencies)
+    return planning.finish()
 
 
 @dataclass
@@ -51,6 +52,7 @@ class _Planning:
     register: Register
     kinds: Mapping[str, Kind]
     policy: Policy
+    dependencies: Mapping[Address, Collection[Address]]
     decided: dict[Address, Decision] = field(default_factory=dict)
     orphaned: list[Decision] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -59,11 +61,9 @@ class _Planning:
         kind = self.kinds[declaration.address.kind]
         spec: dict[str, Value] = {name: substitute(value, self.resolve) for name, value in declaration.spec.items()}
         found = match(self.register, kind, declaration, wanted(kind, spec))
-        if found.live is not None:
-            self.register.take(found.live)
         if self.policy.selects(declaration.address):
             decision = decide(self.register, kind, declaration, spec, found, self.policy, self.follows)
-            self.problems += [decision.problem] if decision.problem else self._unselected(declaration, decision)
+            self.problems += [decision.problem] if decision.problem else self._missing(declaration, decision)
         else:
             decision = self._left_alone(kind, declaration, found)
         self.decided[declaration.address] = decision
@@ -71,25 +71,36 @@ class _Planning:
     def _left_alone(self, kind: Kind, declaration: Declaration, found: Match) -> Decision:
         return Decision(declaration.address, kind, live=found.live, declaration=declaration)
 
-    def _unselected(self, declaration: Declaration, decision: Decision) -> list[Problem]:
-        """References to what does not exist yet and is not to be made by this plan."""
-        if decision.action in (None, Action.DELETE):
+    def _missing(self, declaration: Declaration, decision: Decision) -> list[Problem]:
+        """What has to be there and is not: not on the platform, and not to be made by this plan."""
+        if decision.action in (None, Action.DELETE, Action.FORGET):
             return []
-        waiting = {ref for ref in references(decision.spec) if not self._will_exist(ref)}
-        missing = sorted(str(ref) for ref in waiting)
+        needed = {str(ref): ref.target for ref in references(decision.spec) if not self._comes(ref.target)}
+        needed |= {
+            str(address): address
+            for address in self.dependencies[declaration.address]
+            if not self._comes(address) and self.decided[address].live is None
+        }
         return [
             Problem(
-                f"it refers to {name}, which does not exist and is not to be created by this plan",
+                f"it refers to {name}, {self._why_not(target)}",
                 "select it too, or correct the reference",
                 str(declaration.address),
                 declaration.position,
             )
-            for name in missing
+            for name, target in sorted(needed.items())
         ]
 
-    def _will_exist(self, ref: Ref) -> bool:
-        target = self.decided.get(ref.target)
-        return target is not None and (target.is_new or target.problem is not None or target.live is not None)
+    def _comes(self, address: Address) -> bool:
+        """Whether a reference that is not known yet will be, or why not has been told."""
+        target = self.decided.get(address)
+        return target is not None and (target.is_new or target.problem is not None)
+
+    def _why_not(self, address: Address) -> str:
+        target = self.decided.get(address)
+        if target is None or target.live is None:
+            return "which does not exist and is not to be created by this plan"
+        return "which is to go" if target.ends_live else "which the platform does not show"
 
     def resolve(self, ref: Ref) -> Value:
         """The value behind a reference if the object stays; else the reference itself."""
@@ -98,7 +109,9 @@ class _Planning:
             return ref
         if ref.output == "id":
             return decision.live.id
-        value = decision.live.body.get(ref.output)
+        value: Value = decision.live.body
+        for part in ref.output.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
         return ref if value is None else value
 
     def follows(self, ref: Ref, live: Value) -> bool:
@@ -113,13 +126,15 @@ class _Planning:
         return any(isinstance(each, str) and each not in there for each in named)
 
     def consider_orphans(self) -> None:
-        spared = {
-            address
-            for address, decision in self.decided.items()
-            if decision.problem is not None or not self.policy.selects(address)
-        }
-        for address, live in orphans(self.register, self.kinds, spared):
-            if not self.policy.selects(address):
+        spared = {address for address in self.decided if not self.policy.selects(address)}
+        for address, decision in self.decided.items():
+            if decision.problem is not None:
+                spared |= {address, *self.register.manifest.declarations[address].moved}
+        left = [each for each in orphans(self.register, self.kinds, spared) if self.policy.selects(each[0])]
+        doubtful = copies(left)
+        self.problems += [copied(address, lives) for address, lives in doubtful.items()]
+        for address, live in left:
+            if address in doubtful:
                 continue
             kind = self.kinds[live.kind]
             listing = self.register.snapshot.of(kind.name)
@@ -135,9 +150,9 @@ class _Planning:
                     )
                 )
 
-    def finish(self, dependencies: Mapping[Address, Iterable[Address]]) -> Plan:
+    def finish(self) -> Plan:
         decisions = [*self.decided.values(), *self.orphaned]
-        calls, problems = sequence(decisions, dependencies, self.register, self.kinds)
+        calls, problems = sequence(decisions, self.dependencies, self.register, self.kinds)
         ours = self._ours()
         changes = [change for each in decisions if (change := each.change(is_protected(each))) is not None]
         manifest = self.register.manifest
@@ -147,7 +162,7 @@ class _Planning:
             calls=calls,
             problems=(*self.problems, *problems),
             consents=consents(decisions, len(ours), len(manifest.declarations), self.policy),
-            seen=dict(self._seen(decisions)),
+            seen=dict(self._seen([*self.orphaned, *self.decided.values()])),
             bindings=self._bindings(),
             unowned=unowned(self.register, ours),
             manifest_digest=manifest.digest,
@@ -164,7 +179,7 @@ class _Planning:
         ]
 
     def _seen(self, decisions: Iterable[Decision]) -> Iterable[tuple[Address, Seen]]:
-        """What the calls were made from. Of an object that answers to two addresses' needs, the last word counts."""
+        """What the calls were made from. Of two objects of one address the declared one counts."""
         for each in decisions:
             if each.live is not None and each.action is not None:
                 form = self.register.form(each.kind, each.live)
@@ -172,13 +187,13 @@ class _Planning:
 
     def _bindings(self) -> dict[Address, Binding | None]:
         """What the store is to remember of kinds without metadata, beyond what calls tell it."""
-        found: dict[Address, Binding | None] = {}
+        found: dict[Address, Binding | None] = dict.fromkeys(self._outlived())
         for address, each in self.decided.items():
             if each.kind.keeps_owner or each.live is None or each.is_new or not self.policy.selects(address):
                 continue
             if each.action is Action.FORGET:
                 found[address] = None
-            elif each.action in (None, Action.ADOPT, Action.MOVE) and not each.differences:
+            elif each.is_kept and not each.differences:
                 told = {path: digest(value, str(address)) for path, value in applied(each.kind, each.want).items()}
                 binding = Binding(each.live.locator, told, each.protect)
                 if binding != self.register.snapshot.bindings.get(address):
@@ -187,10 +202,27 @@ class _Planning:
                     found[each.former] = None
         return found
 
+    def _outlived(self) -> Iterator[Address]:
+        """Bindings to what is gone: another object may come to bear the same name, and is not ours."""
+        for address, binding in sorted(self.register.snapshot.bindings.items()):
+            kind, declared = self.kinds.get(address.kind), self.register.manifest.declarations.get(address)
+            if kind is None or kind.keeps_owner or not self.policy.selects(address):
+                continue
+            listed = self.register.snapshot.of(kind.name).complete
+            present = declared is not None and declared.ensure is Ensure.PRESENT
+            if listed and not present and (kind.name, binding.id) not in self.register.by_locator:
+                yield address
+
 
 def _orphan(kind: Kind, address: Address, live: Live, register: Register) -> Decision:
     return Decision(
-        address, kind, action=Action.DELETE, reason=Reason.REMOVED, live=live, have=register.form(kind, live)
+        address,
+        kind,
+        action=Action.DELETE,
+        reason=Reason.TWICE if (live.kind, live.locator) in register.twice else Reason.REMOVED,
+        live=live,
+        have=register.form(kind, live),
+        guarded=register.guards(live),
     )
 
 
@@ -204,7 +236,7 @@ def _declared_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.Host
         declared = declaration.spec.get(name)
         if isinstance(declared, str):
             index.add(declared, address)
-        for live in register.by_owner.get(address, []):
+        for live in register.recorded(kinds[address.kind], address):
             index.add(live.body.get(name), address)
     return index
 

@@ -6,24 +6,23 @@ or is gone; what only one object may hold is let go before another takes it.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Order
-from reconciler.model.kind import Exclusive, Kind
+from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Verb
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.value import Value, canonical, is_known
+from reconciler.model.value import Value
 from reconciler.planning import order
 from reconciler.planning.calls import calls_of
+from reconciler.planning.claims import Claim, LiveKey, claims, holders_of
 from reconciler.planning.decide import Decision
-from reconciler.planning.identify import Register
-from reconciler.planning.normalize import Form, identity
-
-Claim = tuple[str, bytes]
-LiveKey = tuple[str, str]
+from reconciler.planning.normalize import Form
+from reconciler.planning.register import Register
 
 
 @dataclass
@@ -55,8 +54,9 @@ def sequence(
     for index, decision in enumerate(decisions):
         _enter(draft, index, decision)
     problems = list(_order_creates(draft, decisions, dependencies))
-    problems += _order_deletes(draft, decisions, register, kinds)
-    _order_claims(draft, decisions)
+    problems += sorted(_order_deletes(draft, decisions, register, kinds), key=str)
+    problems += _order_claims(draft, decisions, register, kinds)
+    _keep_until_replaced(draft, decisions)
     waits = {call: draft.needs[call] for call in draft.calls}
     ring = order.ring(waits)
     if ring is not None:
@@ -128,14 +128,32 @@ def _order_deletes(
             draft.wait(delete, draft.deleters[referrer])
             continue
         decision = holders.get(referrer)
-        if decision is not None and any(each.field.name == through for each in decision.differences):
+        if decision is not None and _lets_go(decision, through, target):
             draft.wait(delete, *draft.setters[decision.address])
         elif kinds[referrer[0]].parent is None or kinds[referrer[0]].keeps_owner:
             yield _still_used(draft.calls[delete], referrer, decision, register)
 
 
+def _lets_go(decision: Decision, through: str, target: LiveKey) -> bool:
+    """Whether the field through which the object is referred to gets a value without it."""
+    differs = any(each.field.name == through for each in decision.differences)
+    return differs and target[1].rpartition("/")[2] not in _texts(decision.want.get(through))
+
+
+def _texts(value: Value) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for each in value.values():
+                yield from _texts(each)
+        case list():
+            for each in value:
+                yield from _texts(each)
+
+
 def _live_edges(register: Register, kinds: Mapping[str, Kind]) -> Iterator[tuple[LiveKey, str, LiveKey]]:
-    """(who refers, through which field, to whom) between live objects: by id, by the host name it serves, and from child to parent."""
+    """(who refers, through which field, to whom) among live objects: by id, by a host it serves, child to parent."""
     by_id: dict[tuple[str, str], LiveKey] = {
         (live.kind, live.id): (live.kind, live.locator) for live in register.by_locator.values()
     }
@@ -177,36 +195,79 @@ def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, regi
     )
 
 
-def _order_claims(draft: _Draft, decisions: Sequence[Decision]) -> None:
+def _order_claims(
+    draft: _Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
+) -> Iterator[Problem]:
     """What only one object may hold at a time is let go before it is taken."""
     releases: dict[Claim, set[str]] = defaultdict(set)
+    released: dict[LiveKey, set[Claim]] = defaultdict(set)
     for decision in decisions:
         if decision.live is None or decision.action is None:
             continue
-        held = set(_claims(decision.kind, decision.have))
-        kept = set() if decision.ends_live else set(_claims(decision.kind, {**decision.have, **decision.want}))
+        held = set(claims(decision.kind, decision.have))
+        kept = set() if decision.ends_live else set(claims(decision.kind, {**decision.have, **decision.want}))
         key = (decision.live.kind, decision.live.locator)
         letting_go = [draft.deleters[key]] if key in draft.deleters else draft.setters[decision.address]
+        released[key] |= held - kept
         for claim in held - kept:
             releases[claim].update(letting_go)
+    takers: dict[Claim, Decision] = {}
+    holders: dict[Claim, LiveKey] | None = None
     for decision in decisions:
         if decision.action in (None, Action.DELETE, Action.FORGET):
             continue
-        held = set(_claims(decision.kind, decision.have)) if decision.live and not decision.is_new else set()
+        held = set(claims(decision.kind, decision.have)) if decision.live and not decision.is_new else set()
         own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
-        for claim in set(_claims(decision.kind, decision.want)) - held:
+        for claim in sorted(set(claims(decision.kind, decision.want)) - held):
             for call in own:
                 draft.wait(call, *(releases[claim] - set(own)))
+            holders = holders_of(register, kinds) if holders is None else holders
+            holder = holders.get(claim)
+            taker = takers.setdefault(claim, decision)
+            if holder is not None and claim not in released[holder]:
+                yield _held(decision, claim, holder, decisions, register)
+            elif taker is not decision:
+                yield _single(decision, claim, f"{taker.address} takes", str(taker.address))
 
 
-def _claims(kind: Kind, form: Form) -> Iterator[Claim]:
-    if kind.unique and (key := identity(kind, form)) is not None:
-        yield kind.name, canonical([part.decode() for part in key])
-    for each in kind.fields:
-        value: Value = form.get(each.name)
-        if Exclusive in each and isinstance(value, list):
-            # One name space for all kinds: a hostport is served by one edge of any sort.
-            yield from ((each.name, canonical(item)) for item in value if is_known(item))
+def _held(
+    decision: Decision, claim: Claim, holder: LiveKey, decisions: Sequence[Decision], register: Register
+) -> Problem:
+    live = register.by_locator[holder]
+    whose = next((str(each.address) for each in decisions if each.live is live), f"{live.kind} {live.id}")
+    return _single(decision, claim, f"{whose} has", whose)
+
+
+def _single(decision: Decision, claim: Claim, told: str, whose: str) -> Problem:
+    named = json.loads(claim[1])
+    what = ", ".join(map(str, named)) if isinstance(named, list) else named
+    return Problem(
+        f"{told} {what} already, and the platform gives it to one object at a time",
+        f"take it away from {whose}",
+        str(decision.address),
+        decision.declaration.position if decision.declaration else None,
+    )
+
+
+def _keep_until_replaced(draft: _Draft, decisions: Sequence[Decision]) -> None:
+    """What an interrupted replacement left behind stays until the resource is whole: it may be what still serves."""
+    for decision in decisions:
+        if decision.action is not Action.DELETE or decision.live is None:
+            continue
+        delete = draft.deleters[decision.live.kind, decision.live.locator]
+        own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
+        if not any(_waits(draft, call, delete) for call in own):
+            draft.wait(delete, *own)
+
+
+def _waits(draft: _Draft, call: str, need: str) -> bool:
+    seen: set[str] = set()
+    waiting = [call]
+    while waiting:
+        for each in draft.needs[waiting.pop()] - seen:
+            seen.add(each)
+            waiting.append(each)
+    return need in seen
 
 
 def _ring_problem(draft: _Draft, ring: list[str], decisions: Sequence[Decision]) -> Problem:

@@ -32,9 +32,10 @@ _STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves roo
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`requests_per_minute` is the platform's budget for the account, shared by all that read and write."""
+    """`requests_per_minute` is the platform's budget for the account, shared by all that read and write;
+    None: as the profile has it."""
 
-    requests_per_minute: int = 120
+    requests_per_minute: int | None = None
     concurrency: int = 16
 
 
@@ -129,7 +130,10 @@ class PlatformForm(_Form):
 class LimitsForm(_Form):
     """How much of the platform's budget may be used."""
 
-    requests_per_minute: Annotated[int, Between(1, 100_000), Doc("Requests in any 60 seconds.")] = 120
+    requests_per_minute: Annotated[
+        Annotated[int, Between(1, 100_000)] | None,
+        Doc("Requests in any 60 seconds: 120 with the profile ngrok, else without limit, where nothing is said."),
+    ] = None
     concurrency: Annotated[int, Between(1, 256), Doc("Requests at the same time.")] = 16
 
 

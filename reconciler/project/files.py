@@ -37,10 +37,12 @@ def inside(path: str) -> str:
 def read(root: Path, path: str, limit: int) -> bytes:
     """The bytes of a regular file below the root; Unreadable for anything else and for more than `limit` bytes."""
     home = os.path.realpath(root)
-    real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - realpath never raises, resolve() may
-    if os.path.commonpath((home, real)) != home:
-        raise Unreadable(f"{path} is a symlink out of the project", "keep the file inside the project")
     try:
+        real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - unlike resolve(), it follows a ring to itself
+        if os.path.commonpath((home, real)) != home:
+            raise Unreadable(f"{path} is a symlink out of the project", "keep the file inside the project")
+        if real == home:
+            raise Unreadable(f"{path} is not a regular file", "name a file")
         handle = _open(home, os.path.relpath(real, home))
     except FileNotFoundError:
         raise Unreadable(f"there is no file {path}", "check the path") from None
@@ -72,15 +74,30 @@ def _open(home: str, path: str) -> int:
 
 
 def manifests(root: Path, path: str) -> Iterator[str]:
-    """The manifest files at or below a path, sorted, relative to the root. Hidden files and folders are skipped."""
+    """The manifest files at or below a path, relative to the root; hidden files and folders are skipped.
+
+    Unreadable if a folder cannot be looked into.
+    """
     if not (root / path).is_dir():
         yield path
         return
-    for folder, folders, names in os.walk(root / path):
+    home = os.path.realpath(root)
+    if os.path.commonpath((home, os.path.realpath(root / path))) != home:
+        raise Unreadable(f"{path} is a symlink out of the project", "keep the folder inside the project")
+    for folder, folders, names in os.walk(root / path, onerror=_unlisted):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        here = Path(folder).relative_to(root)
+        for name in folders:
+            if Path(folder, name).is_symlink():
+                # What is passed over in silence counts as no longer declared, and is deleted.
+                raise Unreadable(f"{here / name} is a symlink to a folder", "name that folder under manifests: instead")
         for name in names:
             if name.endswith(MANIFESTS) and not name.startswith("."):
-                yield os.path.normpath(Path(folder, name).relative_to(root))
+                yield os.path.normpath(here / name)
+
+
+def _unlisted(error: OSError) -> None:
+    raise Unreadable(f"{error.filename} cannot be listed: {(error.strerror or 'unknown').lower()}", "make it readable")
 
 
 def _size(limit: int) -> str:

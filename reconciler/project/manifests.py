@@ -22,6 +22,7 @@ from reconciler.project import crosschecks, envelope, files, validation, yaml
 from reconciler.project.config import FILE, Config
 from reconciler.project.envelope import Draft
 from reconciler.project.unreadable import MAX_BYTES
+from reconciler.project.validation import MAX_FINDINGS
 from reconciler.project.values import Declared, Resolver, Variable
 
 
@@ -58,9 +59,12 @@ def _texts(config: Config) -> tuple[dict[str, bytes], list[Problem]]:
     problems: list[Problem] = []
     for index, entry in enumerate(config.manifests):
         where = config.positions.get(("manifests", index), Position(FILE, 1, 1))
-        found = False
-        for path in files.manifests(config.root, files.inside(entry)):
-            found = True
+        try:
+            paths = list(files.manifests(config.root, files.inside(entry)))
+        except files.Unreadable as wrong:
+            problems.append(Problem(str(wrong), wrong.remedy, position=where))
+            continue
+        for path in paths:
             if path in texts:
                 continue
             try:
@@ -68,7 +72,7 @@ def _texts(config: Config) -> tuple[dict[str, bytes], list[Problem]]:
             except files.Unreadable as wrong:
                 at = where if path == files.inside(entry) else Position(path, 1, 1)
                 problems.append(Problem(str(wrong), wrong.remedy, position=at))
-        if not found:
+        if not paths:
             text = f"there are no manifests (*.yaml, *.yml) below {entry}"
             problems.append(Problem(text, "nothing is declared here", position=where, severity=Severity.WARNING))
     return dict(sorted(texts.items())), problems
@@ -139,6 +143,9 @@ def _declaration(
     findings = resolver.findings
     told = {each.path for each in findings}
     findings = findings + [each for each in _spec_findings(form, kind, spec) if each.path not in told]
+    if len(findings) > MAX_FINDINGS:
+        more = Finding((), f"more than {MAX_FINDINGS} problems in this resource", "correct those above first")
+        findings = [*findings[:MAX_FINDINGS], more]
     declaration = Declaration(
         address=address,
         spec=spec,

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from reconciler.engine.ports import Undeliverable
@@ -27,8 +27,10 @@ _PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none o
 class ProjectSinks:
     """The engine's sinks, with paths below the project's root."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, withheld: Collection[str] = ()) -> None:
+        """`withheld`: names in the environment that hold the project's own secrets."""
         self._root = root
+        self._withheld = frozenset(withheld)
         self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # several entries may share a file
 
     async def prove(self, delivery: Delivery) -> None:
@@ -52,7 +54,11 @@ class ProjectSinks:
             await asyncio.to_thread(secret_files.write, self._root, delivery.target, content)
 
     async def _run(self, arguments: Sequence[str], text: bytes) -> None:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_PRIVATE) and name not in self._withheld
+        }
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments,

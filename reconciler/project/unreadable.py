@@ -9,7 +9,8 @@ from yaml import error as yaml_error
 
 from reconciler.model.problem import Position, Problem
 
-MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 8 * 1024 * 1024
+_CONTROLS: Final = bytes(range(0x20)).translate(None, b"\t\n\r") + b"\x7f"
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -17,6 +18,8 @@ def bytes_problem(text: bytes, file: str) -> Problem | None:
     """What keeps the bytes from being YAML at all."""
     if len(text) > MAX_BYTES:
         return Problem(f"larger than {MAX_BYTES // 1024 // 1024} MiB", "split the file", position=Position(file, 1, 1))
+    if text.isascii() and len(text.translate(None, _CONTROLS)) == len(text):
+        return None  # ten times as fast as looking at each character, and true of nearly every file
     try:
         decoded = text.decode()
     except UnicodeDecodeError as error:

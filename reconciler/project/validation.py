@@ -6,6 +6,7 @@ No message repeats a value that may be secret.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -20,6 +21,7 @@ from reconciler.project.places import Places
 
 UNKNOWN_FIELD: Final = "unknown field"
 MISSING: Final = "required, but missing"
+MAX_FINDINGS: Final = 100  # about one resource: more help nobody
 _EXPECTED: Final = {
     "string_type": "text",
     "string_sub_type": "text",
@@ -45,7 +47,8 @@ def problems_of(error: ValidationError, value: Value, fields: Sequence[Field]) -
     by_path: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False, include_input=False):
         by_path.setdefault(_path(detail, value), []).append(detail)
-    return [_finding(path, details, value, fields) for path, details in by_path.items()]
+    # One more than may be told: whoever counts them sees that there are more.
+    return [_finding(path, by_path[path], value, fields) for path in islice(by_path, MAX_FINDINGS + 1)]
 
 
 def problem(finding: Finding, places: Places, subject: str = "", below: Path = ()) -> Problem:

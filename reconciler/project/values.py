@@ -24,7 +24,7 @@ from reconciler.model.address import Address
 from reconciler.model.kind import Behaviour, Field, Finding, Shape, fields_of
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.value import Json, Ref, Secret, Template, Value
-from reconciler.project import files, scalars, wording
+from reconciler.project import files, scalars, validation, wording
 
 MAX_INCLUDE: Final = 1024 * 1024
 _OPENING: Final = re.compile(r"\$?\$\{\{")
@@ -153,9 +153,13 @@ class Resolver:
         return item
 
     def _guarded(self, resolve: Any, item: Json, slot: _Slot, path: Path) -> Value:
+        if len(self.findings) > validation.MAX_FINDINGS:
+            return PENDING
         try:
             return resolve(item, slot, path)
         except (_Unresolved, files.Unreadable) as wrong:
+            if slot.sensitive and isinstance(item, str):  # not repeated: it may be the secret itself
+                wrong = _Unresolved("'${{' leads to nothing here", "write $${{ for the text itself")
             self.findings.append(Finding(path, str(wrong), wrong.remedy))
             return PENDING
 
@@ -229,6 +233,8 @@ class Resolver:
                 if whole:
                     return self._outside(value, self._here(path), slot)
                 parts.append(_as_text(value))
+            elif slot.sensitive and not whole:
+                raise _Unresolved(*_NOT_PUT_TOGETHER)
             else:
                 parts.append(self._reference(inner, slot if whole else None, path))
         parts.append(text[end:])
@@ -239,8 +245,6 @@ class Resolver:
         if len(kept) == 1 and isinstance(kept[0], Ref):
             return kept[0]
         if any(isinstance(part, Ref) for part in kept):
-            if slot.sensitive:
-                raise _Unresolved("a secret cannot be put together from references", "take it from a file or variable")
             return Template(tuple(kept))
         text = "".join(str(part) for part in kept)
         return Secret(text, self._here(path)) if slot.sensitive else text
@@ -316,6 +320,9 @@ _USAGE: Final = {
     "from_env": "write {from_env: NAME}",
     "from_file": "write {from_file: path}",
 }
+
+
+_NOT_PUT_TOGETHER: Final = ("a secret cannot be put together from references", "take it from a file or variable")
 
 
 def _as_text(value: Variable) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from reconciler.model.manifest import Path
 from reconciler.model.value import Ref, Secret, Template, Value
 
+_FEW = 1000
 EXPRESSIONS = {"ref": "a reference", "from_env": "a value from the environment", "from_file": "a value from a file"}
 
 
@@ -48,6 +49,9 @@ def dotted(path: Path) -> str:
 
 def meant(word: str, candidates: Iterable[str]) -> str:
     """`did you mean X?`, or an empty text when nothing is close."""
+    candidates = list(candidates)
+    if len(candidates) > _FEW:
+        return ""  # comparing takes its time, and there may be as many misspelt words
     by_folded = {each.lower(): each for each in sorted(candidates)}
     close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
     return f"did you mean {by_folded[close[0]]}?" if close else ""

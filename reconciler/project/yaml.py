@@ -24,8 +24,13 @@ from reconciler.project.scalars import MAY_BE_PLAIN, plain
 from reconciler.project.unreadable import bytes_problem, syntax_problem
 
 MAX_DEPTH: Final = 64
-MAX_VALUES: Final = 1_000_000  # keys and values of one file: room for 10,000 resources of fifty fields
+MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
+MAX_DOCUMENTS: Final = 20_000
+MAX_SCALAR: Final = 1024 * 1024  # characters; as much as an included file may have
+MAX_PROBLEMS: Final = 100  # of one file: who has more has another problem
 MAX_EXPANDED: Final = 100_000  # of these, those that come from aliases: a bomb is refused before it costs anything
+_NEAR: Final = 10_000  # values within which an earlier one is looked for
+_KNOWN: Final = frozenset("map seq str null bool int float binary timestamp set omap pairs merge value yaml".split())
 _TAG: Final = "tag:yaml.org,2002:"
 
 
@@ -50,7 +55,7 @@ class Reading:
 def read(text: bytes, file: str) -> Reading:
     """The documents of a file; `file` is its name in positions."""
     reading = Reading()
-    unreadable = bytes_problem(text, file)
+    unreadable = bytes_problem(text, file) or _excess(text, file)
     if unreadable is not None:
         reading.problems.append(unreadable)
         reading.complete = False
@@ -58,6 +63,16 @@ def read(text: bytes, file: str) -> Reading:
     with unhurried_collector():
         _Reader(text, file, reading).run()
     return reading
+
+
+def _excess(text: bytes, file: str) -> Problem | None:
+    """What is sure to be refused for its size, told without reading it: reading half a million values takes a second."""
+    marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
+    if marks > 2 * MAX_VALUES:  # text has line breaks and commas too
+        return Problem(f"more than {MAX_VALUES:,} values in one file", "split it", position=Position(file, 1, 1))
+    if text.count(b"\n---") >= MAX_DOCUMENTS:
+        return Problem(f"more than {MAX_DOCUMENTS:,} documents in one file", "split it", position=Position(file, 1, 1))
+    return None
 
 
 @contextmanager
@@ -110,7 +125,7 @@ class _Reader:
         try:
             while isinstance(event := self._parser.get_event(), (events.StreamStartEvent, events.DocumentStartEvent)):
                 if isinstance(event, events.DocumentStartEvent):
-                    self._document()
+                    self._document(event)
         except _Stop as stop:
             self._stopped(Problem(str(stop), stop.remedy, position=self._at(stop.mark)))
         except yaml_error.MarkedYAMLError as error:
@@ -122,7 +137,9 @@ class _Reader:
         self._reading.problems.append(problem)
         self._reading.complete = False
 
-    def _document(self) -> None:
+    def _document(self, start: Any) -> None:
+        if len(self._reading.documents) >= MAX_DOCUMENTS:
+            raise _Stop(start.start_mark, f"more than {MAX_DOCUMENTS:,} documents in one file", "split it")
         self._begin()
         root: list[Json] = []
         self._fill(root)
@@ -145,6 +162,8 @@ class _Reader:
             if kind is scalar:
                 mark = event.start_mark
                 value = event.value
+                if len(value) > MAX_SCALAR:
+                    raise _Stop(mark, f"a text of more than {MAX_SCALAR // 1024 // 1024} MiB", "shorten it")
                 if event.tag is not None:
                     value = self._tagged(event)
                 elif not event.style and (not value or value[0] in MAY_BE_PLAIN):
@@ -191,7 +210,7 @@ class _Reader:
             raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
         expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
         if event.tag not in (None, "!", _TAG + expected):
-            self._problem(mark, f"unknown tag {_shown_tag(event.tag)}", "remove it")
+            self._problem(mark, f"unknown tag {_shown_tag(event.tag)}", "remove it, or quote the text")
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor(value, len(self._marks) - 1)
@@ -201,9 +220,10 @@ class _Reader:
         mark = event.start_mark
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
-            raise _Stop(mark, f"there is no anchor &{event.anchor} above", "define it before it is used")
+            # Its name is not repeated: it may be a secret that begins with a star and lacks quotes.
+            raise _Stop(mark, "an alias (*) without its anchor above", "define the anchor first, or quote the text")
         if not anchor.end:
-            raise _Stop(mark, f"*{event.anchor} stands inside the value that it names", "name the inner value instead")
+            raise _Stop(mark, "the alias stands inside the value that it names", "name the inner value instead")
         self._expanded += anchor.end - anchor.start
         if self._expanded > MAX_EXPANDED:
             raise _Stop(mark, f"aliases expand to more than {MAX_EXPANDED:,} values", "write less by alias")
@@ -238,9 +258,9 @@ class _Reader:
             case ("float", int()) if not isinstance(value, bool):
                 return float(value)
             case (("null" | "bool" | "int" | "float"), _):
-                self._problem(event.start_mark, f"{_shown_tag(tag)} does not fit {_shown(text)}", "remove the tag")
+                self._problem(event.start_mark, f"{_shown_tag(tag)} does not fit this value", "remove the tag")
             case _:
-                self._problem(event.start_mark, f"unknown tag {_shown_tag(tag)}", "remove it")
+                self._problem(event.start_mark, f"unknown tag {_shown_tag(tag)}", "remove it, or quote the text")
         return text
 
     def _odd_key(self, event: Any, value: Json) -> str:
@@ -254,13 +274,17 @@ class _Reader:
         return f"\0{len(self._marks)}"  # keeps the document's shape; no user's key holds a NUL
 
     def _duplicate(self, event: Any, container: dict[str, Json], key: str) -> str:
-        first = position(self._file, key_mark(self._marks, container, key, len(self._marks) - 1))
-        text = f"the key {_shown(key)} is written twice, first in line {first.line}, column {first.column}"
+        text = f"the key {_shown(key)} is written twice"
+        if len(self._marks) < _NEAR:
+            first = position(self._file, key_mark(self._marks, container, key, len(self._marks) - 1))
+            text += f", first in line {first.line}, column {first.column}"
         self._problem(event.start_mark, text, "keep one")
         return f"\0{len(self._marks)}"
 
     def _problem(self, mark: Any, text: str, remedy: str) -> None:
         self._sound = False
+        if len(self._reading.problems) >= MAX_PROBLEMS:
+            raise _Stop(mark, f"more than {MAX_PROBLEMS} problems in this file", "correct those above first")
         self._reading.problems.append(Problem(text, remedy, position=self._at(mark)))
 
     def _at(self, mark: Any) -> Position:
@@ -279,4 +303,6 @@ def _shown(text: str) -> str:
 
 
 def _shown_tag(tag: str) -> str:
-    return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+    """A tag of YAML's own by its name; any other may be a secret that begins with an exclamation mark."""
+    name = tag.removeprefix(_TAG)
+    return f"!!{name}" if tag.startswith(_TAG) and name in _KNOWN else "(!)"

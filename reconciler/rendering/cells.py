@@ -14,19 +14,19 @@ from functools import lru_cache
 _UNSAFE_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PRINTABLE_ASCII = re.compile(r"[ -~]*")
+# What the runners of pipelines obey: `::error …::` at the beginning of a line, where wrapping may put any piece of a
+# text, and `##[error]` or `##vso[…]` anywhere within one.
+_ORDER = re.compile(r"::(?=[A-Za-z][A-Za-z-]*(\s[^\n]*)?::)|##(?=[A-Za-z]*\[)")
 ELLIPSIS = "…"
 
 
 def clean(text: str) -> str:
-    """On one line, with everything a terminal might obey spelt out: `\\x1b`, `\\u202e`, `\\n`."""
-    if _PRINTABLE_ASCII.fullmatch(text):
-        return text
-    return "".join(_spelt(each) for each in text)
-
-
-def clean_lines(text: str) -> str:
-    """The same for text whose own line breaks are meant."""
-    return "\n".join(clean(line) for line in text.split("\n"))
+    """On one line, with everything a terminal or a pipeline might obey spelt out: `\\x1b`, `\\u202e`, `\\n`."""
+    if not _PRINTABLE_ASCII.fullmatch(text):
+        text = "".join(_spelt(each) for each in text)
+    if "::" in text or "##" in text:
+        text = _ORDER.sub(lambda found: f"{found[0][0]}\\x{ord(found[0][1]):02x}", text)
+    return text
 
 
 def width(text: str) -> int:

@@ -23,8 +23,12 @@ _DERIVED: codec.Derived = {Call: ("method",), Consent: ("flag",)}
 def write(plan: Plan) -> str:
     content = {"format": FORMAT, "version": plan.version, "summary": _summary(plan)}
     content |= codec.encode(Plan, plan, plan.stack, _DERIVED)
-    # ASCII only: a plan may quote the platform, and the file may be printed on a terminal.
-    return json.dumps(content | {"integrity": _integrity(content)}, indent=2) + "\n"
+    return _spelt(content | {"integrity": _integrity(content)})
+
+
+def respelt(written: str) -> str:
+    """The text of a plan file as `write` spells it, whatever else whoever made it has put there."""
+    return _spelt(json.loads(written))
 
 
 def read(text: str, secrets: codec.Secrets) -> Plan:
@@ -77,6 +81,11 @@ def plan_schema() -> dict[str, Json]:
         "properties": properties,
         "required": list(properties),
     }
+
+
+def _spelt(content: dict[str, Json]) -> str:
+    # ASCII only, and nothing that a pipeline takes for an order: a plan may quote the platform, and may be printed.
+    return json.dumps(content, indent=2).replace("##", "#\\u0023") + "\n"
 
 
 def _summary(plan: Plan) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """The sandbox on the wire: headers, bodies, queries, error answers, and the `/_sandbox` paths that only it has.
 
 What an operation does is said in `objects`. Under `/_sandbox`, which takes no key and no version:
-GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, POST and DELETE `objects` (plant,
-remove everything), DELETE on `/_sandbox` itself (all of it), GET `openapi.json`.
+GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget`, POST and DELETE
+`objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET `openapi.json`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ LARGEST_PAGE = 100
 _LARGEST_BODY = 4 * 2**20
 _HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 
+_GLANCE = 0.02  # seconds between two looks whether a client that gets no answer is still there
+
 Cut = Callable[[Scope], None]
+_Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
 
 
 class App:
@@ -69,16 +72,37 @@ class App:
         fault = self.faults.met(request.method, path)
         if self._latency or (fault and fault.delay):
             await asyncio.sleep(self._latency + (fault.delay if fault else 0))
-        undone = fault is not None and fault.then in (faults.CUT, faults.STATUS)
+        undone = fault is not None and not fault.is_done
         status, body, headers = (0, None, {}) if undone else await self._caught(self._operate(request, raw))
-        if fault is not None and fault.then in (faults.CUT, faults.COMMIT_THEN_CUT):
-            self._write_log(request, 0)
-            self._cut(request.scope)
-            return
-        if fault is not None and fault.then != faults.ANSWER:
-            status, body, headers = self._asked_for(fault)
-        self._write_log(request, status)
-        await _send(send, status, body, headers)
+        if fault is None:
+            self._write_log(request, status)
+            await _send(send, status, body, headers)
+        else:
+            await self._in_trouble(fault, request, send, (status, body, headers))
+
+    async def _in_trouble(self, fault: Fault, request: Request, send: Send, answer: _Answer) -> None:
+        """What the client gets to see of an answer."""
+        match fault.then:
+            case faults.CUT | faults.COMMIT_THEN_CUT:
+                self._write_log(request, 0)
+                await self._sever(request)
+            case faults.HANG | faults.COMMIT_THEN_HANG:
+                self._write_log(request, 0)
+                while not await request.is_disconnected():
+                    await asyncio.sleep(_GLANCE)
+            case faults.COMMIT_THEN_TRUNCATE:
+                self._write_log(request, answer[0])
+                await _send(send, *answer, share=0.5)
+                await self._sever(request)
+            case _:
+                if fault.then != faults.ANSWER:
+                    answer = self._asked_for(fault)
+                self._write_log(request, answer[0])
+                await _send(send, *answer, pace=fault.pace)
+
+    async def _sever(self, request: Request) -> None:
+        self._cut(request.scope)
+        await asyncio.sleep(0)  # the server hears of it, and does not complain that the answer is not complete
 
     def _write_log(self, request: Request, status: int) -> None:
         query = _query_string(request)
@@ -178,11 +202,13 @@ class App:
             case "DELETE", "requests":
                 self.log.clear()
             case "GET", "faults":
-                return 200, {"faults": [vars(fault) for fault in self.faults.all]}
+                return 200, {"faults": [fault.shown() for fault in self.faults.all]}
             case "POST", "faults":
                 self.faults.all += await _parsed(request, Fault.parse)
             case "DELETE", "faults":
                 self.faults.all.clear()
+            case "PUT", "budget":
+                await _parsed(request, self.budget.become)
             case "POST", "objects":
                 for each in await _parsed(request, lambda item: (item["collection"], item["object"])):
                     self.objects.plant(*each)
@@ -278,7 +304,10 @@ async def _parsed(request: Request, parse: Callable[[Any], Any]) -> list[Any]:
         raise refusal.UNPARSABLE_BODY(why=error) from error
 
 
-async def _send(send: Send, status: int, body: Json, headers: dict[str, str]) -> None:
+async def _send(
+    send: Send, status: int, body: Json, headers: dict[str, str], *, share: float = 1.0, pace: float = 0.0
+) -> None:
+    """An answer, or only this share of it; with a pace, in pieces with so many seconds between them."""
     raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     lines = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
     if not raw:
@@ -290,5 +319,14 @@ async def _send(send: Send, status: int, body: Json, headers: dict[str, str]) ->
         "status": status,
         "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in lines.items()],
     }
+    content = b"" if status == 204 else raw[: int(len(raw) * share)]
+    if share < 1 and not content:
+        return  # an answer without a body breaks off before its head
     await send(start)
-    await send({"type": "http.response.body", "body": b"" if status == 204 else raw})
+    if pace and content:
+        size = -(-len(content) // faults.PIECES)
+        for place in range(0, len(content), size):
+            await send({"type": "http.response.body", "body": content[place : place + size], "more_body": True})
+            await asyncio.sleep(pace)
+        content = b""
+    await send({"type": "http.response.body", "body": content, "more_body": share < 1})

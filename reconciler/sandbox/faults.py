@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,8 +17,22 @@ CUT = "cut"  # the connection is reset, nothing was done
 COMMIT_THEN_CUT = "commit-then-cut"  # the connection is reset, everything was done
 STATUS = "status"  # this status and body, nothing was done
 COMMIT_THEN_STATUS = "commit-then-status"  # this status and body, everything was done
-ANSWER = "answer"  # as without a fault; for its delay
-_OUTCOMES = (CUT, COMMIT_THEN_CUT, STATUS, COMMIT_THEN_STATUS, ANSWER)
+HANG = "hang"  # no answer for as long as the client waits, nothing was done
+COMMIT_THEN_HANG = "commit-then-hang"  # no answer for as long as the client waits, everything was done
+COMMIT_THEN_TRUNCATE = "commit-then-truncate"  # everything was done, and the answer breaks off in the middle
+ANSWER = "answer"  # as without a fault; for its delay or its pace
+_OUTCOMES = (
+    CUT,
+    COMMIT_THEN_CUT,
+    STATUS,
+    COMMIT_THEN_STATUS,
+    HANG,
+    COMMIT_THEN_HANG,
+    COMMIT_THEN_TRUNCATE,
+    ANSWER,
+)
+_UNDONE = (CUT, STATUS, HANG)
+PIECES = 8  # in which a paced answer is sent
 
 
 @dataclass
@@ -27,6 +42,8 @@ class Fault:
     nth      the first of the matching requests that it meets, counted from 1
     times    how many it meets from there on; 0: all
     delay    seconds before anything else happens
+    pace     seconds between the pieces in which the answer's body is sent
+    chance   how likely it meets a request that it could meet, by the dice of its `seed`
     """
 
     on: str
@@ -37,7 +54,21 @@ class Fault:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    pace: float = 0.0
+    chance: float = 1.0
+    seed: int = 0
     seen: int = 0
+
+    def __post_init__(self) -> None:
+        self._dice = random.Random(self.seed)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what the request asked for takes effect."""
+        return self.then not in _UNDONE
+
+    def shown(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def parse(cls, raw: Any) -> Fault:
@@ -62,6 +93,8 @@ class Fault:
         wanted, _, pattern = self.on.partition(" ")
         if wanted not in ("*", method) or not fnmatchcase(path, pattern):
             return False
+        if self.chance < 1 and self._dice.random() >= self.chance:
+            return False
         self.seen += 1
         return self.seen >= self.nth and (self.times == 0 or self.seen < self.nth + self.times)
 
@@ -77,23 +110,32 @@ class Faults:
 
 
 class Budget:
-    """At most so many requests within any minute; those that are refused do not count."""
+    """At most so many requests within any window; those that are refused do not count."""
 
     def __init__(self, per_minute: int | None) -> None:
         self._limit = per_minute
+        self._window = 60.0
         self._times: deque[float] = deque()
 
     def spend(self) -> None:
         if self._limit is None:
             return
         moment = time.monotonic()
-        while self._times and self._times[0] <= moment - 60:
+        while self._times and self._times[0] <= moment - self._window:
             self._times.popleft()
         if len(self._times) >= self._limit:
             over = refusal.OVER_BUDGET(limit=self._limit)
-            over.headers["Retry-After"] = str(math.ceil(self._times[0] + 60 - moment))
+            over.headers["Retry-After"] = str(math.ceil(self._times[0] + self._window - moment))
             raise over
         self._times.append(moment)
+
+    def become(self, raw: Any) -> None:
+        """`{"limit": 120, "window": 60}`: another limit (null: none), and seconds; ValueError for what is neither."""
+        limit, window = raw.get("limit"), raw.get("window", 60)
+        if not (limit is None or (isinstance(limit, int) and limit > 0)) or not isinstance(window, (int, float)):
+            raise ValueError("a budget is a limit and a window of seconds")
+        self._limit, self._window = limit, float(window)
+        self.clear()
 
     def clear(self) -> None:
         self._times.clear()

@@ -18,7 +18,7 @@ from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, digest, references, reveal, substitute
-from reconciler.planning.normalize import canon, identity, seen
+from reconciler.planning.normalize import Form, canon, identity, seen
 
 
 class RefusedCall(AssertionError):
@@ -171,6 +171,11 @@ class World:
         else:
             self.bindings[address] = binding
 
+    def form(self, name: str, locator: str) -> Form:
+        """A live object as it was written, in canonical form."""
+        body = self.objects[name, locator]
+        return seen(self.by_name[name], Live(name, "", body, self.parents.get((name, locator))))
+
     # --- rules -------------------------------------------------------------------------------------------------------
 
     def _check(self, kind: Kind, body: Mapping[str, Any], parent: str | None, me: str | None) -> None:
@@ -184,12 +189,12 @@ class World:
                 _show(before, kind.by_name[name], value)
         form = seen(kind, Live(kind.name, str(before.get("id")), before, parent))
         holds = set(_held(kind, form))
-        for (name, locator), other in self.objects.items():
+        for name, locator in self.objects:
             other_kind = self.by_name[name]
             rivals = (kind.unique and name == kind.name) or (holds and "hostports" in other_kind.by_name)
             if (name, locator) == (kind.name, me) or not rivals:
                 continue
-            other_form = seen(other_kind, Live(name, "", other, self.parents.get((name, locator))))
+            other_form = self.form(name, locator)
             if kind.unique and name == kind.name and identity(kind, form) == identity(kind, other_form) is not None:
                 raise RefusedCall(f"a second {kind.name} {identity(kind, form)}")
             shared = holds & set(_held(other_kind, other_form))
@@ -198,9 +203,9 @@ class World:
 
     def _users(self, kind: Kind, locator: str) -> Iterator[str]:
         object_id = locator.rsplit("/", 1)[-1]
-        for (name, other), body in self.objects.items():
+        for name, other in self.objects:
             user = self.by_name[name]
-            form = seen(user, Live(name, "", body, self.parents.get((name, other))))
+            form = self.form(name, other)
             if any(object_id == target and kind.name in names for names, target in _ids(user, form)):
                 yield f"{name} {other}"
             if kind.host and user.serves and self.objects[kind.name, locator][kind.host] in set(_hosts(user, form)):

@@ -1,0 +1,55 @@
+"""From the bytes of an answer to JSON that the rest may work with: no NaN, no half characters, not too deep.
+
+What JSON allows and no platform means is refused here or mended, so that nobody further in has to expect it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+from reconciler.model.value import Json
+
+DEEPEST = 100  # levels; the deepest known answer has nine, and walking a value takes a stack frame or two a level
+
+
+def decoded(content: bytes) -> tuple[Json, bool]:
+    """What the bytes say, and whether they are JSON that we accept."""
+    try:
+        value = json.loads(content, parse_constant=_refused, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None, False
+    if not _is_shallow(value, DEEPEST):
+        return None, False
+    # The only way to a lone surrogate is an escape: nearly every answer is spared the walk.
+    return (_whole(value) if b"\\ud" in content.lower() else value), True
+
+
+def _refused(constant: str) -> Json:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number too large")
+    return number
+
+
+def _is_shallow(value: Json, levels: int) -> bool:
+    if not isinstance(value, (dict, list)):
+        return True
+    inside = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inside if isinstance(each, (dict, list)))
+
+
+def _whole(value: Json) -> Json:
+    """Halves of characters, which no file and no terminal takes, become the sign for what cannot be read."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case dict():
+            return {_whole(key): _whole(item) for key, item in value.items()}
+        case list():
+            return [_whole(item) for item in value]
+    return value

@@ -1,0 +1,32 @@
+"""What only one object may hold at a time: a unique key among its kind, a hostport among all edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.model.kind import Exclusive, Kind
+from reconciler.model.value import Value, canonical, is_known
+from reconciler.planning.normalize import Form, identity
+from reconciler.planning.register import Register
+
+Claim = tuple[str, bytes]
+LiveKey = tuple[str, str]  # kind, locator
+
+
+def holders_of(register: Register, kinds: Mapping[str, Kind]) -> dict[Claim, LiveKey]:
+    """Who holds what only one may hold, as far as was seen."""
+    return {
+        claim: key
+        for key, live in sorted(register.by_locator.items())
+        for claim in claims(kinds[live.kind], register.form(kinds[live.kind], live))
+    }
+
+
+def claims(kind: Kind, form: Form) -> Iterator[Claim]:
+    if kind.unique and (key := identity(kind, form)) is not None:
+        yield kind.name, b"[" + b",".join(key) + b"]"
+    for each in kind.fields:
+        value: Value = form.get(each.name)
+        if Exclusive in each and isinstance(value, list):
+            # One name space for all kinds: a hostport is served by one edge of any sort.
+            yield from ((each.name, canonical(item)) for item in value if is_known(item))

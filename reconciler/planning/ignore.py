@@ -1,0 +1,58 @@
+"""What `lifecycle.ignore` leaves to others: a whole field, or a part inside one, by its dotted path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from reconciler.model.kind import Field, InputOnly, Kind
+from reconciler.model.value import Value
+from reconciler.planning.normalize import Form
+
+
+def overlaid(kind: Kind, spec: Mapping[str, Value], have: Form, paths: Sequence[str]) -> dict[str, Value]:
+    """The declared values with the ignored parts as they are live, as far as that can be read.
+
+    They have to be there, because the platform replaces what surrounds them as a whole.
+    """
+    kept = dict(spec)
+    for path in paths:
+        top, *inner = path.split(".")
+        if inner and isinstance(kept.get(top), dict) and isinstance(have.get(top), dict) and not _is_hidden(kind, path):
+            kept[top] = _overlaid(kept[top], have[top], inner)
+    return kept
+
+
+def pruned(kind: Kind, want: Form, paths: Sequence[str]) -> Form:
+    """What is left to compare: no ignored fields, and no ignored parts that responses do not show."""
+    for path in paths:
+        if "." not in path or _is_hidden(kind, path):
+            want = _pruned(want, path.split("."))
+    return want
+
+
+def _overlaid(declared: Mapping[str, Value], live: Mapping[str, Value], path: Sequence[str]) -> dict[str, Value]:
+    head, *rest = path
+    if rest:
+        inner, there = declared.get(head), live.get(head)
+        if not isinstance(inner, dict) or not isinstance(there, dict):
+            return dict(declared)
+        return {**declared, head: _overlaid(inner, there, rest)}
+    others = {name: value for name, value in declared.items() if name != head}
+    return {**others, head: live[head]} if live.get(head) is not None else others
+
+
+def _pruned(form: Mapping[str, Value], path: Sequence[str]) -> Form:
+    head, *rest = path
+    if not rest:
+        return {name: value for name, value in form.items() if name != head}
+    inner = form.get(head)
+    return {**form, head: _pruned(inner, rest)} if isinstance(inner, dict) else dict(form)
+
+
+def _is_hidden(kind: Kind, path: str) -> bool:
+    fields: Sequence[Field] = kind.fields
+    leaf: Field | None = None
+    for name in path.split("."):
+        leaf = next((each for each in fields if each.name == name), None)
+        fields = leaf.fields if leaf else ()
+    return leaf is not None and InputOnly in leaf

@@ -1,0 +1,191 @@
+"""Every live object of the account, findable by what says whose it is.
+
+Which of them a declaration means is said in `identify`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.model.address import Address
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Declaration, Manifest
+from reconciler.model.snapshot import Live, Snapshot
+from reconciler.planning.normalize import Form, identity, seen
+
+
+@dataclass
+class Register:
+    """Every live object, findable by each rung of the ladder.
+
+    `reserved` are those that a record, a binding, `moved` or an id promises to a declaration: its natural key leads no
+    other declaration there. `taken` are those that a declaration has found. `twice` are the later ones of what two runs
+    made at the same moment.
+    """
+
+    stack: str
+    manifest: Manifest
+    snapshot: Snapshot
+    by_locator: dict[tuple[str, str], Live] = field(default_factory=dict)
+    by_owner: dict[Address, list[Live]] = field(default_factory=lambda: defaultdict(list))
+    by_key: dict[tuple[str, tuple[object, ...]], list[Live]] = field(default_factory=lambda: defaultdict(list))
+    forms: dict[tuple[str, str], Form] = field(default_factory=dict)
+    superseded: list[tuple[Address, Live]] = field(default_factory=list)
+    twice: set[tuple[str, str]] = field(default_factory=set)
+    reserved: dict[tuple[str, str], Address] = field(default_factory=dict)
+    taken: dict[tuple[str, str], Address] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Register:
+        register = cls(manifest.stack, manifest, snapshot)
+        for kind in kinds:
+            for live in snapshot.of(kind.name).objects:
+                register._enter(kind, live)
+        register._tell_replaced_from_replacing()
+        register._tell_first_from_later({kind.name: kind for kind in kinds})
+        register._reserve({kind.name: kind for kind in kinds})
+        return register
+
+    def _enter(self, kind: Kind, live: Live) -> None:
+        self.by_locator[live.kind, live.locator] = live
+        owner = live.owner
+        if owner is not None and owner.stack == self.stack:
+            self.by_owner[owner.address].append(live)
+        if kind.identity:
+            key = identity(kind, self.form(kind, live))
+            if key is not None:
+                self.by_key[kind.name, key].append(live)
+
+    def _tell_replaced_from_replacing(self) -> None:
+        """An interrupted replacement leaves two objects with one address; the newer names the older."""
+        for address, lives in self.by_owner.items():
+            replaced = {live.owner.replaces for live in lives if live.owner is not None}
+            heads = [live for live in lives if live.id not in replaced]
+            if len(lives) > 1 and len(heads) == 1:
+                self.superseded += [(address, live) for live in lives if live is not heads[0]]
+                self.by_owner[address] = heads
+
+    def _tell_first_from_later(self, kinds: Mapping[str, Kind]) -> None:
+        """Two runs without a common store may each make what neither has seen: everybody keeps the first.
+
+        The rule rests on what never changes, so that runs which settle it at once agree. One-time secrets are left to a
+        human: either may be the one in use.
+        """
+        for address, lives in self.by_owner.items():
+            made = {live.owner.intent for live in lives if live.owner is not None}
+            if len(lives) < 2 or len(made) < len(lives) or kinds[address.kind].one_time:
+                continue
+            replaced = {live.owner.replaces for live in lives if live.owner is not None}
+            heads = [live for live in lives if live.id not in replaced]
+            if not heads:
+                continue  # they name each other
+            first = min(heads, key=lambda live: (str(live.body.get("created_at") or ""), live.id))
+            self.superseded += [(address, live) for live in lives if live is not first]
+            self.twice |= {(live.kind, live.locator) for live in heads if live is not first}
+            self.by_owner[address] = [first]
+
+    def _reserve(self, kinds: Mapping[str, Kind]) -> None:
+        # What has been replaced is about to go, and is nobody else's even if its key is wanted.
+        self.reserved.update({(live.kind, live.locator): address for address, live in self.superseded})
+        declared = [each for _, each in sorted(self.manifest.declarations.items())]
+        for each in declared:
+            for live in self.recorded(kinds[each.address.kind], each.address):
+                self._promise(live, each)
+        for each in declared:
+            for _, live in self.formerly(kinds[each.address.kind], each):
+                self._promise(live, each)
+        for each in declared:
+            named = self.by_locator.get((each.address.kind, str(each.id)))
+            if named is not None:
+                self._promise(named, each)
+
+    def _promise(self, live: Live, declaration: Declaration) -> None:
+        self.reserved.setdefault((live.kind, live.locator), declaration.address)
+
+    def recorded(self, kind: Kind, address: Address) -> list[Live]:
+        """What carries the record of this address, or what the store binds to it if the kind has no metadata."""
+        if kind.keeps_owner:
+            return self.by_owner.get(address, [])
+        binding = self.snapshot.bindings.get(address)
+        live = self.by_locator.get((kind.name, binding.id)) if binding else None
+        return [live] if live is not None else []
+
+    def formerly(self, kind: Kind, declaration: Declaration) -> list[tuple[Address, Live]]:
+        """What is recorded under the addresses a declaration says it had, as far as nobody declares them now."""
+        return [
+            (former, live)
+            for former in dict.fromkeys(declaration.moved)
+            if former.kind == kind.name and former not in self.manifest.declarations
+            for live in self.recorded(kind, former)
+        ]
+
+    def bound(self, live: Live) -> list[Address]:
+        """The addresses that the store binds to an object, in order."""
+        return sorted(
+            address
+            for address, binding in self.snapshot.bindings.items()
+            if address.kind == live.kind and binding.id == live.locator
+        )
+
+    def guards(self, live: Live) -> bool:
+        """Whether the object is protected, which outlives its declaration."""
+        if live.owner is not None:
+            return live.owner.protect
+        return any(self.snapshot.bindings[address].protect for address in self.bound(live))
+
+    def form(self, kind: Kind, live: Live) -> Form:
+        """The live object in canonical form, made once."""
+        key = (live.kind, live.locator)
+        if key not in self.forms:
+            self.forms[key] = seen(kind, live)
+        return self.forms[key]
+
+    def take(self, live: Live, address: Address) -> Address:
+        """Whose the object is now: the first to take it."""
+        return self.taken.setdefault((live.kind, live.locator), address)
+
+    def is_taken(self, live: Live) -> bool:
+        return (live.kind, live.locator) in self.taken
+
+    def is_free(self, live: Live, address: Address) -> bool:
+        """Whether nothing promises the object to another declaration."""
+        return not self.is_taken(live) and self.reserved.get((live.kind, live.locator), address) == address
+
+
+def orphans(register: Register, kinds: Mapping[str, Kind], spared: set[Address]) -> list[tuple[Address, Live]]:
+    """Objects of this stack that no declaration has found, with the address they were created under.
+
+    `spared` are addresses of which nothing is an orphan: declared ones that could not be matched.
+    """
+    found = [*register.superseded]
+    found += [(address, live) for address, lives in register.by_owner.items() for live in lives]
+    for address in register.snapshot.bindings:
+        kind = kinds.get(address.kind)
+        if kind is not None and not kind.keeps_owner:
+            found += [(address, live) for live in register.recorded(kind, address)]
+    left = {
+        (live.kind, live.locator): (address, live)
+        for address, live in sorted(found, key=lambda pair: (pair[0], pair[1].locator), reverse=True)
+        if address not in spared and not register.is_taken(live)
+    }
+    return sorted(left.values(), key=lambda pair: (pair[0], pair[1].locator))
+
+
+def copies(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]]:
+    """Orphans that share more than an address: the very record. At most one of them was made with it."""
+    groups: dict[Address, list[Live]] = {}
+    for address, live in orphaned:
+        groups.setdefault(address, []).append(live)
+    return {
+        address: lives
+        for address, lives in groups.items()
+        if len({live.owner.intent if live.owner else live.locator for live in lives}) < len(lives)
+    }
+
+
+def unowned(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], ...]:
+    """What nobody declares and nobody's record is on."""
+    known = {(live.kind, live.locator) for live in ours} | register.taken.keys()
+    return tuple(sorted(key for key, live in register.by_locator.items() if key not in known and live.owner is None))

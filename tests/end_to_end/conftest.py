@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from reconciler.api.machine import MachineClock
+from tests.end_to_end.project import Project
+from tests.platform import Sandbox
+
+
+@pytest.fixture
+def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
+    """The stack `prod`, which declares nothing yet and knows no platform."""
+    root = tmp_path / "project"
+    made = Project(root, capsys)
+    made.write("reconciler.yaml", "version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n")
+    (root / "manifests").mkdir()
+    return made
+
+
+@pytest.fixture
+def on_sandbox(project: Project, sandbox: Sandbox) -> Project:
+    """The project, with the shared sandbox as its platform."""
+    project.at(sandbox)
+    return project
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries come at once."""
+    monkeypatch.setattr(MachineClock, "sleep", lambda _clock, _seconds: asyncio.sleep(0))

@@ -1,0 +1,128 @@
+"""A project in a folder of its own, and the command run on it: as a process, or in this one where that is quicker."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cli.main import main
+from tests.platform import KEY, Sandbox
+
+COMMAND = (sys.executable, "-m", "reconciler")
+_KSUID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered with, wrote and said."""
+
+    code: int
+    out: str
+    err: str
+
+    def numbered(self) -> Said:
+        """Ids in the order they are first seen, `ipp_2x…` as `ipp_1`."""
+        seen: dict[str, str] = {}
+
+        def short(match: re.Match[str]) -> str:
+            number = 1 + sum(each.startswith(f"{match[1]}_") for each in seen)
+            return seen.setdefault(match[0], f"{match[1]}_{number}")
+
+        return Said(self.code, _KSUID.sub(short, self.out), _KSUID.sub(short, self.err))
+
+    def replaced(self, old: str, new: str) -> Said:
+        return Said(self.code, self.out.replace(old, new), self.err.replace(old, new))
+
+
+@dataclass
+class Project:
+    """`environ` is what its commands find in their environment, beside what any process has."""
+
+    root: Path
+    capsys: pytest.CaptureFixture[str]
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def write(self, name: str, text: str) -> None:
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def declare(self, *documents: dict[str, Any], file: str = "all.yaml") -> None:
+        self.write(f"manifests/{file}", "---\n".join(json.dumps(each) + "\n" for each in documents))  # JSON is YAML
+
+    def at(self, sandbox: Sandbox) -> None:
+        self.environ |= {"RECONCILER_BASE_URL": sandbox.base_url, "RECONCILER_API_KEY": KEY}
+
+    def __call__(self, *words: str) -> Said:
+        """In this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.root)
+            for name in _OURS:
+                patch.delenv(name, raising=False)
+            for name, value in {"COLUMNS": "100", **self.environ}.items():
+                patch.setenv(name, value)
+            self.capsys.readouterr()
+            code = main(words)
+            said = self.capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    def process(self, *words: str) -> Said:
+        """As a user runs it."""
+        done = subprocess.run(
+            [*COMMAND, *words], cwd=self.root, env=self._whole(), capture_output=True, text=True, check=False
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def started(self, *words: str) -> subprocess.Popen[str]:
+        """Running, both streams to be read."""
+        return subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=self.root,
+            env=self._whole(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def _whole(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
+        return {**inherited, "COLUMNS": "100", **self.environ}
+
+
+_OURS = (
+    "RECONCILER_BASE_URL",
+    "RECONCILER_API_KEY",
+    "RECONCILER_PROJECT",
+    "RECONCILER_STORE",
+    "RECONCILER_DEBUG",
+    "NO_COLOR",
+    "COLUMNS",
+)
+
+
+def resource(kind: str, name: str, /, **spec: Any) -> dict[str, Any]:
+    return {"kind": kind, "name": name, "spec": spec}
+
+
+def policies(*names: str) -> Sequence[dict[str, Any]]:
+    return [resource("IPPolicy", name, description=name) for name in names]
+
+
+def all_of(sandbox: Sandbox, path: str, key: str) -> list[dict[str, Any]]:
+    """A whole collection, page by page."""
+    found: list[dict[str, Any]] = []
+    following: str | None = path
+    while following:
+        page = sandbox.get(following)
+        found += page[key]
+        following = page["next_page_uri"]
+    return found

@@ -1,0 +1,74 @@
+"""Each exit code once, from a process as a pipeline runs it. That of an interrupt is in `test_interrupted`."""
+
+from __future__ import annotations
+
+from tests.end_to_end.project import Project, policies, resource
+from tests.platform import Sandbox
+
+
+def test_0_when_done_and_when_there_is_nothing_to_do(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    assert on_sandbox.process("apply", "-y").code == 0
+    assert on_sandbox.process("plan", "--detailed-exitcode").code == 0
+
+
+def test_1_when_the_manifests_are_wrong(on_sandbox: Project) -> None:
+    on_sandbox.declare(resource("IPPolicy", "a", descripton="misspelt"))
+    said = on_sandbox.process("plan")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("manifests/all.yaml:1:")
+
+
+def test_2_when_there_are_changes_and_somebody_asked(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    assert on_sandbox("plan").code == 0
+    assert on_sandbox.process("plan", "--detailed-exitcode").code == 2
+
+
+def test_3_when_the_platform_moved_since_the_plan_was_made(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(resource("IPPolicy", "a", description="changed in Git"))
+    on_sandbox("plan", "--out", "plan.json")
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.patch(f"/ip_policies/{policy['id']}", {"description": "changed by hand"})
+    sandbox.forget_log()
+    said = on_sandbox.process("apply", "plan.json", "-y")
+    assert (said.code, said.out) == (3, "")
+    assert said.err == (
+        'IPPolicy/a.description: was "a", is now "changed by hand"\n'
+        "error: the platform changed after the plan was made; plan again\n"
+    )
+    assert sandbox.calls() == []
+
+
+def test_4_when_it_needs_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(resource("ReservedDomain", "a", domain="a.example.com"))
+    on_sandbox("apply", "-y")
+    sandbox.forget_log()
+    said = on_sandbox.process("destroy", "-y")
+    assert said.code == 4
+    assert said.err == "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n"
+    assert sandbox.calls() == []
+
+
+def test_5_when_some_calls_were_carried_out_and_some_were_not(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("POST /bot_users", then="status", status=422, body={"msg": "no robots today"})
+    on_sandbox.declare(*policies("a"), resource("BotUser", "b", name="b"))
+    said = on_sandbox.process("apply", "-y", "--quiet")
+    assert (said.code, said.out) == (5, "1 call done, 1 failed, 0 not tried.\n")
+    assert said.err == "failed: create BotUser/b: no robots today (status 422)\n"
+
+
+def test_6_when_the_key_is_not_accepted(on_sandbox: Project) -> None:
+    on_sandbox.environ["RECONCILER_API_KEY"] = "another"
+    said = on_sandbox.process("plan")
+    assert (said.code, said.out) == (6, "")
+    assert "; check the API key and what it may do" in said.err
+
+
+def test_64_when_the_command_line_is_wrong(on_sandbox: Project, sandbox: Sandbox) -> None:
+    said = on_sandbox.process("apply")
+    assert said.code == 64
+    assert said.err == "error: apply asks before it changes anything, and nobody is there to answer; give -y\n"
+    assert sandbox.log() == []

@@ -1,0 +1,139 @@
+"""An apply that is stopped half way, gently and not: the report is true, and the next run ends the work.
+
+The project is sixty resources of five kinds, one of which can carry no owner record; the platform takes its time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reconciler.model import owner
+from tests.end_to_end.project import Project, Said, all_of, resource
+from tests.platform import Sandbox
+
+COLLECTIONS = {
+    "IPPolicy": ("/ip_policies", "ip_policies"),
+    "IPPolicyRule": ("/ip_policy_rules", "ip_policy_rules"),
+    "TunnelGroupBackend": ("/backends/tunnel_group", "backends"),
+    "FailoverBackend": ("/backends/failover", "backends"),
+    "BotUser": ("/bot_users", "bot_users"),
+}
+APPLY = ("apply", "-y", "--quiet", "--parallelism", "6", "--events", "-")
+REPORT = re.compile(r"(\d+) calls? done, 0 failed, (\d+) not tried\.\n")
+
+
+def sixty() -> list[dict[str, Any]]:
+    declared = []
+    for number in range(12):
+        policy, backend = f"policy-{number}", f"backend-{number}"
+        rule = {"ip_policy_id": {"ref": f"IPPolicy/{policy}"}, "cidr": f"10.{number}.0.0/16", "action": "allow"}
+        declared += [
+            resource("IPPolicy", policy),
+            resource("IPPolicyRule", f"rule-{number}", **rule),
+            resource("TunnelGroupBackend", backend, labels={"number": str(number)}),
+            resource("FailoverBackend", f"failover-{number}", backends=[{"ref": f"TunnelGroupBackend/{backend}"}]),
+            resource("BotUser", f"bot-{number}", name=f"bot {number}"),
+        ]
+    return declared
+
+
+@pytest.fixture
+def slow(start_sandbox: Callable[..., Sandbox]) -> Sandbox:
+    return start_sandbox(latency_ms=50)
+
+
+@pytest.fixture
+def sixty_on_slow(project: Project, slow: Sandbox) -> Project:
+    project.at(slow)
+    project.declare(*sixty())
+    return project
+
+
+def made(sandbox: Sandbox) -> Counter[str]:
+    """What there is, by the address it was made for."""
+    found: Counter[str] = Counter()
+    for kind, (path, key) in COLLECTIONS.items():
+        for body in all_of(sandbox, path, key):
+            record = owner.read(body.get("metadata"))[1]
+            found[str(record.address) if record else f"{kind}/{body['name'].replace(' ', '-')}"] += 1
+    return found
+
+
+EVERYTHING = Counter(f"{each['kind']}/{each['name']}" for each in sixty())
+
+
+def wait_for(process: subprocess.Popen[str], event: str, times: int) -> str:
+    """Reads on until that many such events were told; everything that was read."""
+    assert process.stderr is not None
+    read = ""
+    while times:
+        line = process.stderr.readline()
+        assert line, read
+        read += line
+        times -= line.startswith("{") and json.loads(line)["event"] == event
+    return read
+
+
+def rest(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What it still has to say. Not `communicate`, which forgets what `readline` has read ahead."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    err = process.stderr.read()
+    return process.stdout.read(), err
+
+
+def assert_converged(project: Project, sandbox: Sandbox) -> None:
+    """One more run ends the work; what was made once was not made again, and then there is nothing to do."""
+    assert project("apply", "-y", "--quiet").code == 0
+    assert made(sandbox) == EVERYTHING
+    created = [each for each in sandbox.log() if each["method"] == "POST" and each["status"] == 201]
+    assert len(created) == len(EVERYTHING)
+    assert [each for each in sandbox.log() if each["method"] == "DELETE"] == []
+    sandbox.forget_log()
+    assert project("apply", "-y", "--quiet") == Said(0, "", "")
+    assert sandbox.calls() == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
+    sixty_on_slow: Project, slow: Sandbox, how: signal.Signals
+) -> None:
+    with sixty_on_slow.started(*APPLY) as process:
+        told = wait_for(process, "ended", 20)
+        process.send_signal(how)
+        out, err = rest(process)
+    assert process.returncode == 130
+
+    report = REPORT.fullmatch(out)
+    assert report is not None, out
+    done, not_tried = int(report[1]), int(report[2])
+    assert 20 <= done < 60
+    assert done + not_tried == 60
+    there = made(slow)
+    assert there.total() == done
+    records = [json.loads(line) for line in (told + err).splitlines() if line.startswith("{")]
+    ended = {each["call"] for each in records if each["event"] == "ended" and each["outcome"] == "done"}
+    assert ended == {f"create {address}" for address in there}
+    named = {line.split()[3].rstrip(":") for line in err.splitlines() if line.startswith("not tried: ")}
+    assert named == EVERYTHING.keys() - there.keys()
+    assert_converged(sixty_on_slow, slow)
+
+
+@pytest.mark.parametrize(("event", "times"), [("started", 1), ("ended", 15), ("ended", 40)])
+def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_put_right(
+    sixty_on_slow: Project, slow: Sandbox, event: str, times: int
+) -> None:
+    with sixty_on_slow.started(*APPLY) as process:
+        wait_for(process, event, times)
+        process.kill()
+        rest(process)
+    assert process.returncode == -signal.SIGKILL
+    assert_converged(sixty_on_slow, slow)

@@ -1,0 +1,62 @@
+"""A plan that was written down, looked at, and then carried out."""
+
+from __future__ import annotations
+
+import json
+
+from tests.end_to_end.project import Project, policies, resource
+from tests.platform import Sandbox
+
+
+def test_a_plan_file_is_carried_out_call_by_call(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(
+        *policies("office"),
+        resource("IPPolicyRule", "lan", ip_policy_id={"ref": "IPPolicy/office"}, cidr="192.0.2.0/24", action="allow"),
+    )
+    assert on_sandbox("plan", "--out", "plan.json").code == 0
+    sandbox.forget_log()
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (said.code, said.out, said.err) == (0, "Applied: 2 created.\n", "")
+    planned = json.loads((on_sandbox.root / "plan.json").read_text())["calls"]
+    assert sandbox.calls() == [f"{call['method']} {call['path']}" for call in planned]
+
+
+def test_a_plan_file_is_not_carried_out_twice(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("office"))
+    on_sandbox("plan", "--out", "plan.json")
+    on_sandbox("apply", "plan.json", "-y")
+    sandbox.forget_log()
+    said = on_sandbox("apply", "plan.json", "-y").numbered()
+    assert (said.code, said.out) == (3, "")
+    assert said.err == (
+        "IPPolicy/office: ipp_1 exists now\nerror: the platform changed after the plan was made; plan again\n"
+    )
+    assert sandbox.calls() == []
+
+
+def test_each_field_that_moved_is_named_with_what_it_was_and_is(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(resource("HTTPResponseBackend", "sorry", status_code=503, body="sorry"))
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(resource("HTTPResponseBackend", "sorry", status_code=503, body="very sorry"))
+    on_sandbox("plan", "--out", "plan.json")
+    (backend,) = sandbox.get("/backends/http_response")["backends"]
+    sandbox.patch(f"/backends/http_response/{backend['id']}", {"status_code": 500, "headers": {"x-a": "1"}})
+    said = on_sandbox("apply", "plan.json", "-y")
+    assert (said.code, said.out) == (3, "")
+    assert said.err == (
+        'HTTPResponseBackend/sorry.headers: was {}, is now {x-a: "1"}\n'
+        "HTTPResponseBackend/sorry.status_code: was 503, is now 500\n"
+        "error: the platform changed after the plan was made; plan again\n"
+    )
+
+
+def test_an_edited_plan_file_is_refused(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("office"))
+    on_sandbox("plan", "--out", "plan.json")
+    file = on_sandbox.root / "plan.json"
+    file.write_text(file.read_text().replace("/ip_policies", "/bot_users"))
+    sandbox.forget_log()
+    said = on_sandbox("apply", "plan.json", "-y")
+    assert (said.code, said.out) == (1, "")
+    assert "it was changed after it was written; plan again" in said.err
+    assert sandbox.calls() == []

@@ -1,0 +1,184 @@
+"""What a user reads when the platform is not there, not well, or not what it says it is. Every word of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from tests.end_to_end.project import Project, Said, policies
+from tests.platform import Sandbox
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
+PORT = re.compile(r"127\.0\.0\.1:\d{5}")
+
+
+class Listener(ThreadingHTTPServer):
+    """Answers by path, anything else as an empty account would; remembers what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.base_url = f"http://127.0.0.1:{self.server_address[1]}"
+        empty: dict[str, Any] = {
+            kind.path: {kind.list_key: [], "uri": "", "next_page_uri": None} for kind in kinds.every()
+        }
+        self.answers = {**empty, **answers}
+        self.asked: list[str] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Listener
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        answer = self.server.answers.get(self.path.partition("?")[0], "<html>not found</html>")
+        content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html" if isinstance(answer, str) else "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: its standard error is the command's here."""
+
+
+@contextmanager
+def listening(answers: Mapping[str, Any] | None = None) -> Iterator[Listener]:
+    with Listener(answers or {}) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def said_of(project: Project, base_url: str, *words: str) -> Said:
+    """With ports, operations and ids as they might have been."""
+    project.environ |= {"RECONCILER_BASE_URL": base_url, "RECONCILER_API_KEY": "key-canary-77"}
+    said = project(*words)
+    assert "key-canary-77" not in said.out + said.err
+    return plain(said)
+
+
+def plain(said: Said) -> Said:
+    said = said.numbered()
+    return Said(said.code, PORT.sub("127.0.0.1:40000", said.out), PORT.sub("127.0.0.1:40000", said.err))
+
+
+def test_a_platform_that_is_not_there(project: Project) -> None:
+    assert said_of(project, "http://127.0.0.1:1", "plan") == Said(
+        1,
+        "",
+        "error: nothing could be read from the platform: cannot reach http://127.0.0.1:1: connection refused\n",
+    )
+
+
+def test_a_key_that_is_not_known(on_sandbox: Project) -> None:
+    on_sandbox.environ["RECONCILER_API_KEY"] = "another"
+    assert plain(on_sandbox("plan")) == Said(
+        6,
+        "",
+        "error: This API key is not known. (status 403, ERR_NGROK_203, op_1); check the API key and what it may do\n",
+    )
+
+
+def test_a_web_site_instead_of_the_api(project: Project) -> None:
+    with listening(dict.fromkeys((kind.path for kind in kinds.every()), "<html>Welcome</html>")) as site:
+        assert said_of(project, site.base_url, "plan") == Said(
+            1,
+            "",
+            "error: nothing could be read from the platform: http://127.0.0.1:40000 answered with text/html "
+            "that is not JSON (status 200); is base_url the address of the platform's API?\n",
+        )
+
+
+def test_plain_http_to_another_machine_is_not_even_tried(project: Project) -> None:
+    assert said_of(project, "http://api.example.com", "plan") == Said(
+        1,
+        "",
+        "RECONCILER_BASE_URL: would send the API key in the clear; use https (plain http is for loopback only)\n"
+        "1 problem\n",
+    )
+
+
+def test_a_collection_that_cannot_be_read_stops_its_own_kind(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("GET /ip_policies", then="status", status=500, times=0, body={"msg": "The database is away."})
+    on_sandbox.declare(*policies("a"))
+    assert on_sandbox("plan") == Said(
+        1,
+        """\
+! manifests/all.yaml:1:1: IPPolicy/a: IPPolicy could not be listed to the end: The database is away.
+  (status 500); nothing of this kind is planned; try again
+""",
+        "1 problem\n",
+    )
+
+
+def test_a_platform_that_is_away_for_a_moment_is_asked_again(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("GET /ip_policies", then="status", status=503, times=3)
+    on_sandbox.declare(*policies("a"))
+    assert on_sandbox("plan", "--detailed-exitcode").code == 2
+
+
+def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
+    with listening() as elsewhere, listening() as platform:
+        following = f"{elsewhere.base_url}/ip_policies?before_id=ipp_1"
+        platform.answers["/ip_policies"] = {"ip_policies": [{"id": "ipp_1"}], "uri": "", "next_page_uri": following}
+        project.declare(*policies("a"))
+        said = said_of(project, platform.base_url, "plan")
+        assert elsewhere.asked == []
+    assert said == Said(
+        1,
+        """\
+! manifests/all.yaml:1:1: IPPolicy/a: IPPolicy could not be listed to the end: the platform's
+  next_page_uri leads to http://127.0.0.1:40000, not to http://127.0.0.1:40000; it was not followed,
+  and the key was not sent there; nothing of this kind is planned; try again
+
+Left alone, declared by nobody: 1 IPPolicy.
+""",
+        "1 problem\n",
+    )
+
+
+def test_pages_that_lead_in_a_circle_come_to_an_end(project: Project) -> None:
+    with listening() as platform:
+        page = {"ip_policies": [{"id": "ipp_1"}], "uri": "", "next_page_uri": f"{platform.base_url}/ip_policies"}
+        platform.answers["/ip_policies"] = page
+        project.declare(*policies("a"))
+        said = said_of(project, platform.base_url, "plan")
+        assert platform.asked.count("/ip_policies") == 1
+    assert said == Said(
+        1,
+        """\
+! manifests/all.yaml:1:1: IPPolicy/a: IPPolicy could not be listed to the end: the pages of
+  /ip_policies lead in a circle; the list is not complete; nothing of this kind is planned; try
+  again
+
+Left alone, declared by nobody: 1 IPPolicy.
+""",
+        "1 problem\n",
+    )
+
+
+def test_nothing_is_deleted_on_the_word_of_a_list_that_was_cut_short(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a", "b"))
+    on_sandbox("apply", "-y")
+    sandbox.fault("GET /ip_policies", then="status", status=500, times=0)
+    on_sandbox.declare(*policies("c"))
+    sandbox.forget_log()
+    assert on_sandbox("apply", "-y").code == 1
+    assert sandbox.calls() == []

@@ -1,0 +1,75 @@
+"""Two stacks in one account: neither ever touches what is the other's."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model import owner
+from tests.end_to_end.project import Project, policies, resource
+from tests.platform import Sandbox
+
+DOMAIN = resource("ReservedDomain", "app", domain="app.example.com")
+SAME = [*policies("office"), resource("TunnelGroupBackend", "app", labels={"app": "one"})]
+
+
+@pytest.fixture
+def other(on_sandbox: Project) -> Project:
+    """Another project on the same account."""
+    made = Project(on_sandbox.root.with_name("other"), on_sandbox.capsys, on_sandbox.environ)
+    made.write("reconciler.yaml", "stack: staging\nlimits: {requests_per_minute: 100000}\n")
+    (made.root / "manifests").mkdir()
+    return made
+
+
+def stacks(sandbox: Sandbox, path: str, key: str) -> list[str]:
+    records = [owner.read(each["metadata"])[1] for each in sandbox.get(path)[key]]
+    return sorted(record.stack for record in records if record is not None)
+
+
+def test_the_same_manifests_make_objects_of_their_own(on_sandbox: Project, other: Project, sandbox: Sandbox) -> None:
+    for project in (on_sandbox, other):
+        project.declare(*SAME)
+        assert project("apply", "-y").code == 0
+    assert stacks(sandbox, "/ip_policies", "ip_policies") == ["prod", "staging"]
+    assert stacks(sandbox, "/backends/tunnel_group", "backends") == ["prod", "staging"]
+    assert on_sandbox("drift").code == other("drift").code == 0
+
+
+def test_what_one_stack_no_longer_declares_stays_the_others(
+    on_sandbox: Project, other: Project, sandbox: Sandbox
+) -> None:
+    for project in (on_sandbox, other):
+        project.declare(*SAME)
+        project("apply", "-y")
+    other.declare(*policies("office"))
+    assert other("apply", "-y", "--quiet").out == "Applied: 1 deleted.\n"
+    assert other("destroy", "-y", "--quiet").out == "Destroyed: 1 deleted.\n"
+    assert stacks(sandbox, "/ip_policies", "ip_policies") == ["prod"]
+    assert stacks(sandbox, "/backends/tunnel_group", "backends") == ["prod"]
+    assert on_sandbox("drift").code == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--adopt",)], ids=["asked", "with consent"])
+def test_what_is_another_stacks_is_not_taken_over(
+    on_sandbox: Project, other: Project, sandbox: Sandbox, words: tuple[str, ...]
+) -> None:
+    on_sandbox.declare(DOMAIN)
+    on_sandbox("apply", "-y")
+    other.declare(DOMAIN)
+    sandbox.forget_log()
+    said = other("apply", "-y", "--quiet", *words).numbered()
+    assert (said.code, said.out) == (1, "")
+    assert "manifests/all.yaml:1:1: ReservedDomain/app: rd_1 belongs to stack 'prod' as ReservedDomain/app" in said.err
+    assert sandbox.calls() == []
+
+
+def test_a_bot_which_carries_no_record_is_not_taken_over_unasked(
+    on_sandbox: Project, other: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.declare(resource("BotUser", "ci", name="ci"))
+    on_sandbox("apply", "-y")
+    other.declare(resource("BotUser", "ci", name="ci"))
+    sandbox.forget_log()
+    assert other("apply", "-y").code == 4
+    assert other("destroy", "-y").code == 0
+    assert sandbox.calls() == []

@@ -1,0 +1,46 @@
+"""The examples work as they are told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROJECTS = sorted(file.parent for file in EXAMPLES.glob("*/reconciler.yaml"))
+
+
+def test_there_are_examples() -> None:
+    assert EXAMPLES / "quickstart" in PROJECTS
+
+
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
+def test_an_example_is_valid(project: Path, tmp_path: Path) -> None:
+    copy = tmp_path / project.name
+    shutil.copytree(project, copy, ignore=shutil.ignore_patterns("pki", "secrets", "state", "__pycache__"))
+    if (copy / "certificates.py").exists():
+        make = "import certificates, pathlib; certificates.everything(pathlib.Path('pki'))"
+        subprocess.run([sys.executable, "-c", make], cwd=copy, check=True)
+    command = [sys.executable, "-m", "reconciler", "validate"]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("problem")) == (0, 0), done.stderr
+
+
+def test_the_demo_goes_as_told(tmp_path: Path) -> None:
+    before = {each.name for each in (EXAMPLES / "quickstart").iterdir()}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "quickstart" / "demo.py")],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert done.stdout.endswith("\nAll as told.\n")
+    assert {each.name for each in (EXAMPLES / "quickstart").iterdir()} - {"__pycache__"} == before - {"__pycache__"}
+    assert list(tmp_path.iterdir()) == []

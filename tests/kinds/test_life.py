@@ -1,0 +1,322 @@
+"""The life of each kind on a real sandbox: created, left alone, changed field by field, cleared, replaced, repaired,
+made again, adopted, destroyed. What is right to expect is derived from the kind's own fields.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.cli import applying, exits
+from reconciler.cli import plan as plan_command
+from reconciler.model.change import Action, Mover, Order
+from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.plan import Plan
+from tests.kinds.lives import LIVES, Document, Life
+from tests.kinds.living import Found, Leaf, Project, account, leaves, paths_of, same, value_at, with_value, without
+from tests.platform import KEY, Sandbox
+
+
+def fixed_fields(life: Life) -> Document:
+    """The other values of what cannot change in place."""
+    known = leaves(kinds.get(life.kind))
+    return {path: value for path, value in life.others.items() if known[path].is_fixed}
+
+
+def parts(life: Life) -> list[Field]:
+    """The declared fields that somebody can take off by a DELETE, as far as a list would show it."""
+    fields = kinds.get(life.kind).fields
+    return [
+        each
+        for each in fields
+        if each.clearing and each.name in life.spec and not Leaf(each.name, each, each).is_hidden
+    ]
+
+
+FIRST = {life.kind: life for life in reversed(LIVES)}  # each kind's fullest life
+each_life = pytest.mark.parametrize("life", LIVES, ids=str)
+each_kind = pytest.mark.parametrize("life", FIRST.values(), ids=str)
+with_fixed = pytest.mark.parametrize("life", [life for life in LIVES if life.anew or fixed_fields(life)], ids=str)
+with_parts = pytest.mark.parametrize("life", [life for life in LIVES if parts(life)], ids=str)
+
+
+@pytest.fixture
+def project(life: Life, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
+    monkeypatch.setenv("RECONCILER_API_KEY", KEY)
+    monkeypatch.delenv("RECONCILER_STORE", raising=False)
+    # The sandbox answers one request at a time: more connections would only be opened for nothing.
+    (tmp_path / "reconciler.yaml").write_text("stack: life\nlimits: {requests_per_minute: 100000, concurrency: 2}\n")
+    (tmp_path / "manifests").mkdir()
+    made = Project(tmp_path, sandbox, life)
+
+    def show(plan: Plan, *more: Any) -> None:
+        made.shown.append(plan)
+        original(plan, *more)
+
+    original = plan_command.show
+    monkeypatch.setattr(applying, "show", show)
+    return made
+
+
+@pytest.fixture
+def born(project: Project) -> Project:
+    """The project, its subject created as declared."""
+    project.declare(project.life.spec)
+    project.apply()
+    return project
+
+
+# --- the table is complete --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", kinds.every(), ids=lambda kind: kind.name)
+def test_the_lives_of_a_kind_declare_and_change_every_field(kind: Kind) -> None:
+    known, lives = leaves(kind), [life for life in LIVES if life.kind == kind.name]
+    declared = {path for path in known for life in lives if value_at(life.spec, path) is not None}
+    changed = {path for life in lives for path in life.others}
+    assert declared == known.keys()
+    assert changed == {path for path, leaf in known.items() if len(leaf.field.choices) != 1}
+    parts = {path for life in lives for path in life.anew}
+    assert parts == {field.name for field in kind.fields if field.immutable_part is not None}
+
+
+# --- created, and then left alone -------------------------------------------------------------------------------------
+
+
+@each_life
+def test_it_is_created_as_declared_and_then_left_alone(born: Project) -> None:
+    live = born.live()
+    for path, leaf in leaves(born.kind).items():
+        assert_holds(born, live, leaf, value_at(born.life.spec, path))
+    again = born.apply()
+    assert again.plan.is_empty
+    assert again.calls == []
+
+
+# --- changed ----------------------------------------------------------------------------------------------------------
+
+
+@each_life
+def test_each_field_changes_by_itself_and_in_place(born: Project) -> None:
+    known, spec, first = leaves(born.kind), born.life.spec, born.live()
+    for path, value in born.life.others.items():
+        if known[path].is_fixed:
+            continue
+        spec = with_value(spec, path, value)
+        born.declare(spec)
+        assert the_change(born.apply().plan, born) == (Action.UPDATE, {path}, {Mover.GIT})
+        live = born.live()
+        assert live.path == first.path
+        assert_holds(born, live, known[path], value)
+    assert born.plan().is_empty
+
+
+@pytest.mark.parametrize("life", [life for life in LIVES if life.called == "delivery"], ids=str)
+def test_one_part_of_several_gives_way_to_another_in_place(born: Project) -> None:
+    keys = {"creds": {"cloud_access_key_id": "AKID", "cloud_secret_access_key": "cloud secret"}}
+    born.declare(with_value(born.life.spec, "target.delivery.auth", keys))
+    (change,) = born.apply().plan.changes
+    assert (change.action, {each.mover for each in change.fields}) == (Action.UPDATE, {Mover.GIT})
+    assert {each.path for each in change.fields} == {
+        "target.delivery.auth.role",
+        "target.delivery.auth.creds.cloud_access_key_id",
+        "target.delivery.auth.creds.cloud_secret_access_key",
+    }
+
+
+@each_life
+def test_each_field_that_is_left_out_goes_back_to_its_default(project: Project) -> None:
+    known, spec = leaves(project.kind), fullest(project)
+    needed = (*project.kind.required_unless_id, *project.life.bound)
+    project.declare(spec)
+    project.apply()
+    for path in [path for path in known if "." in path and value_at(spec, path) is not None]:
+        leaf, before = known[path], value_at(spec, path)
+        if leaf.field.required or path in project.life.bound:
+            continue
+        spec = without(spec, path)
+        project.declare(spec)
+        assert_cleared(project, leaf, path, before)
+    for top in project.kind.fields:
+        if top.name in spec and not top.required and top.name not in needed:
+            leaf, before = Leaf(top.name, top, top), spec[top.name]
+            spec = without(spec, top.name)
+            project.declare(spec)
+            assert_cleared(project, leaf, top.name, before)
+    assert project.plan().is_empty
+
+
+@with_fixed
+def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: Project) -> None:
+    known, spec = leaves(born.kind), born.life.spec
+    for path, value in {**fixed_fields(born.life), **born.life.anew}.items():
+        old = born.live()
+        spec = with_value(spec, path, value)
+        born.declare(spec)
+        applied, new = born.apply(), born.live()
+        (change,) = applied.plan.changes
+        assert (change.action, {each.mover for each in change.fields}) == (Action.REPLACE, {Mover.GIT})
+        assert {each.path.partition(".")[0] for each in change.fields if each.forces_replacement} == {
+            path.partition(".")[0]
+        }
+        assert change.order is order_of(born.kind, path)
+        assert new.path != old.path
+        create = applied.calls.index(f"POST {new.path.rpartition('/')[0]}")
+        delete = applied.calls.index(f"DELETE {old.path}")
+        assert (create < delete) is (change.order is Order.CREATE_FIRST)
+        assert born.sandbox.request("GET", old.path).status_code == 404
+        if path in known:
+            assert_holds(born, new, known[path], value)
+    assert born.plan().is_empty
+
+
+# --- what others do ---------------------------------------------------------------------------------------------------
+
+
+@each_life
+def test_what_somebody_else_changes_is_told_and_put_right(born: Project) -> None:
+    known, spec, moved, live = leaves(born.kind), born.life.spec, set[str](), born.live()
+    for path, value in born.life.others.items():
+        if known[path].is_fixed or known[path].is_hidden:
+            continue
+        spec = with_value(spec, path, value)
+        born.patch_by_hand(live, known[path].top.name, spec)
+        moved.add(path)
+        assert the_change(born.plan(), born) == (Action.UPDATE, moved, {Mover.PLATFORM})
+    born.apply()
+    live = born.live()
+    for path in moved:
+        assert_holds(born, live, known[path], value_at(born.life.spec, path))
+
+
+@with_parts
+def test_what_somebody_else_takes_off_is_put_back(born: Project) -> None:
+    shown = parts(born.life)
+    for each in shown:
+        born.sandbox.delete(f"{born.live().path}/{each.clearing}")
+    action, paths, movers = the_change(born.apply().plan, born)
+    assert (action, movers) == (Action.UPDATE, {Mover.PLATFORM})
+    assert {path.partition(".")[0] for path in paths} == {each.name for each in shown}
+    live = born.live()
+    for path, leaf in leaves(born.kind).items():
+        assert_holds(born, live, leaf, value_at(born.life.spec, path))
+
+
+@each_kind
+def test_what_somebody_else_deletes_is_made_again(born: Project) -> None:
+    old = born.live()
+    born.sandbox.delete(old.path)
+    (change,) = born.apply().plan.changes
+    assert (change.address, change.action) == (born.subject, Action.CREATE)
+    assert born.live().id != old.id or not born.kind.id_prefix
+    assert born.plan().is_empty
+
+
+@pytest.mark.parametrize(
+    "life", [life for life in FIRST.values() if kinds.get(life.kind).unique and life.kind != "EventSource"], ids=str
+)
+def test_what_exists_already_is_taken_over_with_consent_only(project: Project) -> None:
+    project.declare(None)
+    project.apply()
+    project.declare(None)
+    twin = project.create_by_hand(project.life.spec)
+    project.declare(project.life.spec)
+    project.sandbox.forget_log()
+    assert [consent.flag for consent in project.plan().withheld] == [f"--allow adopt:{project.kind.name}=1"]
+    assert project.run("apply") == exits.BLOCKED
+    assert project.sandbox.calls() == []
+
+    project.declare(project.life.spec, lifecycle={"adopt": True})
+    assert {call.partition(" ")[0] for call in project.apply().calls} <= {"PATCH"}
+    assert project.live().id == twin
+    project.declare(project.life.spec)
+    assert project.plan().is_empty
+
+
+@pytest.mark.parametrize("life", [FIRST["EventSource"]], ids=str)
+def test_a_source_below_our_own_subscription_is_ours_without_asking(project: Project) -> None:
+    project.declare(None)
+    project.apply()
+    project.create_by_hand(project.life.spec)
+    project.declare(project.life.spec)
+    assert project.plan().is_empty
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+@each_kind
+def test_what_is_no_longer_declared_is_deleted_and_nothing_else(born: Project) -> None:
+    live, before = born.live(), account(born.sandbox)
+    born.declare(None)
+    assert born.apply().calls == [f"DELETE {live.path}"]
+    after = account(born.sandbox)
+    assert before.keys() - after.keys() == ({live.body["uri"]} if born.kind.parent is None else set())
+
+
+@each_kind
+def test_destroy_leaves_what_others_made(project: Project) -> None:
+    project.sandbox.post("/bot_users", {"name": "by hand"})
+    project.sandbox.post("/ip_policies", {"description": "by hand", "metadata": "theirs"})
+    project.sandbox.post("/reserved_domains", {"domain": "by-hand.example.com"})
+    before = account(project.sandbox)
+    project.declare(project.life.spec)
+    project.apply()
+    kinds_beside = {each["kind"] for each in project.life.beside}
+    allowed = [word for kind in sorted(kinds_beside) for word in ("--allow", f"delete:{kind}=9")]
+    assert project.run("destroy", *allowed) == 0
+    assert account(project.sandbox) == before
+
+
+# --- what to expect ---------------------------------------------------------------------------------------------------
+
+
+def the_change(plan: Plan, project: Project) -> tuple[Action, set[str], set[Mover]]:
+    """What the only change does, to which fields, and who moved them."""
+    assert plan.errors == ()
+    (change,) = plan.changes
+    assert change.address == project.subject
+    paths = paths_of((each.path for each in change.fields), leaves(project.kind))
+    return change.action, paths, {each.mover for each in change.fields}
+
+
+def order_of(kind: Kind, path: str) -> Order:
+    """Two objects with one key cannot be there at once; where no record tells them apart there is never a second."""
+    keeps_key = path.partition(".")[0] not in kind.identity
+    return Order.DELETE_FIRST if (kind.unique and keeps_key) or not kind.keeps_owner else Order.CREATE_FIRST
+
+
+def assert_holds(project: Project, live: Found, leaf: Leaf, declared: Any) -> None:
+    """The platform holds what is declared, where it shows that at all."""
+    if declared is not None and (leaf.field.read_as or not leaf.is_hidden):
+        assert same(leaf, live.holds(leaf), project.resolved(declared)), leaf.path
+
+
+def assert_cleared(project: Project, leaf: Leaf, path: str, before: Any) -> None:
+    """The declaration that went is undone, in the way this field has to be."""
+    applied, live = project.apply(), project.live()
+    says_nothing = leaf.field.shape is not Shape.OBJECT and same(leaf, before, leaf.field.default)
+    if leaf.is_platforms or says_nothing or (leaf.is_fixed and leaf.is_hidden):
+        assert applied.plan.is_empty, path
+        return
+    action, paths, _ = the_change(applied.plan, project)
+    assert action is (Action.REPLACE if leaf.is_fixed else Action.UPDATE)
+    assert all(each == path or each.startswith(f"{path}.") for each in paths), (paths, path)
+    takes_delete = leaf.field is leaf.top and leaf.field.clearing is not None
+    assert (f"DELETE {live.path}/{leaf.field.clearing}" in applied.calls) is takes_delete
+    if not leaf.is_hidden or leaf.field.read_as:
+        assert same(leaf, live.holds(leaf), leaf.field.default), path
+
+
+def fullest(project: Project) -> Document:
+    """The life's spec with, wherever there is a choice, a value that is not the default."""
+    spec = project.life.spec
+    for path, leaf in leaves(project.kind).items():
+        value = value_at(spec, path)
+        if value is not None and path in project.life.others and same(leaf, value, leaf.field.default):
+            spec = with_value(spec, path, project.life.others[path])
+    return spec

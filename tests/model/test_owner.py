@@ -1,0 +1,112 @@
+"""The owner record beside the user's own metadata."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.owner import Owner, read, write
+
+OWNER = Owner("prod", Address("TLSEdge", "payments"), "intent-1")
+FULL = Owner("prod", Address("TLSEdge", "payments"), "intent-1", {"description": "0123456789"}, True, True, "edgtls_1")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.text() | JSON.map(json.dumps) | JSON.map(lambda value: json.dumps(value, indent=2) + "\n"))
+def test_any_text_reads_back_byte_for_byte(text: str) -> None:
+    assert read(write(text, FULL)) == (text, FULL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", "null", "two\nlines", "ends in a line\n", "\r\n", '{"a": 1}\n', "{ \n}", '{"a":{"reconciler":1}}'],
+)
+def test_these_texts_read_back_as_they_were(text: str) -> None:
+    assert read(write(text, OWNER)) == (text, OWNER)
+
+
+def test_a_json_object_stays_a_json_object() -> None:
+    assert json.loads(write('{"team": "a"}', OWNER))["team"] == "a"
+
+
+def test_no_metadata_is_an_empty_text_that_nobody_owns() -> None:
+    assert read(None) == ("", None)
+
+
+def test_a_record_that_a_printer_spread_out_is_still_a_record() -> None:
+    spread = json.dumps(json.loads(write('{"team": "a"}', OWNER)), indent=2, separators=(",", " : "))
+    text, owner = read(spread)
+    assert (json.loads(text), owner) == ({"team": "a"}, OWNER)
+
+
+def test_a_record_whose_keys_were_sorted_is_still_a_record() -> None:
+    text, owner = read(json.dumps(json.loads(write('{"team": "a"}', FULL)), sort_keys=True))
+    assert (json.loads(text), owner) == ({"team": "a"}, FULL)
+
+
+def test_a_line_that_somebody_wrote_behind_the_record_is_the_users_text() -> None:
+    assert read(write("mine", OWNER) + "\nby hand") == ("mine\nby hand", OWNER)
+
+
+def test_a_record_is_found_when_the_text_before_it_was_removed() -> None:
+    assert read(write("mine", OWNER).removeprefix("mine\n")) == ("", OWNER)
+
+
+def test_a_carriage_return_behind_the_record_does_no_harm() -> None:
+    assert read(write("mine", OWNER) + "\r\n")[1] == OWNER
+
+
+def test_of_two_records_in_lines_the_last_counts() -> None:
+    first = write("mine", Owner("other", Address("TLSEdge", "b"), "intent-2"))
+    assert read(write(first, OWNER)) == (first, OWNER)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '"x"',
+        "[]",
+        "null",
+        "{}",
+        '{"stack": 1, "address": "TLSEdge/a", "intent": "i"}',
+        '{"stack": "prod", "address": "no address", "intent": "i"}',
+        '{"stack": "prod", "address": "TLSEdge/a"}',
+        "[" * 5000,
+        '{"a":' * 5000,
+    ],
+)
+@pytest.mark.parametrize("around", ['{"reconciler":%s}', "text\n#reconciler %s"])
+def test_what_is_no_record_is_the_users_text(record: str, around: str) -> None:
+    text = around % record
+    assert read(text) == (text, None)
+
+
+def test_words_that_only_look_like_a_record_within_a_line_are_the_users_text() -> None:
+    text = write("mine", OWNER).replace("\n", " ")
+    assert read(text) == (text, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("applied", [1], {}),
+        ("applied", {"a": 5}, {"a": "5"}),
+        ("protect", "yes", False),
+        ("pending", 1, False),
+        ("replaces", ["x"], None),
+    ],
+)
+def test_a_part_of_a_record_that_is_not_as_we_write_it_counts_for_nothing(
+    name: str, value: object, expected: object
+) -> None:
+    record = {"stack": "prod", "address": "TLSEdge/a", "intent": "i", name: value}
+    owner = read(json.dumps({"reconciler": record}))[1]
+    assert owner is not None
+    assert getattr(owner, name) == expected

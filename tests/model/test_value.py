@@ -1,0 +1,101 @@
+"""Plain values, references, templates and secrets."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from reconciler.model.address import Address
+from reconciler.model.value import (
+    Ref,
+    Secret,
+    Template,
+    canonical,
+    digest,
+    has_secret,
+    is_known,
+    references,
+    reveal,
+    substitute,
+)
+
+EDGE = Ref(Address("TLSEdge", "a"))
+ADDR = Ref(Address("ReservedAddress", "a"), "addr")
+
+
+def test_a_secret_does_not_print_itself() -> None:
+    secret = Secret("hunter2", "env:PASSWORD")
+    assert "hunter2" not in f"{secret} {secret!r} {[secret]}"
+
+
+def test_a_secret_is_not_pickled() -> None:
+    with pytest.raises(TypeError, match="not written to disk"):
+        pickle.dumps(Secret("hunter2", "env:PASSWORD"))
+
+
+def test_secrets_are_equal_by_what_they_hold_not_by_where_it_came_from() -> None:
+    assert Secret("a", "env:A") == Secret("a", "file:b")
+
+
+def test_a_secret_is_not_equal_to_its_own_text() -> None:
+    assert Secret("a", "env:A") != "a"
+
+
+def test_references_are_found_in_maps_lists_and_templates() -> None:
+    value = {"a": [EDGE], "b": Template(("tcp://", ADDR)), "c": "plain"}
+    assert list(references(value)) == [EDGE, ADDR]
+
+
+def test_a_value_is_known_when_nothing_in_it_waits() -> None:
+    assert (is_known({"a": [1, "x"]}), is_known({"a": [1, EDGE]})) == (True, False)
+
+
+def test_a_template_of_resolved_references_is_text() -> None:
+    assert (
+        substitute(Template(("tcp://", ADDR)), lambda ref: "1.tcp.example.net:20000") == "tcp://1.tcp.example.net:20000"
+    )
+
+
+def test_a_template_keeps_what_is_not_known_yet() -> None:
+    half = substitute(Template((EDGE, " and ", ADDR)), lambda ref: "edge-1" if ref == EDGE else ref)
+    assert half == Template(("edge-1", " and ", ADDR))
+
+
+def test_revealing_goes_into_maps_and_lists() -> None:
+    assert reveal({"a": [Secret("x", "env:X")]}) == {"a": ["x"]}
+
+
+def test_a_secret_deep_inside_is_noticed() -> None:
+    assert has_secret({"a": [{"b": Secret("x", "env:X")}]})
+
+
+def test_the_order_of_keys_does_not_change_the_canonical_spelling() -> None:
+    assert (
+        canonical({"b": 1, "a": [True, None]}) == canonical({"a": [True, None], "b": 1}) == b'{"a":[true,null],"b":1}'
+    )
+
+
+def test_half_a_character_has_a_canonical_spelling_of_its_own() -> None:
+    assert canonical("\ud800") != canonical("\ud801")
+
+
+def test_true_and_one_have_different_digests() -> None:
+    assert digest(True) != digest(1)
+
+
+def test_the_digest_of_a_plain_value_does_not_depend_on_the_salt() -> None:
+    assert digest("x", "one") == digest("x", "two")
+
+
+def test_the_digest_of_a_secret_depends_on_the_salt() -> None:
+    secret = Secret("hunter2", "env:PASSWORD")
+    assert digest(secret, "one") != digest(secret, "two")
+
+
+def test_the_digest_of_a_secret_is_not_that_of_its_text() -> None:
+    assert digest(Secret("hunter2", "env:PASSWORD"), "one") != digest("hunter2", "one")
+
+
+def test_any_text_salts_a_digest() -> None:
+    assert len(digest(Secret("hunter2", "env:PASSWORD"), "\ud800")) == 10

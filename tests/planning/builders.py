@@ -1,0 +1,194 @@
+"""Declarations, live objects and plans in a line each.
+
+`declare` writes what a manifest says; `live` what a list response shows, with an owner record if somebody owns it.
+`settled` applies declarations to a platform in memory, `follow` applies others on top of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from reconciler import kinds
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.change import Change, FieldChange
+from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
+from reconciler.model.owner import Owner
+from reconciler.model.plan import Call, Plan
+from reconciler.model.problem import Position
+from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
+from reconciler.model.value import Ref, Secret, digest
+from reconciler.planning.normalize import applied, wanted
+from reconciler.planning.planner import Policy, plan
+from tests.laws.world import World
+
+KINDS = kinds.every()
+STACK = "laws"  # as `World` has it
+INTENT = "intent-0"
+LENIENT = Policy(
+    allow={
+        (what, scope): 99
+        for what in ("delete", "delete-protected", "update", "adopt")
+        for scope in ("*", *(kind.name for kind in KINDS))
+    }
+)
+
+
+def at(text: str) -> Address:
+    return Address.parse(text)
+
+
+def ref(text: str, output: str = "id") -> Ref:
+    return Ref(at(text), output)
+
+
+def secret(text: str, source: str = "env:SECRET") -> Secret:
+    return Secret(text, source)
+
+
+def declare(
+    address: str,
+    spec: Mapping[str, Any] | None = None,
+    *,
+    id: str | None = None,
+    ensure: Ensure = Ensure.PRESENT,
+    moved: Iterable[str] = (),
+    deliver: bool = True,
+    **lifecycle: Any,
+) -> Declaration:
+    """`lifecycle` words as in a manifest: protect, ignore, adopt, replace."""
+    where = at(address)
+    one_time = kinds.get(where.kind).one_time
+    return Declaration(
+        where,
+        dict(spec or {}),
+        Position("m.yaml", 1, 1),
+        id=id,
+        ensure=ensure,
+        lifecycle=Lifecycle(**lifecycle),
+        moved=tuple(map(at, moved)),
+        deliver={one_time: Delivery("to_file", f"secrets/{where.name}")} if one_time and deliver else {},
+    )
+
+
+def record(
+    address: str,
+    was: Mapping[str, Any] | None = None,
+    *,
+    stack: str = STACK,
+    intent: str = INTENT,
+    **flags: Any,
+) -> Owner:
+    """The owner record of an object to which `was` was applied last."""
+    where = at(address)
+    kind = kinds.get(where.kind)
+    told = applied(kind, wanted(kind, was)) if was is not None else {}
+    return Owner(stack, where, intent, {path: digest(value, intent) for path, value in told.items()}, **flags)
+
+
+def live(
+    kind: str, id: str, body: Mapping[str, Any] | None = None, *, owner: Owner | None = None, parent: str | None = None
+) -> Live:
+    """`body` as a response spells it; its `metadata` is the user's own text."""
+    shown: dict[str, Any] = {kinds.get(kind).key: id, **(body or {})}
+    if owner is not None:
+        shown["metadata"] = owners.write(shown.get("metadata") or "", owner)
+    return Live(kind, id, shown, parent)
+
+
+def snapshot(
+    *objects: Live,
+    bindings: Mapping[str, Binding] | None = None,
+    receipts: Iterable[str] = (),
+    cut: Iterable[str] = (),
+) -> Snapshot:
+    """What was seen; `cut` names the kinds whose list broke off."""
+    found: dict[str, list[Live]] = defaultdict(list)
+    for each in objects:
+        found[each.kind].append(each)
+    return Snapshot(
+        {
+            kind.name: Listing(tuple(found[kind.name]), kind.name not in cut, "cut" if kind.name in cut else "")
+            for kind in KINDS
+        },
+        {at(address): binding for address, binding in (bindings or {}).items()},
+        frozenset(receipts),
+    )
+
+
+def manifest(*declared: Declaration) -> Manifest:
+    return Manifest(STACK, {each.address: each for each in declared})
+
+
+def planned(*declared: Declaration, seen: Snapshot | None = None, policy: Policy | None = None) -> Plan:
+    return plan(manifest(*declared), seen or snapshot(), KINDS, policy or Policy())
+
+
+# --- on a platform ----------------------------------------------------------------------------------------------------
+
+
+def settled(*declared: Declaration) -> World:
+    """A platform on which these were applied, and rest."""
+    return follow(World(KINDS), *declared)
+
+
+def follow(world: World, *declared: Declaration, policy: Policy = LENIENT) -> World:
+    """The same platform after these were applied, every call accepted, and nothing left to do."""
+    made = on(world, *declared, policy=policy)
+    assert made.errors == ()
+    world.log.clear()
+    world.carry_out(made)
+    again = on(world, *declared, policy=policy)
+    assert (again.changes, again.calls, again.errors) == ((), (), ())
+    return world
+
+
+def on(world: World, *declared: Declaration, policy: Policy = LENIENT) -> Plan:
+    return plan(manifest(*declared), world.snapshot(), KINDS, policy)
+
+
+def body_of(world: World, kind: str, n: int = 0) -> dict[str, Any]:
+    """The n-th object of a kind, to be changed by hand."""
+    return [body for (name, _), body in world.objects.items() if name == kind][n]
+
+
+def id_of(world: World, kind: str, n: int = 0) -> str:
+    return str(body_of(world, kind, n)["id"])
+
+
+# --- what a plan says -------------------------------------------------------------------------------------------------
+
+
+def actions(made: Plan) -> dict[str, str]:
+    return {str(change.address): str(change.action) for change in made.changes}
+
+
+def change_of(made: Plan, address: str) -> Change:
+    (found,) = [change for change in made.changes if change.address == at(address)]
+    return found
+
+
+def fields(made: Plan) -> dict[str, FieldChange]:
+    """Of the plan's only change, by path."""
+    (change,) = made.changes
+    return {each.path: each for each in change.fields}
+
+
+def requests(made: Plan) -> list[str]:
+    """`PATCH /edges/tls/edgtls_1` for each call, in order."""
+    return [f"{call.method} {call.path}" for call in made.calls]
+
+
+def call_of(made: Plan, id: str) -> Call:
+    (found,) = [call for call in made.calls if call.id == id]
+    return found
+
+
+def place(made: Plan, id: str) -> int:
+    return [call.id for call in made.calls].index(id)
+
+
+def errors(made: Plan) -> list[str]:
+    return [problem.text for problem in made.errors]

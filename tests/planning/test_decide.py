@@ -1,0 +1,269 @@
+"""What has to happen to one resource, given its object."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.change import Action, Order, Reason, Stake
+from reconciler.model.manifest import Ensure
+from reconciler.model.plan import Verb
+from reconciler.model.snapshot import Binding
+from reconciler.planning.planner import Policy
+from tests.planning.builders import (
+    LENIENT,
+    actions,
+    change_of,
+    declare,
+    errors,
+    live,
+    planned,
+    record,
+    ref,
+    requests,
+    snapshot,
+)
+
+RULE = {"ip_policy_id": "ipp_1", "cidr": "10.0.0.0/8", "action": "allow"}
+LIVE_RULE = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"}
+
+
+def test_what_is_as_declared_needs_nothing() -> None:
+    there = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/a", {"description": "x"}))
+    assert planned(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there)).is_empty
+
+
+def test_a_bot_that_vanished_is_made_again_and_said_to_have_vanished() -> None:
+    made = planned(declare("BotUser/b", {"name": "b"}), seen=snapshot(bindings={"BotUser/b": Binding("bot_1")}))
+    assert (change_of(made, "BotUser/b").action, change_of(made, "BotUser/b").reason) == (
+        Action.CREATE,
+        Reason.VANISHED,
+    )
+
+
+# --- replacement ------------------------------------------------------------------------------------------------------
+
+
+def test_a_replacement_with_the_same_unique_key_deletes_first() -> None:
+    there = live("IPPolicyRule", "ipr_1", LIVE_RULE, owner=record("IPPolicyRule/r", RULE))
+    made = planned(declare("IPPolicyRule/r", {**RULE, "action": "deny"}), seen=snapshot(there))
+    assert change_of(made, "IPPolicyRule/r").order is Order.DELETE_FIRST
+    assert requests(made) == ["DELETE /ip_policy_rules/ipr_1", "POST /ip_policy_rules"]
+
+
+def test_a_replacement_with_another_unique_key_creates_first() -> None:
+    there = live("IPPolicyRule", "ipr_1", LIVE_RULE, owner=record("IPPolicyRule/r", RULE))
+    made = planned(declare("IPPolicyRule/r", {**RULE, "action": "deny", "cidr": "11.0.0.0/8"}), seen=snapshot(there))
+    assert change_of(made, "IPPolicyRule/r").order is Order.CREATE_FIRST
+    assert requests(made) == ["POST /ip_policy_rules", "DELETE /ip_policy_rules/ipr_1"]
+
+
+def test_a_unique_key_that_is_ignored_is_still_the_same_key() -> None:
+    there = live("IPPolicyRule", "ipr_1", LIVE_RULE, owner=record("IPPolicyRule/r", RULE))
+    made = planned(declare("IPPolicyRule/r", {**RULE, "action": "deny"}, ignore=("cidr",)), seen=snapshot(there))
+    assert change_of(made, "IPPolicyRule/r").order is Order.DELETE_FIRST
+
+
+def test_the_new_object_of_a_replacement_names_the_old_one() -> None:
+    there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
+    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}), seen=snapshot(there))
+    assert made.calls[0].owner is not None
+    assert (made.calls[0].owner.replaces, made.calls[0].owner.intent) == ("ca_1", None)
+
+
+def test_a_replacement_that_is_forbidden_is_a_problem_and_no_call() -> None:
+    there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
+    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, replace=False), seen=snapshot(there))
+    assert (made.changes, made.calls) == ((), ())
+    assert errors(made) == ["ca_pem cannot change in place, and `lifecycle.replace: false` forbids a replacement"]
+
+
+def test_only_the_field_that_forces_it_is_named_when_a_replacement_is_forbidden() -> None:
+    there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a", {}))
+    made = planned(
+        declare("CertificateAuthority/a", {"ca_pem": "NEW", "description": "x"}, replace=False), seen=snapshot(there)
+    )
+    assert errors(made)[0].startswith("ca_pem cannot change in place")
+
+
+def test_a_credential_whose_bot_was_made_anew_is_replaced_and_its_token_delivered_again() -> None:
+    was = {"owner_id": "bot_gone"}
+    there = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/c", was))
+    made = planned(declare("TunnelCredential/c", {"owner_id": "bot_2"}), seen=snapshot(there))
+    change = change_of(made, "TunnelCredential/c")
+    assert (change.order, change.stakes) == (Order.CREATE_FIRST, (Stake.TOKEN,))
+
+
+# --- one-time secrets -------------------------------------------------------------------------------------------------
+
+
+def test_a_credential_without_a_place_for_its_token_is_not_created() -> None:
+    made = planned(declare("TunnelCredential/c", deliver=False))
+    assert (made.calls, errors(made)) == ((), ["its token can be read only once, and has nowhere to go"])
+
+
+def test_a_credential_without_a_place_for_its_token_is_kept_as_it_is() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}))
+    assert planned(declare("TunnelCredential/c", deliver=False), seen=snapshot(there)).is_empty
+
+
+def test_a_credential_is_made_pending_and_completed_after_delivery() -> None:
+    made = planned(declare("TunnelCredential/c"))
+    assert [(call.verb.value, call.owner and call.owner.pending) for call in made.calls] == [
+        ("create", True),
+        ("update", False),
+    ]
+
+
+def test_a_pending_credential_without_a_receipt_is_replaced() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True))
+    made = planned(declare("TunnelCredential/c"), seen=snapshot(there))
+    change = change_of(made, "TunnelCredential/c")
+    assert (change.action, change.reason, change.order) == (
+        Action.REPLACE,
+        Reason.UNDELIVERED,
+        Order.CREATE_FIRST,
+    )
+    assert [call.id for call in made.calls] == [
+        "create TunnelCredential/c",
+        "complete TunnelCredential/c",
+        "delete TunnelCredential/c cr_1",
+    ]
+
+
+def test_a_pending_credential_with_a_receipt_only_has_its_record_written() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True, intent="i"))
+    made = planned(declare("TunnelCredential/c"), seen=snapshot(there, receipts=["i"]))
+    change = change_of(made, "TunnelCredential/c")
+    assert (change.action, change.reason, requests(made)) == (
+        Action.UPDATE,
+        Reason.RECORD,
+        ["PATCH /credentials/cr_1"],
+    )
+    assert made.calls[0].owner is not None
+    assert (made.calls[0].owner.pending, made.calls[0].owner.intent) == (False, "i")
+
+
+def test_a_pending_credential_that_is_no_longer_declared_is_deleted() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True))
+    assert requests(planned(seen=snapshot(there), policy=LENIENT)) == ["DELETE /credentials/cr_1"]
+
+
+def test_the_credential_that_still_works_outlives_the_ones_whose_token_never_arrived() -> None:
+    works = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}))
+    pending = live(
+        "TunnelCredential", "cr_2", owner=record("TunnelCredential/c", {}, intent="i2", pending=True, replaces="cr_1")
+    )
+    made = planned(declare("TunnelCredential/c"), seen=snapshot(works, pending))
+    ids = [call.id for call in made.calls]
+    assert ids[:2] == ["create TunnelCredential/c", "complete TunnelCredential/c"]
+    assert sorted(ids[2:]) == ["delete TunnelCredential/c cr_1", "delete TunnelCredential/c cr_2"]
+    assert all("complete TunnelCredential/c" in call.needs for call in made.calls[2:])
+
+
+def test_a_pending_credential_that_may_not_be_replaced_says_why_it_has_to_be() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True))
+    made = planned(declare("TunnelCredential/c", replace=False), seen=snapshot(there))
+    assert errors(made) == ["its one-time secret never arrived, and `lifecycle.replace: false` forbids a replacement"]
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_of_one_module_in_git_is_recorded_with_it() -> None:
+    was, want = {"backend": {"backend_id": "b"}}, {"backend": {"backend_id": "c"}}
+    there = live("TLSEdge", "e", {"backend": {"backend": {"id": "b"}}}, owner=record("TLSEdge/a", was))
+    made = planned(declare("TLSEdge/a", want), seen=snapshot(there))
+    assert requests(made) == ["PATCH /edges/tls/e"]
+    assert made.calls[0].owner is not None
+    assert made.calls[0].owner.applied == {"backend.backend_id": "c"}
+
+
+def test_a_module_that_was_moved_by_hand_is_put_back_alone_for_the_record_is_right() -> None:
+    was = {"backend": {"backend_id": "b"}}
+    there = live("TLSEdge", "e", {"backend": {"backend": {"id": "z"}}}, owner=record("TLSEdge/a", was))
+    made = planned(declare("TLSEdge/a", was), seen=snapshot(there))
+    assert ([call.owner for call in made.calls], requests(made)) == ([None], ["PUT /edges/tls/e/backend"])
+
+
+@pytest.mark.parametrize("protect", [True, False])
+def test_protection_that_changes_in_git_is_written_to_the_object(protect: bool) -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=not protect))
+    made = planned(declare("TLSEdge/a", protect=protect), seen=snapshot(there))
+    assert change_of(made, "TLSEdge/a").reason is Reason.RECORD
+    assert made.calls[0].owner is not None
+    assert made.calls[0].owner.protect is protect
+
+
+def test_protection_of_a_bot_is_remembered_by_the_store_and_then_rests() -> None:
+    bot = live("BotUser", "bot_1", {"name": "b", "active": True})
+    declared = declare("BotUser/b", {"name": "b"}, protect=True)
+    made = planned(declared, seen=snapshot(bot, bindings={"BotUser/b": Binding("bot_1")}))
+    (binding,) = made.bindings.values()
+    assert binding is not None
+    assert binding.protect
+    assert planned(declared, seen=snapshot(bot, bindings={"BotUser/b": binding})).is_empty
+
+
+def test_what_only_a_binding_knows_is_deleted_before_it_is_made_anew() -> None:
+    subscription = live("EventSubscription", "esb_1", {"sources": []}, owner=record("EventSubscription/s", {}))
+    source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
+    declared = declare("EventSource/a", {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_updated.v0"})
+    bound = {"EventSource/a": Binding("esb_1/ip_policy_created.v0")}
+    made = planned(declare("EventSubscription/s"), declared, seen=snapshot(subscription, source, bindings=bound))
+    assert [call.verb for call in made.calls] == [Verb.DELETE, Verb.CREATE]
+
+
+def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
+    made = planned(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))
+    assert actions(made) == {"TLSEdge/a": "forget"}
+
+
+# --- lists cut short --------------------------------------------------------------------------------------------------
+
+
+def test_of_a_list_cut_short_nothing_is_created() -> None:
+    made = planned(declare("TLSEdge/a"), seen=snapshot(cut=["TLSEdge"]))
+    assert (made.calls, errors(made)) == ((), ["TLSEdge could not be listed to the end: cut"])
+
+
+def test_of_a_list_cut_short_nothing_is_changed() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
+    assert planned(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there, cut=["TLSEdge"])).calls == ()
+
+
+def test_of_a_list_cut_short_nothing_is_deleted_and_the_plan_says_so() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
+    made = planned(seen=snapshot(there, cut=["TLSEdge"]), policy=Policy(destroy=True))
+    assert (made.calls, [problem.text for problem in made.problems]) == (
+        (),
+        ["e is no longer declared, and TLSEdge could not be listed to the end"],
+    )
+
+
+def test_of_a_list_cut_short_a_tombstone_deletes_nothing() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
+    made = planned(declare("TLSEdge/a", id="e", ensure=Ensure.ABSENT), seen=snapshot(there, cut=["TLSEdge"]))
+    assert (made.calls, len(made.errors)) == ((), 1)
+
+
+def test_of_a_list_cut_short_what_is_named_by_id_is_changed_in_place() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
+    made = planned(declare("TLSEdge/a", {"description": "x"}, id="e"), seen=snapshot(there, cut=["TLSEdge"]))
+    assert requests(made) == ["PATCH /edges/tls/e"]
+
+
+def test_of_a_list_cut_short_what_is_named_by_id_is_not_replaced() -> None:
+    there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
+    made = planned(
+        declare("CertificateAuthority/a", {"ca_pem": "NEW"}, id="ca_1"),
+        seen=snapshot(there, cut=["CertificateAuthority"]),
+    )
+    assert (made.calls, len(made.errors)) == ((), 1)
+
+
+def test_a_kind_that_was_not_listed_at_all_is_not_taken_for_empty() -> None:
+    seen = snapshot()
+    listings = {name: listing for name, listing in seen.listings.items() if name != "TLSEdge"}
+    made = planned(declare("TLSEdge/a"), seen=type(seen)(listings))
+    assert (made.calls, errors(made)) == ((), ["TLSEdge could not be listed to the end: it was not listed"])

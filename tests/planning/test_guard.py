@@ -1,0 +1,199 @@
+"""What needs the user's consent, and when it is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.plan import Consent, Plan
+from reconciler.model.snapshot import Binding, Live
+from reconciler.planning.planner import Policy
+from tests.planning.builders import change_of, declare, live, planned, record, snapshot
+
+DOMAIN = {"domain": "a.x"}
+
+
+def edges(count: int, description: str = "") -> list[Live]:
+    was = {"description": description}
+    return [live("TLSEdge", f"e{n}", was, owner=record(f"TLSEdge/{n}", was)) for n in range(count)]
+
+
+def declared(*numbers: int, description: str = "") -> list[Declaration]:
+    return [declare(f"TLSEdge/{n}", {"description": description}) for n in numbers]
+
+
+def asked(made: Plan) -> list[str]:
+    return [consent.flag for consent in made.withheld]
+
+
+# --- shares -----------------------------------------------------------------------------------------------------------
+
+
+def test_three_of_ten_may_be_deleted() -> None:
+    assert asked(planned(*declared(*range(7)), seen=snapshot(*edges(10)))) == []
+
+
+def test_four_of_ten_may_not_be_deleted_without_consent() -> None:
+    assert asked(planned(*declared(*range(6)), seen=snapshot(*edges(10)))) == ["--allow delete:*=4"]
+
+
+def test_of_fewer_than_ten_any_share_may_be_deleted() -> None:
+    assert asked(planned(*declared(0), seen=snapshot(*edges(9)))) == []
+
+
+def test_three_of_ten_may_be_updated() -> None:
+    made = planned(*declared(*range(7)), *declared(7, 8, 9, description="x"), seen=snapshot(*edges(10)))
+    assert asked(made) == []
+
+
+def test_four_of_ten_may_not_be_updated_without_consent() -> None:
+    made = planned(*declared(*range(6)), *declared(6, 7, 8, 9, description="x"), seen=snapshot(*edges(10)))
+    assert asked(made) == ["--allow update:*=4"]
+
+
+@pytest.mark.parametrize(("percent", "flags"), [(40, []), (39, ["--allow delete:*=4"]), (0, ["--allow delete:*=4"])])
+def test_the_share_that_may_be_deleted_is_the_users_choice(percent: int, flags: list[str]) -> None:
+    made = planned(*declared(*range(6)), seen=snapshot(*edges(10)), policy=Policy(max_delete_percent=percent))
+    assert asked(made) == flags
+
+
+def test_a_replacement_counts_as_a_delete() -> None:
+    there = [
+        live("CertificateAuthority", f"ca_{n}", {"ca_pem": "OLD"}, owner=record(f"CertificateAuthority/{n}"))
+        for n in range(10)
+    ]
+    made = planned(*(declare(f"CertificateAuthority/{n}", {"ca_pem": "NEW"}) for n in range(10)), seen=snapshot(*there))
+    assert asked(made) == ["--allow delete:*=10"]
+
+
+def test_objects_of_other_stacks_and_of_nobody_do_not_water_a_share_down() -> None:
+    others = [live("TLSEdge", f"x{n}") for n in range(50)]
+    others += [live("TLSEdge", f"y{n}", owner=record(f"TLSEdge/y{n}", {}, stack="theirs")) for n in range(50)]
+    made = planned(*declared(*range(6)), seen=snapshot(*edges(10), *others))
+    assert asked(made) == ["--allow delete:*=4"]
+
+
+def test_tombstones_are_consent_and_do_not_count() -> None:
+    graves = [declare(f"TLSEdge/{n}", ensure=Ensure.ABSENT) for n in range(6, 10)]
+    assert asked(planned(*declared(*range(6)), *graves, seen=snapshot(*edges(10)))) == []
+
+
+def test_no_share_counts_when_everything_is_to_go() -> None:
+    assert asked(planned(seen=snapshot(*edges(20)), policy=Policy(destroy=True))) == []
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("given", "granted"), [(1, False), (2, True), (3, True)])
+def test_consent_is_given_for_at_most_as_many_as_it_says(given: int, granted: bool) -> None:
+    there = [
+        live("ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}")) for n in range(2)
+    ]
+    made = planned(
+        declare("IPPolicy/p"), seen=snapshot(*there), policy=Policy(allow={("delete", "ReservedDomain"): given})
+    )
+    assert [(each.flag, each.granted) for each in made.consents] == [("--allow delete:ReservedDomain=2", granted)]
+
+
+def test_consent_for_one_kind_is_none_for_another() -> None:
+    there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
+    made = planned(declare("IPPolicy/p"), seen=snapshot(there), policy=Policy(allow={("delete", "ReservedAddress"): 9}))
+    assert asked(made) == ["--allow delete:ReservedDomain=1"]
+
+
+def test_consent_to_delete_is_none_to_delete_what_is_protected() -> None:
+    there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a", protect=True))
+    made = planned(declare("IPPolicy/p"), seen=snapshot(there), policy=Policy(allow={("delete", "ReservedDomain"): 9}))
+    assert asked(made) == ["--allow delete-protected:ReservedDomain=1"]
+
+
+def test_an_empty_manifest_is_a_mistake_unless_everything_is_to_go() -> None:
+    one = snapshot(*edges(1))
+    assert (asked(planned(seen=one)), asked(planned(seen=one, policy=Policy(destroy=True)))) == (
+        ["--allow empty:*=1"],
+        [],
+    )
+
+
+def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
+    assert planned(seen=snapshot(live("TLSEdge", "e"))).consents == ()
+
+
+# --- what cannot be had back ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [("ReservedDomain", DOMAIN), ("ReservedAddress", {"addr": "1.tcp.x:1"}), ("AgentIngress", {"domain": "c.x"})],
+)
+def test_names_and_addresses_do_not_go_without_consent(kind: str, body: dict[str, str]) -> None:
+    there = live(kind, "id-1", body, owner=record(f"{kind}/a"))
+    assert asked(planned(declare("IPPolicy/p"), seen=snapshot(there))) == [f"--allow delete:{kind}=1"]
+
+
+def test_a_domain_that_is_replaced_needs_the_consent_of_one_that_is_deleted() -> None:
+    was = {**DOMAIN, "region": "eu"}
+    there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a", was))
+    made = planned(declare("ReservedDomain/a", {**DOMAIN, "region": "us"}), seen=snapshot(there))
+    assert asked(made) == ["--allow delete:ReservedDomain=1"]
+
+
+def test_a_tombstone_is_consent_to_give_a_domain_up() -> None:
+    there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
+    assert asked(planned(declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT), seen=snapshot(there))) == []
+
+
+# --- protection -------------------------------------------------------------------------------------------------------
+
+
+def test_protection_outlives_the_declaration() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    made = planned(declare("IPPolicy/p"), seen=snapshot(there))
+    assert (asked(made), change_of(made, "TLSEdge/a").protected) == (["--allow delete-protected:TLSEdge=1"], True)
+
+
+def test_protection_of_a_bot_outlives_its_declaration_too() -> None:
+    made = planned(
+        declare("IPPolicy/p"),
+        seen=snapshot(live("BotUser", "bot_1", {"name": "b"}), bindings={"BotUser/b": Binding("bot_1", {}, True)}),
+    )
+    assert asked(made) == ["--allow delete-protected:BotUser=1"]
+
+
+def test_protection_does_not_yield_to_a_tombstone() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    made = planned(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
+    assert asked(made) == ["--allow delete-protected:TLSEdge=1"]
+
+
+@pytest.mark.parametrize(("on_object", "in_git"), [(True, False), (False, True), (True, True)])
+def test_protection_on_the_object_or_in_git_keeps_it_from_being_replaced(on_object: bool, in_git: bool) -> None:
+    there = live(
+        "CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a", protect=on_object)
+    )
+    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, protect=in_git), seen=snapshot(there))
+    assert asked(made) == ["--allow delete-protected:CertificateAuthority=1"]
+
+
+def test_protection_does_not_keep_an_object_from_being_changed() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    made = planned(declare("TLSEdge/a", {"description": "x"}, protect=True), seen=snapshot(there))
+    assert (asked(made), len(made.calls)) == ([], 1)
+
+
+def test_protection_that_git_took_back_is_taken_off_before_the_object_may_go() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    made = planned(declare("TLSEdge/a", protect=False), seen=snapshot(there))
+    assert [call.method for call in made.calls] == ["PATCH"]
+
+
+def test_a_plan_that_asks_for_nothing_has_no_consents() -> None:
+    assert planned(declare("TLSEdge/a")).consents == ()
+
+
+def test_a_consent_once_granted_stays_granted() -> None:
+    consent = Consent("delete", "*", 4, "many", granted=True)
+    assert replace(consent, why="more").granted

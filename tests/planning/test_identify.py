@@ -1,0 +1,568 @@
+"""Which live object a declaration means, and which of them nobody may touch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.change import Action, Reason
+from reconciler.model.manifest import Ensure
+from reconciler.model.snapshot import Binding
+from reconciler.planning.planner import Policy
+from tests.planning.builders import (
+    LENIENT,
+    actions,
+    change_of,
+    declare,
+    errors,
+    live,
+    planned,
+    record,
+    ref,
+    requests,
+    snapshot,
+)
+
+EDGE = "edgtls_1"
+KEY = "ssh-ed25519 AAAA"
+DOMAIN = {"domain": "a.example.com"}
+
+
+# --- owner records ----------------------------------------------------------------------------------------------------
+
+
+def test_an_object_with_our_record_is_the_declared_one() -> None:
+    made = planned(declare("TLSEdge/a"), seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))))
+    assert (made.changes, made.problems) == ((), ())
+
+
+def test_an_object_of_another_stack_is_not_the_declared_one() -> None:
+    theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}, stack="theirs"))
+    assert actions(planned(declare("TLSEdge/a"), seen=snapshot(theirs))) == {"TLSEdge/a": "create"}
+
+
+def test_an_object_of_another_stack_is_never_deleted() -> None:
+    theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}, stack="theirs"))
+    assert planned(seen=snapshot(theirs), policy=Policy(destroy=True)).changes == ()
+
+
+def test_an_object_that_nobody_owns_is_never_deleted() -> None:
+    made = planned(seen=snapshot(live("TLSEdge", EDGE)), policy=Policy(destroy=True))
+    assert (made.changes, made.unowned) == ((), (("TLSEdge", EDGE),))
+
+
+def test_an_owned_object_that_is_no_longer_declared_is_deleted() -> None:
+    made = planned(seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))), policy=LENIENT)
+    assert (actions(made), requests(made)) == ({"TLSEdge/a": "delete"}, [f"DELETE /edges/tls/{EDGE}"])
+
+
+def test_two_objects_with_one_record_are_a_problem_that_names_both() -> None:
+    twins = [live("TLSEdge", id, owner=record("TLSEdge/a", {})) for id in ("edgtls_2", "edgtls_1")]
+    made = planned(declare("TLSEdge/a"), seen=snapshot(*twins))
+    assert (made.changes, errors(made)) == ((), ["2 objects carry its owner record: edgtls_1, edgtls_2"])
+
+
+def test_of_two_objects_with_one_record_none_is_deleted_when_the_declaration_is_gone() -> None:
+    twins = [live("TLSEdge", id, owner=record("TLSEdge/a", {})) for id in ("edgtls_2", "edgtls_1")]
+    made = planned(seen=snapshot(*twins), policy=LENIENT)
+    assert (made.changes, errors(made)) == ((), ["2 objects carry its owner record: edgtls_1, edgtls_2"])
+
+
+def test_two_objects_that_were_made_one_by_one_for_an_address_are_both_deleted_with_it() -> None:
+    pair = [live("TLSEdge", f"edgtls_{n}", owner=record("TLSEdge/a", {}, intent=f"intent-{n}")) for n in (1, 2)]
+    made = planned(seen=snapshot(*pair), policy=LENIENT)
+    assert [change.id for change in made.changes] == ["edgtls_1", "edgtls_2"]
+
+
+def test_a_record_copied_to_an_object_of_another_kind_says_nothing() -> None:
+    copied = live("ReservedDomain", "rd_1", DOMAIN, owner=record("TLSEdge/a", {}))
+    made = planned(declare("ReservedDomain/a", DOMAIN), seen=snapshot(copied))
+    assert change_of(made, "ReservedDomain/a").action is Action.ADOPT
+    assert [consent.flag for consent in made.withheld] == ["--allow adopt:ReservedDomain=1"]
+
+
+def test_a_record_copied_to_an_object_of_another_kind_does_not_delete_it() -> None:
+    copied = live("ReservedDomain", "rd_1", DOMAIN, owner=record("TLSEdge/a", {}))
+    made = planned(seen=snapshot(copied), policy=LENIENT)
+    assert (made.changes, made.unowned) == ((), (("ReservedDomain", "rd_1"),))
+
+
+# --- interrupted replacements -----------------------------------------------------------------------------------------
+
+
+def test_of_an_interrupted_replacement_the_newer_object_is_the_declared_one_and_the_older_goes() -> None:
+    older = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
+    newer = live(
+        "CertificateAuthority",
+        "ca_2",
+        {"ca_pem": "NEW"},
+        owner=record("CertificateAuthority/a", {"ca_pem": "NEW"}, intent="intent-2", replaces="ca_1"),
+    )
+    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}), seen=snapshot(newer, older))
+    assert (requests(made), errors(made)) == (["DELETE /certificate_authorities/ca_1"], [])
+
+
+def test_of_three_in_a_row_the_last_stays() -> None:
+    row = [
+        live(
+            "CertificateAuthority",
+            f"ca_{n}",
+            {"ca_pem": "P"},
+            owner=record(
+                "CertificateAuthority/a",
+                {"ca_pem": "P"},
+                intent=f"intent-{n}",
+                replaces=f"ca_{n - 1}" if n > 1 else None,
+            ),
+        )
+        for n in (3, 1, 2)
+    ]
+    made = planned(declare("CertificateAuthority/a", {"ca_pem": "P"}), seen=snapshot(*row))
+    assert sorted(requests(made)) == ["DELETE /certificate_authorities/ca_1", "DELETE /certificate_authorities/ca_2"]
+
+
+def test_all_of_an_interrupted_replacement_goes_when_the_declaration_is_gone() -> None:
+    older = live("TLSEdge", "edgtls_1", owner=record("TLSEdge/a"))
+    newer = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", intent="intent-2", replaces="edgtls_1"))
+    made = planned(seen=snapshot(older, newer), policy=LENIENT)
+    assert sorted(requests(made)) == ["DELETE /edges/tls/edgtls_1", "DELETE /edges/tls/edgtls_2"]
+
+
+def test_a_copy_of_the_newer_object_of_an_interrupted_replacement_is_a_problem() -> None:
+    older = live("TLSEdge", "edgtls_1", owner=record("TLSEdge/a"))
+    newer, copy = (
+        live("TLSEdge", id, owner=record("TLSEdge/a", intent="intent-2", replaces="edgtls_1"))
+        for id in ("edgtls_2", "edgtls_3")
+    )
+    made = planned(declare("TLSEdge/a"), seen=snapshot(older, newer, copy))
+    assert (made.changes, len(made.errors)) == ((), 1)
+
+
+def test_two_that_name_each_other_are_a_problem() -> None:
+    pair = [
+        live("TLSEdge", f"edgtls_{n}", owner=record("TLSEdge/a", intent=f"i{n}", replaces=f"edgtls_{3 - n}"))
+        for n in (1, 2)
+    ]
+    made = planned(declare("TLSEdge/a"), seen=snapshot(*pair))
+    assert (made.changes, len(made.errors)) == ((), 1)
+
+
+# --- moved ------------------------------------------------------------------------------------------------------------
+
+
+def test_moved_takes_the_object_along_and_writes_the_new_address() -> None:
+    old = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}))
+    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(old))
+    assert (actions(made), requests(made)) == ({"TLSEdge/new": "move"}, [f"PATCH /edges/tls/{EDGE}"])
+
+
+def test_moved_keeps_the_intent_with_which_digests_are_salted() -> None:
+    old = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}, intent="kept"))
+    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(old))
+    assert made.calls[0].owner is not None
+    assert made.calls[0].owner.intent == "kept"
+
+
+def test_moved_is_without_effect_once_it_was_applied() -> None:
+    there = live("TLSEdge", EDGE, owner=record("TLSEdge/new", {}))
+    assert planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there)).changes == ()
+
+
+def test_moved_that_leads_to_two_objects_is_a_problem_and_neither_is_deleted() -> None:
+    pair = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/{n}", {}, intent=f"i{n}")) for n in (1, 2)]
+    made = planned(declare("TLSEdge/new", moved=["TLSEdge/1", "TLSEdge/2"]), seen=snapshot(*pair))
+    assert (made.changes, len(made.errors)) == ((), 1)
+
+
+def test_moved_beside_an_object_of_its_own_is_a_problem_and_neither_is_deleted() -> None:
+    own = live("TLSEdge", "edgtls_1", owner=record("TLSEdge/new", {}))
+    old = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/old", {}))
+    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(own, old))
+    assert made.changes == ()
+    assert errors(made) == [
+        "`moved` leads to more than one object: edgtls_1 is TLSEdge/new already, edgtls_2 was TLSEdge/old"
+    ]
+
+
+def test_two_declarations_cannot_have_moved_from_one_address() -> None:
+    old = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}))
+    made = planned(
+        declare("TLSEdge/a", moved=["TLSEdge/old"]), declare("TLSEdge/b", moved=["TLSEdge/old"]), seen=snapshot(old)
+    )
+    assert errors(made) == [f"{EDGE} is already TLSEdge/a"]
+
+
+def test_moved_from_an_address_that_two_objects_carry_is_a_problem() -> None:
+    twins = [live("TLSEdge", id, owner=record("TLSEdge/old", {})) for id in ("edgtls_1", "edgtls_2")]
+    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(*twins), policy=LENIENT)
+    assert (made.changes, len(made.errors)) == ((), 1)
+
+
+def test_a_unique_key_that_an_undeclared_object_of_ours_has_is_a_move() -> None:
+    old = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/old", DOMAIN))
+    made = planned(declare("ReservedDomain/new", DOMAIN), seen=snapshot(old))
+    change = change_of(made, "ReservedDomain/new")
+    assert (change.action, str(change.former), made.consents) == (Action.MOVE, "ReservedDomain/old", ())
+
+
+def test_an_object_promised_by_moved_is_not_found_by_its_key() -> None:
+    old = live("SSHCredential", "sshcr_1", {"public_key": KEY}, owner=record("SSHCredential/old", {"public_key": KEY}))
+    made = planned(
+        declare("SSHCredential/a", {"public_key": KEY}),
+        declare("SSHCredential/z", {"public_key": "ssh-ed25519 BBBB"}, moved=["SSHCredential/old"]),
+        seen=snapshot(old),
+    )
+    assert (actions(made), errors(made)) == ({"SSHCredential/a": "create", "SSHCredential/z": "replace"}, [])
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_id_finds_an_object_that_nobody_owns_and_is_consent_to_adopt_it() -> None:
+    made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(live("TLSEdge", EDGE)))
+    assert (actions(made), made.withheld) == ({"TLSEdge/a": "adopt"}, ())
+
+
+def test_an_id_that_leads_nowhere_is_a_problem() -> None:
+    made = planned(declare("TLSEdge/a", id=EDGE))
+    assert errors(made) == [f"there is no TLSEdge {EDGE} on the platform"]
+
+
+def test_an_id_that_leads_nowhere_in_a_list_cut_short_is_not_said_to_be_wrong() -> None:
+    made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(cut=["TLSEdge"]))
+    assert errors(made) == ["TLSEdge could not be listed to the end: cut"]
+
+
+@pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
+def test_a_tombstone_with_the_id_of_what_is_gone_is_content(ensure: Ensure) -> None:
+    made = planned(declare("TLSEdge/a", id=EDGE, ensure=ensure))
+    assert (made.changes, made.problems) == ((), ())
+
+
+def test_the_id_of_what_another_stack_owns_is_a_problem_that_names_the_stack() -> None:
+    theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/b", {}, stack="theirs"))
+    made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(theirs))
+    assert errors(made) == [f"{EDGE} belongs to stack 'theirs' as TLSEdge/b"]
+
+
+def test_the_id_of_what_another_declaration_owns_is_a_problem() -> None:
+    there = live("TLSEdge", EDGE, owner=record("TLSEdge/b", {}))
+    made = planned(declare("TLSEdge/a", id=EDGE), declare("TLSEdge/b"), seen=snapshot(there))
+    assert (made.changes, errors(made)) == ((), [f"{EDGE} is already TLSEdge/b"])
+
+
+def test_an_id_beside_an_owner_record_elsewhere_is_a_problem_and_nothing_is_deleted() -> None:
+    made = planned(
+        declare("TLSEdge/a", id="edgtls_2"),
+        seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {})), live("TLSEdge", "edgtls_2")),
+    )
+    assert (made.changes, errors(made)) == ((), [f"its id says edgtls_2, and its owner record is on {EDGE}"])
+
+
+def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
+    there = live("ReservedDomain", "rd_1", DOMAIN)
+    made = planned(
+        declare("ReservedDomain/a", DOMAIN, adopt=True),
+        declare("ReservedDomain/z", DOMAIN, id="rd_1"),
+        seen=snapshot(there),
+    )
+    assert actions(made)["ReservedDomain/z"] == "adopt"
+    assert errors(made) == [
+        "ReservedDomain/z has a.example.com already, and the platform gives it to one object at a time"
+    ]
+
+
+# --- natural keys -----------------------------------------------------------------------------------------------------
+
+
+def test_a_unique_key_finds_what_nobody_owns_and_asks_for_consent() -> None:
+    made = planned(declare("ReservedDomain/a", DOMAIN), seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)))
+    assert (actions(made), [each.what for each in made.withheld]) == ({"ReservedDomain/a": "adopt"}, ["adopt"])
+
+
+@pytest.mark.parametrize("by", ["lifecycle", "flag"])
+def test_consent_to_adopt_is_given_in_git_or_by_flag(by: str) -> None:
+    made = planned(
+        declare("ReservedDomain/a", DOMAIN, adopt=by == "lifecycle"),
+        seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
+        policy=Policy(adopt=by == "flag"),
+    )
+    assert (actions(made), made.withheld) == ({"ReservedDomain/a": "adopt"}, ())
+
+
+def test_what_another_stack_has_the_unique_key_of_is_refused_even_with_consent() -> None:
+    theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
+    made = planned(declare("ReservedDomain/a", DOMAIN, adopt=True), seen=snapshot(theirs), policy=LENIENT)
+    assert (made.changes, errors(made)) == ((), ["rd_1 belongs to stack 'theirs' as ReservedDomain/x"])
+
+
+def test_a_key_that_is_not_unique_finds_nothing_without_consent_in_git() -> None:
+    made = planned(
+        declare("CertificateAuthority/a", {"ca_pem": "P"}),
+        seen=snapshot(live("CertificateAuthority", "ca_1", {"ca_pem": "P"})),
+        policy=Policy(adopt=True),
+    )
+    assert actions(made) == {"CertificateAuthority/a": "create"}
+
+
+def test_a_key_that_is_not_unique_finds_one_with_consent_in_git() -> None:
+    made = planned(
+        declare("CertificateAuthority/a", {"ca_pem": "P"}, adopt=True),
+        seen=snapshot(live("CertificateAuthority", "ca_1", {"ca_pem": " P \n"})),
+    )
+    assert actions(made) == {"CertificateAuthority/a": "adopt"}
+
+
+def test_a_key_that_two_objects_answer_to_is_a_problem_that_names_both() -> None:
+    made = planned(
+        declare("CertificateAuthority/a", {"ca_pem": "P"}, adopt=True),
+        seen=snapshot(*(live("CertificateAuthority", id, {"ca_pem": "P"}) for id in ("ca_2", "ca_1"))),
+    )
+    assert errors(made) == ["2 objects answer to it: ca_1, ca_2"]
+
+
+def test_two_declarations_do_not_adopt_one_object() -> None:
+    made = planned(
+        declare("CertificateAuthority/a", {"ca_pem": "P"}, adopt=True),
+        declare("CertificateAuthority/b", {"ca_pem": "P"}, adopt=True),
+        seen=snapshot(live("CertificateAuthority", "ca_1", {"ca_pem": "P"})),
+    )
+    assert actions(made) == {"CertificateAuthority/a": "adopt", "CertificateAuthority/b": "create"}
+
+
+def test_a_key_that_a_declared_object_is_about_to_give_up_is_free_whatever_the_names_are() -> None:
+    there = live("SSHCredential", "sshcr_1", {"public_key": KEY}, owner=record("SSHCredential/m", {"public_key": KEY}))
+    made = planned(
+        declare("SSHCredential/a", {"public_key": KEY}),
+        declare("SSHCredential/m", {"public_key": "ssh-ed25519 BBBB"}),
+        seen=snapshot(there),
+    )
+    assert errors(made) == []
+    assert requests(made) == ["POST /ssh_credentials", "DELETE /ssh_credentials/sshcr_1", "POST /ssh_credentials"]
+
+
+def test_adoption_never_replaces_what_belongs_to_nobody() -> None:
+    rule = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"}
+    made = planned(
+        declare("IPPolicyRule/a", {"ip_policy_id": "ipp_1", "cidr": "10.0.0.0/8", "action": "deny"}, adopt=True),
+        seen=snapshot(live("IPPolicyRule", "ipr_1", rule)),
+        policy=LENIENT,
+    )
+    assert (made.changes, made.calls) == ((), ())
+    assert errors(made) == ["ipr_1 belongs to nobody, and differs in action, which cannot change in place"]
+
+
+def test_an_id_never_replaces_what_belongs_to_nobody() -> None:
+    made = planned(
+        declare("ReservedAddress/a", {"region": "eu"}, id="ra_1"),
+        seen=snapshot(live("ReservedAddress", "ra_1", {"region": "us", "addr": "1.tcp.example.net:20000"})),
+        policy=LENIENT,
+    )
+    assert (made.calls, len(made.errors)) == ((), 1)
+
+
+# --- kinds without metadata -------------------------------------------------------------------------------------------
+
+
+def test_what_has_been_replaced_is_not_taken_for_another_that_is_to_have_its_key() -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    spec = {"ip_policy_id": ref("IPPolicy/p"), "action": "allow"}
+    first, second = ({**spec, "cidr": cidr} for cidr in ("10.0.0.0/24", "10.0.1.0/24"))
+    shown = {"ip_policy": {"id": "ipp_1"}, "action": "allow"}
+    old = live("IPPolicyRule", "ipr_1", {**shown, "cidr": "10.0.0.0/24"}, owner=record("IPPolicyRule/a", intent="i1"))
+    new = live(
+        "IPPolicyRule",
+        "ipr_2",
+        {**shown, "cidr": "10.0.1.0/24"},
+        owner=record("IPPolicyRule/a", intent="i2", replaces="ipr_1"),
+    )
+    made = planned(
+        declare("IPPolicy/p"),
+        declare("IPPolicyRule/a", second),
+        declare("IPPolicyRule/b", first),
+        seen=snapshot(policy, old, new),
+    )
+    assert made.errors == ()
+    assert [call.id for call in made.calls if call.address.name != "p" and call.verb.method != "PATCH"] == [
+        "delete IPPolicyRule/a ipr_1",
+        "create IPPolicyRule/b",
+    ]
+
+
+BOT = live("BotUser", "bot_1", {"name": "berlin", "active": True})
+
+
+def test_a_bot_is_found_by_the_stores_binding_under_any_name() -> None:
+    made = planned(
+        declare("BotUser/b", {"name": "munich"}), seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")})
+    )
+    assert (actions(made), requests(made)) == ({"BotUser/b": "update"}, ["PATCH /bot_users/bot_1"])
+
+
+def test_a_bot_without_a_binding_is_found_by_name_and_asks_for_consent() -> None:
+    made = planned(declare("BotUser/b", {"name": "berlin"}), seen=snapshot(BOT))
+    assert (actions(made), [each.what for each in made.withheld]) == ({"BotUser/b": "adopt"}, ["adopt"])
+
+
+def test_a_bot_that_is_adopted_as_it_is_costs_no_call_and_is_bound() -> None:
+    made = planned(declare("BotUser/b", {"name": "berlin"}, adopt=True), seen=snapshot(BOT))
+    assert (made.changes, made.calls) == ((), ())
+    assert [(str(address), binding and binding.id) for address, binding in made.bindings.items()] == [
+        ("BotUser/b", "bot_1")
+    ]
+
+
+def test_a_bound_bot_that_is_no_longer_declared_is_deleted() -> None:
+    made = planned(seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")}), policy=LENIENT)
+    assert requests(made) == ["DELETE /bot_users/bot_1"]
+
+
+def test_a_bot_that_nobody_bound_is_never_deleted() -> None:
+    assert planned(seen=snapshot(BOT), policy=Policy(destroy=True)).changes == ()
+
+
+def test_a_bot_declared_under_another_address_is_moved_by_its_name_without_consent() -> None:
+    made = planned(
+        declare("BotUser/new", {"name": "berlin"}), seen=snapshot(BOT, bindings={"BotUser/old": Binding("bot_1")})
+    )
+    assert (actions(made), made.calls, made.withheld) == ({"BotUser/new": "move"}, (), ())
+    assert {str(address): binding and binding.id for address, binding in made.bindings.items()} == {
+        "BotUser/new": "bot_1",
+        "BotUser/old": None,
+    }
+
+
+def test_a_bot_that_two_addresses_are_bound_to_is_deleted_once() -> None:
+    made = planned(
+        seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1"), "BotUser/a": Binding("bot_1")}), policy=LENIENT
+    )
+    assert (actions(made), requests(made)) == ({"BotUser/a": "delete"}, ["DELETE /bot_users/bot_1"])
+
+
+def test_a_bot_that_two_declarations_are_bound_to_is_a_problem() -> None:
+    made = planned(
+        declare("BotUser/a", {"name": "berlin"}),
+        declare("BotUser/b", {"name": "munich"}),
+        seen=snapshot(BOT, bindings={"BotUser/a": Binding("bot_1"), "BotUser/b": Binding("bot_1")}),
+    )
+    assert errors(made) == ["bot_1 is already BotUser/a"]
+
+
+SUBSCRIPTION = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
+SOURCE = live("EventSource", "ip_policy_created.v0", {"type": "ip_policy_created.v0"}, parent="esb_1")
+SOURCE_SPEC = {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_created.v0"}
+
+
+def test_a_source_below_our_subscription_is_ours_without_a_binding() -> None:
+    made = planned(
+        declare("EventSubscription/s"), declare("EventSource/x", SOURCE_SPEC), seen=snapshot(SUBSCRIPTION, SOURCE)
+    )
+    assert (made.changes, made.withheld) == ((), ())
+
+
+def test_a_source_below_somebody_elses_subscription_asks_for_consent() -> None:
+    made = planned(
+        declare("EventSource/x", {"subscription_id": "esb_1", "type": "ip_policy_created.v0"}),
+        seen=snapshot(live("EventSubscription", "esb_1"), SOURCE),
+    )
+    assert [each.what for each in made.withheld] == ["adopt"]
+
+
+def test_an_undeclared_source_that_nobody_bound_stays() -> None:
+    made = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
+    assert made.changes == ()
+
+
+def test_a_bound_source_that_is_no_longer_declared_goes_alone() -> None:
+    bound = {"EventSource/x": Binding("esb_1/ip_policy_created.v0")}
+    made = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bound))
+    assert requests(made) == ["DELETE /event_subscriptions/esb_1/sources/ip_policy_created.v0"]
+
+
+def test_a_binding_to_what_is_gone_is_forgotten_before_somebody_makes_the_like_by_hand() -> None:
+    made = planned(
+        declare("EventSubscription/s"),
+        seen=snapshot(SUBSCRIPTION, bindings={"EventSource/x": Binding("esb_1/ip_policy_created.v0")}),
+    )
+    assert {str(address): binding for address, binding in made.bindings.items()} == {"EventSource/x": None}
+
+
+def test_a_binding_to_what_a_list_cut_short_does_not_show_is_kept() -> None:
+    made = planned(seen=snapshot(bindings={"BotUser/b": Binding("bot_1")}, cut=["BotUser"]))
+    assert made.bindings == {}
+
+
+# --- tombstones -------------------------------------------------------------------------------------------------------
+
+
+def test_a_tombstone_deletes_what_is_ours() -> None:
+    there = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))
+    made = planned(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
+    assert (change_of(made, "TLSEdge/a").reason, requests(made)) == (Reason.TOMBSTONE, [f"DELETE /edges/tls/{EDGE}"])
+
+
+def test_a_tombstone_whose_object_is_gone_is_content() -> None:
+    assert planned(declare("TLSEdge/a", ensure=Ensure.ABSENT)).changes == ()
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(adopt=True)])
+def test_a_tombstone_does_not_delete_what_belongs_to_nobody(policy: Policy) -> None:
+    made = planned(
+        declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT),
+        seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
+        policy=replace(LENIENT, adopt=policy.adopt),
+    )
+    assert (made.calls, errors(made)) == ((), ["rd_1 is to be absent, and belongs to nobody"])
+
+
+def test_a_tombstone_deletes_what_belongs_to_nobody_with_consent_in_git() -> None:
+    made = planned(
+        declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT, adopt=True),
+        seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
+    )
+    assert requests(made) == ["DELETE /reserved_domains/rd_1"]
+
+
+def test_a_tombstone_of_a_bot_that_belongs_to_nobody_does_not_bind_it() -> None:
+    made = planned(declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.ABSENT), seen=snapshot(BOT))
+    assert (made.bindings, len(made.errors)) == ({}, 1)
+
+
+def test_forgetting_writes_the_users_own_metadata_back() -> None:
+    there = live("TLSEdge", EDGE, {"metadata": "mine"}, owner=record("TLSEdge/a", {}))
+    made = planned(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))
+    assert [(call.method, call.path, call.body) for call in made.calls] == [
+        ("PATCH", f"/edges/tls/{EDGE}", {"metadata": "mine"})
+    ]
+
+
+def test_forgetting_what_is_not_ours_does_nothing() -> None:
+    made = planned(
+        declare("ReservedDomain/a", DOMAIN, ensure=Ensure.FORGOTTEN),
+        seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
+    )
+    assert (made.changes, made.problems) == ((), ())
+
+
+def test_forgetting_a_bot_costs_no_call_and_is_remembered() -> None:
+    made = planned(
+        declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.FORGOTTEN),
+        seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")}),
+    )
+    assert (actions(made), made.calls) == ({"BotUser/b": "forget"}, ())
+    assert list(made.bindings.values()) == [None]
+
+
+def test_a_forgotten_bot_stays_forgotten() -> None:
+    made = planned(declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.FORGOTTEN), seen=snapshot(BOT))
+    assert (made.changes, made.bindings) == ((), {})
+
+
+def test_a_forgotten_source_below_our_subscription_stays_forgotten() -> None:
+    made = planned(
+        declare("EventSubscription/s"),
+        declare("EventSource/x", SOURCE_SPEC, ensure=Ensure.FORGOTTEN),
+        seen=snapshot(SUBSCRIPTION, SOURCE),
+    )
+    assert (made.changes, made.bindings) == ((), {})

@@ -1,0 +1,212 @@
+"""Both sides in one form: what is only spelt differently does not differ."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reconciler.model.value import Template
+from reconciler.planning.normalize import body_value
+from tests.planning.builders import (
+    KINDS,
+    declare,
+    fields,
+    live,
+    planned,
+    record,
+    ref,
+    requests,
+    settled,
+    snapshot,
+)
+
+POLICY = {"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]}
+AS_YAML = "on_http_request:\n  - actions:\n      - type: deny\n        config:\n          status_code: 403\n"
+AS_JSON = '{"on_http_request":[{"name":"","expressions":[],"actions":[{"type":"deny","config":{"status_code":403}}]}]}'
+
+
+def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
+    """Whether an object that shows this is as declared."""
+    there = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
+    made = planned(declare(f"{kind}/a", declared), seen=snapshot(there))
+    return (made.changes, made.calls, made.problems) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "shown"),
+    [
+        ("ReservedDomain", {"domain": "App.Example.com."}, {"domain": "app.example.com"}),
+        ("TLSEdge", {"hostports": ["A.example.com:443"]}, {"hostports": ["a.example.com.:443"]}),
+        ("TLSEdge", {"hostports": ["b.x:443", "a.x:443"]}, {"hostports": ["a.x:443", "b.x:443"]}),
+        ("TLSEdge", {"hostports": ["a.x:443", "a.x:443"]}, {"hostports": ["a.x:443"]}),
+        ("TLSEdge", {"hostports": ["a.x:443"]}, {"hostports": ["A.x:443", "a.x:443"]}),
+        ("TLSEdge", {}, {"hostports": None, "description": None, "metadata": None, "backend": None}),
+        ("TLSEdge", {"description": "", "hostports": []}, {}),
+        ("TLSEdge", {"description": None}, {"description": ""}),
+        ("IPPolicyRule", {"ip_policy_id": "p", "cidr": "2001:DB8::/32", "action": "allow"},
+         {"ip_policy": {"id": "p"}, "cidr": "2001:db8::/32", "action": "allow"}),
+        ("CertificateAuthority", {"ca_pem": "BEGIN\nabc\nEND\n"}, {"ca_pem": " BEGIN \r\nabc\r\n\r\nEND"}),
+        ("SSHCredential", {"public_key": "ssh-ed25519 AAAA me@home"}, {"public_key": "ssh-ed25519  AAAA\n"}),
+        ("TunnelCredential", {"acl": ["*"]}, {"acl": []}),
+        ("TunnelCredential", {}, {"acl": None}),
+        ("HTTPResponseBackend", {"headers": {"X-A": "1"}}, {"headers": {"x-a": "1"}}),
+        ("HTTPResponseBackend", {"headers": {}}, {"headers": None}),
+        ("CloudEndpoint", {"url": "HTTPS://App.example.com:443/", "traffic_policy": AS_YAML},
+         {"url": "https://app.example.com", "traffic_policy": AS_JSON}),
+        ("CloudEndpoint", {"url": "https://a.x", "traffic_policy": POLICY},
+         {"url": "https://a.x", "traffic_policy": AS_YAML, "bindings": ["public"]}),
+        ("CloudEndpoint", {"url": "https://a.x", "traffic_policy": AS_JSON, "bindings": ["internal", "public"]},
+         {"url": "https://a.x", "traffic_policy": AS_JSON, "bindings": ["public", "internal"]}),
+        ("TLSEdge", {"traffic_policy": {"value": POLICY}}, {"traffic_policy": {"enabled": True, "value": AS_YAML}}),
+        ("TLSEdge", {"backend": {"backend_id": "b"}}, {"backend": {"backend": {"id": "b", "uri": "u"}}}),
+        ("TLSEdge", {"backend": {"backend_id": "b"}}, {"backend": {"enabled": None, "backend": {"id": "b"}}}),
+        ("TLSEdge", {"ip_restriction": {"ip_policy_ids": ["p"]}}, {"ip_restriction": {"ip_policies": {"id": "p"}}}),
+        ("TLSEdge", {"ip_restriction": {"ip_policy_ids": ["q", "p"]}},
+         {"ip_restriction": {"ip_policies": [{"id": "p"}, {"id": "q"}]}}),
+        ("TLSEdge", {"tls_termination": {"terminate_at": "edge"}},
+         {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}),
+        ("ReservedDomain", {"domain": "a.x", "region": "eu"}, {"domain": "a.x", "region": ""}),
+        ("ReservedDomain", {"domain": "a.x", "certificate_management_policy": {}},
+         {"domain": "a.x", "certificate": {"id": "cert_auto"},
+          "certificate_management_policy": {"authority": "letsencrypt", "private_key_type": "ecdsa"}}),
+        ("SSHHostCertificate",
+         {"ssh_certificate_authority_id": "s", "public_key": "ssh-rsa A", "valid_after": "2030-01-01T01:00:00+01:00"},
+         {"ssh_certificate_authority_id": "s", "public_key": "ssh-rsa A", "valid_after": "2030-01-01T00:00:00Z"}),
+        ("EventSubscription", {"sources": [{"type": "b.v0"}, {"type": "a.v0"}]},
+         {"sources": [{"type": "a.v0", "uri": "u"}, {"type": "b.v0", "uri": "u"}]}),
+        ("EventSubscription", {}, {"sources": [{"type": "a.v0"}], "destinations": None}),
+        ("BotUser", {"name": "b", "active": None}, {"name": "b", "active": True}),
+    ],
+)  # fmt: skip
+def test_these_mean_the_same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
+    if kind == "BotUser":
+        made = planned(declare("BotUser/a", declared, adopt=True), seen=snapshot(live(kind, "bot_1", shown)))
+        assert made.changes == ()
+    else:
+        assert same(kind, declared, shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "shown"),
+    [
+        ("FailoverBackend", {"backends": ["b", "a"]}, {"backends": ["a", "b"]}),
+        ("FailoverBackend", {"backends": ["a", "a"]}, {"backends": ["a"]}),
+        ("TLSEdge", {"backend": {"backend_id": "b", "enabled": False}}, {"backend": {"backend": {"id": "b"}}}),
+        ("CloudEndpoint", {"url": "https://a.x:8443", "traffic_policy": POLICY},
+         {"url": "https://a.x", "traffic_policy": AS_JSON}),
+        ("TunnelGroupBackend", {"labels": {"App": "a"}}, {"labels": {"app": "a"}}),
+        ("TLSEdge", {"traffic_policy": {"value": {"on_http_request": [{"name": 1}]}}},
+         {"traffic_policy": {"value": '{"on_http_request": [{"name": true}]}'}}),
+        ("TLSEdge", {"backend": {"backend_id": "b"}}, {"backend": "b"}),
+        ("TLSEdge", {}, {"hostports": "a.x:443"}),
+    ],
+)  # fmt: skip
+def test_these_do_not_mean_the_same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
+    assert not same(kind, declared, shown)
+
+
+def test_fields_that_nobody_knows_are_never_drift() -> None:
+    assert same("TLSEdge", {}, {"policy": {"x": 1}, "brand_new": ["y"]})
+
+
+def test_a_certificate_that_the_platform_issued_by_policy_is_not_ours_to_remove() -> None:
+    declared = {"domain": "a.x", "certificate_management_policy": {"authority": "letsencrypt"}}
+    shown = {**declared, "certificate": {"id": "cert_2"}}
+    assert same("ReservedDomain", declared, shown)
+
+
+@pytest.mark.parametrize("missing", [{}, {"ca_pem": None}])
+def test_a_response_without_a_value_that_every_object_has_is_no_reason_to_replace_it(missing: dict[str, Any]) -> None:
+    assert same("CertificateAuthority", {"ca_pem": "P"}, missing)
+
+
+def test_a_response_without_its_target_is_no_reason_to_replace_a_destination() -> None:
+    assert same("EventDestination", {"target": {"metrics": {"api_key": "k"}}}, {"format": "json"})
+
+
+def test_an_inline_policy_is_sent_as_text() -> None:
+    made = planned(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": POLICY}))
+    assert (made.calls[0].body or {})["traffic_policy"] == (
+        '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]}'
+    )
+
+
+def test_a_policy_given_as_text_is_sent_as_it_was_written() -> None:
+    made = planned(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": AS_YAML}))
+    assert (made.calls[0].body or {})["traffic_policy"] == AS_YAML
+
+
+def test_a_reference_inside_an_inline_policy_makes_it_a_template() -> None:
+    field = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["traffic_policy"]
+    edge = ref("TLSEdge/a")
+    assert body_value(field, {"a": [edge, Template(("x-", edge))]}) == Template(
+        ('{"a": ["', edge, '", "x-', edge, '"]}')
+    )
+
+
+@pytest.mark.parametrize("text", ["\x00", "\\u0000", '"', "\\"])
+def test_any_text_may_stand_beside_a_reference_in_an_inline_policy(text: str) -> None:
+    field = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["traffic_policy"]
+    woven = body_value(field, {"a": text, "b": ref("TLSEdge/a")})
+    assert isinstance(woven, Template)
+    spelt = "".join("id-1" if part == ref("TLSEdge/a") else str(part) for part in woven.parts)
+    assert json.loads(spelt) == {"a": text, "b": "id-1"}
+
+
+def test_nulls_inside_a_module_are_not_sent() -> None:
+    made = planned(declare("TLSEdge/a", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}))
+    assert (made.calls[0].body or {})["tls_termination"] == {"terminate_at": "upstream"}
+
+
+def test_headers_that_differ_only_in_case_rest_after_they_were_applied() -> None:
+    world = settled(declare("HTTPResponseBackend/a", {"body": "x", "headers": {"Content-Type": "text/plain"}}))
+    assert world.objects
+
+
+def test_a_changed_header_is_told_by_its_own_name() -> None:
+    was = {"headers": {"X-A": "1", "X-B": "2"}}
+    there = live("HTTPResponseBackend", "bkdhr_1", was, owner=record("HTTPResponseBackend/a", was))
+    made = planned(declare("HTTPResponseBackend/a", {"headers": {"X-A": "1", "X-B": "3"}}), seen=snapshot(there))
+    assert [(each.path, each.old, each.new) for each in fields(made).values()] == [("headers.x-b", "2", "3")]
+
+
+def test_a_server_default_that_is_declared_is_enforced() -> None:
+    was = {"tls_termination": {"min_version": "1.3"}}
+    there = live("TLSEdge", "e", {"tls_termination": {"min_version": "1.2"}}, owner=record("TLSEdge/a", was))
+    assert list(fields(planned(declare("TLSEdge/a", was), seen=snapshot(there)))) == ["tls_termination.min_version"]
+
+
+def test_a_server_default_that_was_removed_from_git_stays_as_it_is() -> None:
+    was = {"tls_termination": {"min_version": "1.3"}}
+    there = live("TLSEdge", "e", was, owner=record("TLSEdge/a", was))
+    assert planned(declare("TLSEdge/a", {"tls_termination": {}}), seen=snapshot(there)).changes == ()
+
+
+def test_sources_left_out_are_left_alone() -> None:
+    there = live("EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {}))
+    assert planned(declare("EventSubscription/a"), seen=snapshot(there)).changes == ()
+
+
+def test_sources_declared_empty_are_emptied() -> None:
+    there = live("EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {}))
+    made = planned(declare("EventSubscription/a", {"sources": []}), seen=snapshot(there))
+    assert (requests(made), (made.calls[0].body or {})["sources"]) == (["PATCH /event_subscriptions/esb_1"], [])
+
+
+def test_a_text_removed_from_git_is_cleared() -> None:
+    was = {"description": "x"}
+    there = live("TLSEdge", "e", was, owner=record("TLSEdge/a", was))
+    assert (planned(declare("TLSEdge/a"), seen=snapshot(there)).calls[0].body or {})["description"] == ""
+
+
+def test_a_list_removed_from_git_is_emptied() -> None:
+    was = {"acl": ["bind:a.example.com"]}
+    there = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/a", was))
+    assert (planned(declare("TunnelCredential/a"), seen=snapshot(there)).calls[0].body or {})["acl"] == []
+
+
+def test_manifests_are_compared_whatever_the_order_they_come_in() -> None:
+    one, two = declare("IPPolicy/a", {"description": "x"}), declare("IPPolicy/b")
+    assert planned(one, two) == planned(two, one)

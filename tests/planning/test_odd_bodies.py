@@ -1,0 +1,99 @@
+"""A list response is untrusted input: whatever it holds, a plan comes of it, and no exception."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.model import owner as owners
+from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Secret
+from reconciler.rendering.json import write
+from tests.planning.builders import KINDS, LENIENT, declare, planned, record, snapshot
+
+TEXTS = st.sampled_from(
+    [
+        "",
+        "x",
+        "*",
+        "a.example.com",
+        "A.example.com.:443",
+        "https://a.example.com",
+        "10.0.0.0/8",
+        "\ud800",
+        "\x00",
+        "id-1",
+    ]
+)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+JUNK = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2), max_leaves=5
+)
+
+
+def value_of(field: Field) -> st.SearchStrategy[Any]:
+    """Something like what the field holds, down to odd values deep inside; or anything at all."""
+    match field.shape:
+        case Shape.OBJECT:
+            like: st.SearchStrategy[Any] = st.fixed_dictionaries(
+                {}, optional={_key(each): value_of(each) for each in field.fields}
+            )
+        case Shape.LIST if field.item is not None:
+            like = st.lists(value_of(field.item), max_size=2)
+        case Shape.TEXT | Shape.ANY:
+            like = TEXTS
+        case _:
+            like = SCALARS
+    return like | JUNK
+
+
+def _key(field: Field) -> str:
+    return field.read_as.path.partition(".")[0].removesuffix("[]") if field.read_as else field.name
+
+
+def body_of(kind: Kind) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional={_key(each): value_of(each) for each in kind.fields})
+
+
+def spec_of(kind: Kind) -> dict[str, Any]:
+    return {each.name: _plain(each) for each in kind.fields if each.name != "metadata"}
+
+
+def _plain(field: Field) -> Any:
+    match field.shape:
+        case Shape.OBJECT:
+            return {each.name: _plain(each) for each in field.fields}
+        case Shape.LIST:
+            return [_plain(field.item)] if field.item else []
+        case Shape.MAP:
+            return {"k": "v"}
+        case Shape.FLAG:
+            return True
+        case Shape.INTEGER | Shape.NUMBER:
+            return 7
+    return Secret("s3cret-value", "env:S") if field.is_sensitive else "id-1"
+
+
+@st.composite
+def worlds(draw: Any) -> tuple[Kind, list[Live]]:
+    kind = draw(st.sampled_from(KINDS))
+    objects = []
+    for number in range(draw(st.integers(1, 3))):
+        body = {kind.key: f"id-{number}", **draw(body_of(kind))}
+        address = f"{kind.name}/{draw(st.sampled_from('ab'))}"
+        if kind.keeps_owner and draw(st.booleans()):
+            body["metadata"] = owners.write("", record(address, spec_of(kind), intent=draw(TEXTS)))
+        objects.append(Live(kind.name, f"id-{number}", body, "parent" if kind.parent else None))
+    return kind, objects
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(worlds())
+def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]) -> None:
+    kind, objects = world
+    for spec in ({}, spec_of(kind)):
+        made = planned(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), policy=LENIENT)
+        assert "s3cret-value" not in write(made)

@@ -1,0 +1,262 @@
+"""The whole of a plan: references, targets, what it saw, what the store is to remember."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from reconciler.model.manifest import Ensure
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import Binding
+from reconciler.planning.planner import Policy
+from reconciler.rendering.json import write
+from tests.planning.builders import (
+    LENIENT,
+    actions,
+    at,
+    declare,
+    errors,
+    live,
+    on,
+    planned,
+    record,
+    ref,
+    requests,
+    settled,
+    snapshot,
+)
+
+
+def only(*globs: str) -> Policy:
+    return Policy(allow=LENIENT.allow, targets=globs)
+
+
+RESTRICTED = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}})
+
+
+# --- references -------------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_to_what_exists_is_its_id() -> None:
+    made = planned(
+        declare("IPPolicy/p"), RESTRICTED, seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})))
+    )
+    assert (made.calls[0].body or {})["ip_restriction"] == {"ip_policy_ids": ["ipp_1"]}
+
+
+def test_a_reference_to_what_is_yet_to_be_made_stays_a_reference() -> None:
+    made = planned(declare("IPPolicy/p"), RESTRICTED)
+    assert (made.calls[1].body or {})["ip_restriction"] == {"ip_policy_ids": [ref("IPPolicy/p")]}
+
+
+def test_a_reference_to_what_is_declared_absent_is_a_problem() -> None:
+    made = planned(
+        declare("IPPolicy/p", ensure=Ensure.ABSENT),
+        RESTRICTED,
+        seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
+    )
+    assert errors(made) == ["it refers to IPPolicy/p, which is to go"]
+
+
+def test_a_reference_to_what_is_absent_already_is_a_problem() -> None:
+    made = planned(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED)
+    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and is not to be created by this plan"]
+
+
+def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
+    made = planned(
+        declare("IPPolicy/p", ensure=Ensure.FORGOTTEN),
+        RESTRICTED,
+        seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
+    )
+    assert errors(made) == []
+
+
+def test_an_output_that_the_platform_does_not_show_is_a_problem() -> None:
+    made = planned(
+        declare("ReservedAddress/a"),
+        declare("TCPEdge/e", {"hostports": [ref("ReservedAddress/a", "addr")]}),
+        seen=snapshot(live("ReservedAddress", "ra_1", {"region": "us"}, owner=record("ReservedAddress/a", {}))),
+    )
+    assert errors(made) == ["it refers to ReservedAddress/a.addr, which the platform does not show"]
+
+
+def test_an_output_inside_an_object_is_found_by_its_path() -> None:
+    made = planned(
+        declare("ReservedDomain/d", {"domain": "a.x"}, ignore=("certificate_id",)),
+        declare("TLSEdge/e", {"description": ref("ReservedDomain/d", "certificate.id")}),
+        seen=snapshot(
+            live(
+                "ReservedDomain",
+                "rd_1",
+                {"domain": "a.x", "certificate": {"id": "cert_1"}},
+                owner=record("ReservedDomain/d", {"domain": "a.x"}),
+            )
+        ),
+    )
+    assert [(call.body or {}).get("description") for call in made.calls] == ["cert_1"]
+
+
+def test_what_refers_to_a_problem_is_not_a_second_error() -> None:
+    made = planned(declare("IPPolicy/p", id="ipp_gone"), RESTRICTED)
+    assert errors(made) == ["there is no IPPolicy ipp_gone on the platform"]
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_is_selected_is_planned() -> None:
+    assert actions(planned(declare("IPPolicy/a"), declare("IPPolicy/b"), policy=only("IPPolicy/a"))) == {
+        "IPPolicy/a": "create"
+    }
+
+
+def test_what_is_excluded_is_not_planned() -> None:
+    made = planned(declare("IPPolicy/a"), declare("IPPolicy/b"), policy=Policy(excludes=("*/a",)))
+    assert actions(made) == {"IPPolicy/b": "create"}
+
+
+def test_what_is_not_selected_is_not_deleted_either() -> None:
+    there = [live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(2)]
+    made = planned(declare("TLSEdge/e"), seen=snapshot(*there), policy=only("IPPolicy/1"))
+    assert requests(made) == ["DELETE /ip_policies/ipp_1"]
+
+
+def test_a_reference_to_what_exists_and_is_not_selected_is_its_id() -> None:
+    made = planned(
+        declare("IPPolicy/p", {"description": "changed"}),
+        RESTRICTED,
+        seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
+        policy=only("TLSEdge/*"),
+    )
+    assert (requests(made), errors(made)) == (["POST /edges/tls"], [])
+
+
+def test_a_reference_to_what_does_not_exist_and_is_not_selected_is_a_problem() -> None:
+    made = planned(declare("IPPolicy/p"), RESTRICTED, policy=only("TLSEdge/*"))
+    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and is not to be created by this plan"]
+
+
+def test_a_host_whose_domain_does_not_exist_and_is_not_selected_is_a_problem() -> None:
+    made = planned(
+        declare("ReservedDomain/d", {"domain": "a.x"}),
+        declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
+        policy=only("TLSEdge/*"),
+    )
+    assert errors(made) == ["it refers to ReservedDomain/d, which does not exist and is not to be created by this plan"]
+
+
+def test_a_host_whose_domain_belongs_to_nobody_yet_is_no_problem() -> None:
+    made = planned(
+        declare("ReservedDomain/d", {"domain": "a.x"}),
+        declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
+        seen=snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"})),
+        policy=only("TLSEdge/*"),
+    )
+    assert errors(made) == []
+
+
+def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old_address() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/old", {}))
+    made = planned(
+        declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there), policy=Policy(excludes=("TLSEdge/new",))
+    )
+    assert made.changes == ()
+
+
+def test_bindings_of_what_is_not_selected_are_left_alone() -> None:
+    bot = live("BotUser", "bot_1", {"name": "b", "active": True})
+    made = planned(
+        declare("BotUser/b", {"name": "b"}, adopt=True),
+        seen=snapshot(bot, bindings={"BotUser/x": Binding("bot_gone")}),
+        policy=only("TLSEdge/*"),
+    )
+    assert made.bindings == {}
+
+
+# --- what a plan carries ----------------------------------------------------------------------------------------------
+
+
+def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> None:
+    there = [
+        live("IPPolicy", f"ipp_{n}", {"description": "x"}, owner=record(f"IPPolicy/{n}", {"description": "x"}))
+        for n in range(3)
+    ]
+    made = planned(
+        declare("IPPolicy/0", {"description": "x"}), declare("IPPolicy/1", {"description": "y"}), seen=snapshot(*there)
+    )
+    assert {str(address): (seen.id, seen.fields["description"]) for address, seen in made.seen.items()} == {
+        "IPPolicy/1": ("ipp_1", "x"),
+        "IPPolicy/2": ("ipp_2", "x"),
+    }
+
+
+def test_of_an_interrupted_replacement_a_plan_remembers_the_object_that_stays() -> None:
+    older = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    newer = live("IPPolicy", "ipp_2", owner=record("IPPolicy/p", {}, intent="i2", replaces="ipp_1"))
+    made = planned(declare("IPPolicy/p", {"description": "x"}), seen=snapshot(older, newer))
+    assert made.seen[at("IPPolicy/p")].id == "ipp_2"
+
+
+def test_what_nobody_declares_or_owns_is_listed() -> None:
+    made = planned(
+        seen=snapshot(
+            live("TLSEdge", "e"),
+            live("TLSEdge", "theirs", owner=record("TLSEdge/x", {}, stack="theirs")),
+            live("BotUser", "bot_2", {"name": "b"}),
+        )
+    )
+    assert made.unowned == (("BotUser", "bot_2"), ("TLSEdge", "e"))
+
+
+@pytest.mark.parametrize(("calls", "seconds"), [(0, 0), (3, 0), (4, 60), (6, 60), (7, 120)])
+def test_the_forecast_waits_a_window_for_each_full_budget(calls: int, seconds: float) -> None:
+    made = planned(*(declare(f"IPPolicy/{n}") for n in range(calls)), policy=Policy(requests_per_minute=3))
+    assert (made.forecast.calls, made.forecast.seconds) == (calls, seconds)
+
+
+def test_without_a_budget_the_forecast_waits_for_nothing() -> None:
+    assert planned(*(declare(f"IPPolicy/{n}") for n in range(9))).forecast.seconds == 0
+
+
+def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists() -> None:
+    declared = [
+        declare("IPPolicy/p"),
+        RESTRICTED,
+        declare("TLSEdge/f", {"description": "x"}),
+        declare("ReservedDomain/d", {"domain": "a.x"}),
+        declare("BotUser/b", {"name": "b"}),
+    ]
+    there = [
+        *(live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(4)),
+        *(live("TLSEdge", f"e{n}", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}}) for n in range(4)),
+        live("ReservedDomain", "rd_1", {"domain": "a.x"}),
+        live("BotUser", "bot_1", {"name": "b"}),
+        live("BotUser", "bot_2", {"name": "c"}),
+    ]
+    bindings = {"BotUser/b": Binding("bot_1"), "BotUser/c": Binding("bot_2"), "BotUser/x": Binding("bot_9")}
+    spellings = set()
+    for seed in range(8):
+        chance = random.Random(seed)
+        shuffled = dict(chance.sample(list(bindings.items()), len(bindings)))
+        made = planned(
+            *chance.sample(declared, len(declared)),
+            seen=snapshot(*chance.sample(there, len(there)), bindings=shuffled),
+            policy=LENIENT,
+        )
+        spellings.add(write(made))
+    assert len(spellings) == 1
+
+
+def test_bad_references_are_problems_with_a_subject_and_a_place() -> None:
+    (problem,) = planned(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED).errors
+    assert isinstance(problem, Problem)
+    assert (problem.subject, str(problem.position)) == ("TLSEdge/e", "m.yaml:1:1")
+
+
+def test_after_everything_was_destroyed_nothing_is_left_to_plan() -> None:
+    world = settled(declare("IPPolicy/p"), RESTRICTED, declare("BotUser/b", {"name": "b"}))
+    destroy = Policy(destroy=True)
+    world.carry_out(on(world, policy=destroy))
+    assert (world.objects, world.bindings, on(world, policy=destroy).changes) == ({}, {}, ())

@@ -1,0 +1,301 @@
+"""Which call waits for which. A platform in memory refuses what comes too early or too late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.plan import Plan
+from tests.planning.builders import (
+    LENIENT,
+    body_of,
+    declare,
+    errors,
+    follow,
+    id_of,
+    live,
+    on,
+    place,
+    planned,
+    record,
+    ref,
+    requests,
+    settled,
+    snapshot,
+)
+
+KEYS = ["ssh-ed25519 AAAA", "ssh-ed25519 BBBB", "ssh-ed25519 CCCC"]
+
+
+def edge(name: str, *hosts: str) -> Declaration:
+    return declare(f"TLSEdge/{name}", {"hostports": [f"{host}:443" for host in hosts]})
+
+
+def domain(host: str) -> Declaration:
+    return declare(f"ReservedDomain/{host.partition('.')[0]}", {"domain": host})
+
+
+def key(name: str, number: int, **more: Any) -> Declaration:
+    return declare(f"SSHCredential/{name}", {"public_key": KEYS[number]}, **more)
+
+
+# --- references -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_referred_to_is_made_first_and_goes_last() -> None:
+    policy = declare("IPPolicy/p")
+    world = settled(policy, declare("TLSEdge/a", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}))
+    assert world.log == ["create IPPolicy/p", "create TLSEdge/a"]
+    follow(world)
+    assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/a", "IPPolicy/p"]
+
+
+def test_a_replaced_authority_is_let_go_of_before_it_is_deleted() -> None:
+    edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
+    world = settled(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
+    old = id_of(world, "CertificateAuthority")
+    follow(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), edge)
+    assert world.log == ["create CertificateAuthority/a", "update TLSEdge/e", f"delete CertificateAuthority/a {old}"]
+
+
+def test_an_address_is_known_to_an_edge_after_it_was_made() -> None:
+    world = settled(
+        declare("ReservedAddress/ssh"), declare("TCPEdge/ssh", {"hostports": [ref("ReservedAddress/ssh", "addr")]})
+    )
+    assert body_of(world, "TCPEdge")["hostports"] == [body_of(world, "ReservedAddress")["addr"]]
+
+
+def test_an_edge_goes_before_the_domain_it_names() -> None:
+    world = settled(domain("a.x"), edge("e", "a.x"))
+    follow(world)
+    assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/e", "ReservedDomain/a"]
+
+
+def test_an_edge_lets_go_of_a_domain_before_the_domain_goes() -> None:
+    world = settled(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    follow(world, domain("b.x"), edge("e", "b.x"))
+    assert world.log[0] == "update TLSEdge/e"
+
+
+def test_what_somebody_else_still_uses_is_said_with_its_user() -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    theirs = live("TLSEdge", "edgtls_9", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}})
+    made = planned(seen=snapshot(policy, theirs), policy=LENIENT)
+    assert [problem.text for problem in made.problems] == [
+        "ipp_1 is still used by TLSEdge edgtls_9, which is not ours; the platform will refuse to delete it"
+    ]
+
+
+def test_a_change_that_keeps_using_what_goes_is_said_to_use_it() -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    was = {"ip_restriction": {"ip_policy_ids": ["ipp_1"]}}
+    there = live("TLSEdge", "e", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}}, owner=record("TLSEdge/e", was))
+    made = planned(
+        declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_2"]}}),
+        seen=snapshot(policy, there),
+        policy=LENIENT,
+    )
+    assert len(made.problems) == 1
+
+
+def test_problems_come_in_one_order_whatever_the_order_of_the_lists() -> None:
+    policies = [live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(3)]
+    users = [
+        live("TLSEdge", f"e{n}", {"ip_restriction": {"ip_policies": [{"id": f"ipp_{n}"} for n in range(3)]}})
+        for n in range(3)
+    ]
+    one = planned(seen=snapshot(*policies, *users), policy=LENIENT)
+    two = planned(seen=snapshot(*reversed(users), *reversed(policies)), policy=LENIENT)
+    assert len(one.problems) == 9
+    assert one == two
+
+
+# --- what one object holds at a time ----------------------------------------------------------------------------------
+
+
+def test_a_hostport_is_let_go_before_another_edge_takes_it() -> None:
+    domains = [domain("a.x"), domain("b.x")]
+    world = settled(*domains, edge("z", "a.x", "b.x"), edge("a"))
+    follow(world, *domains, edge("z", "b.x"), edge("a", "a.x"))
+    assert world.log == ["update TLSEdge/z", "update TLSEdge/a"]
+
+
+def test_a_hostport_is_let_go_before_a_new_edge_takes_it() -> None:
+    world = settled(domain("a.x"), edge("z", "a.x"))
+    follow(world, domain("a.x"), edge("z"), edge("a", "a.x"))
+    assert world.log == ["update TLSEdge/z", "create TLSEdge/a"]
+
+
+def test_a_hostport_passes_from_a_deleted_edge_to_one_of_another_kind() -> None:
+    world = settled(domain("a.x"), edge("z", "a.x"))
+    follow(world, domain("a.x"), declare("HTTPSEdge/a", {"hostports": ["a.x:443"]}))
+    assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
+
+
+def test_hostports_handed_on_along_a_row_move_from_its_end() -> None:
+    domains = [domain(f"{name}.x") for name in "abc"]
+    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
+    follow(world, *domains, edge("1"), edge("2", "a.x"), edge("3", "b.x"))
+    assert world.log == ["update TLSEdge/1", "update TLSEdge/2", "update TLSEdge/3"]
+
+
+def test_two_edges_that_swap_hostports_are_a_problem_that_names_the_ring_and_a_way_out() -> None:
+    domains = [domain("a.x"), domain("b.x")]
+    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"))
+    made = on(world, *domains, edge("1", "b.x"), edge("2", "a.x"))
+    (problem,) = made.errors
+    assert made.calls == ()
+    assert problem.text == ("these calls wait for each other: update TLSEdge/1 → update TLSEdge/2 → update TLSEdge/1")
+    assert problem.remedy == "apply the change in two steps, letting go before taking"
+
+
+def test_the_way_out_of_a_swap_works() -> None:
+    domains = [domain("a.x"), domain("b.x")]
+    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"))
+    follow(world, *domains, edge("1"), edge("2", "b.x"))
+    follow(world, *domains, edge("1", "b.x"), edge("2", "a.x"))
+
+
+def test_a_hostport_that_an_edge_of_nobody_holds_is_a_problem_that_names_the_edge() -> None:
+    made = planned(edge("a", "a.x"), seen=snapshot(live("TLSEdge", "edgtls_9", {"hostports": ["A.x.:443"]})))
+    assert errors(made) == ["TLSEdge edgtls_9 has a.x:443 already, and the platform gives it to one object at a time"]
+
+
+def test_a_hostport_that_two_edges_declare_is_a_problem() -> None:
+    made = planned(edge("a", "a.x"), edge("b", "a.x"))
+    assert errors(made) == ["TLSEdge/a takes a.x:443 already, and the platform gives it to one object at a time"]
+
+
+def bot(address: str, name: str) -> Declaration:
+    return declare(f"BotUser/{address}", {"name": name})
+
+
+def test_a_name_is_let_go_before_another_bot_takes_it() -> None:
+    world = settled(bot("a", "x"), bot("b", "y"))
+    follow(world, bot("a", "y"), bot("b", "z"))
+    assert world.log == ["update BotUser/b", "update BotUser/a"]
+
+
+def test_a_new_bot_takes_the_name_that_another_gives_up_whatever_the_addresses_are() -> None:
+    for new, old in (("a", "b"), ("b", "a")):
+        world = settled(bot(old, "x"))
+        follow(world, bot(old, "y"), bot(new, "x"))
+        assert world.log == [f"update BotUser/{old}", f"create BotUser/{new}"]
+
+
+def test_two_bots_that_swap_names_are_a_problem() -> None:
+    world = settled(bot("a", "x"), bot("b", "y"))
+    made = on(world, bot("a", "y"), bot("b", "x"))
+    assert (made.calls, len(made.errors)) == ((), 1)
+
+
+def test_a_name_that_a_bot_of_nobody_has_is_a_problem() -> None:
+    world = settled(bot("a", "x"))
+    world.put(world.by_name["BotUser"], {"name": "y", "active": True})
+    made = on(world, bot("a", "y"))
+    assert len(made.errors) == 1
+
+
+def test_a_flipped_rule_goes_before_it_comes_anew() -> None:
+    def rule(action: str) -> Declaration:
+        return declare("IPPolicyRule/r", {"ip_policy_id": ref("IPPolicy/p"), "cidr": "10.0.0.0/8", "action": action})
+
+    world = settled(declare("IPPolicy/p"), rule("allow"))
+    follow(world, declare("IPPolicy/p"), rule("deny"))
+    assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
+
+
+def test_a_key_passes_from_a_tombstone_to_a_new_declaration() -> None:
+    world = settled(key("old", 0))
+    follow(world, key("old", 0, ensure=Ensure.ABSENT), key("new", 0))
+    assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
+
+
+def test_a_key_passes_from_a_replaced_credential_to_a_new_one() -> None:
+    world = settled(key("b", 0))
+    follow(world, key("b", 1), key("a", 0))
+    assert [entry.split(" ")[:2] for entry in world.log] == [
+        ["create", "SSHCredential/b"],
+        ["delete", "SSHCredential/b"],
+        ["create", "SSHCredential/a"],
+    ]
+
+
+def test_two_credentials_that_swap_keys_are_a_problem_and_no_call() -> None:
+    world = settled(key("a", 0), key("b", 1))
+    made = on(world, key("a", 1), key("b", 0))
+    assert (made.calls, len(made.errors)) == ((), 1)
+
+
+# --- interrupted replacements -----------------------------------------------------------------------------------------
+
+
+def interrupted(world: Any, made: Plan, after: str) -> None:
+    """Carry a plan out up to a call and no further."""
+    world.carry_out(replace(made, calls=made.calls[: place(made, after) + 1], bindings={}))
+
+
+def test_a_replacement_that_was_interrupted_after_the_create_is_finished() -> None:
+    edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
+    world = settled(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
+    new = [declare("CertificateAuthority/a", {"ca_pem": "NEW"}), edge]
+    interrupted(world, on(world, *new), "create CertificateAuthority/a")
+    follow(world, *new)
+    assert [body["ca_pem"] for (kind, _), body in world.objects.items() if kind == "CertificateAuthority"] == ["NEW"]
+    assert world.log[-1].startswith("delete CertificateAuthority/a")
+
+
+def test_a_replacement_that_was_interrupted_and_then_changed_again_is_finished() -> None:
+    edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
+    world = settled(declare("CertificateAuthority/a", {"ca_pem": "ONE"}), edge)
+    for pem in ("TWO", "THREE"):
+        made = on(world, declare("CertificateAuthority/a", {"ca_pem": pem}), edge)
+        interrupted(world, made, "create CertificateAuthority/a")
+    assert len([kind for kind, _ in world.objects if kind == "CertificateAuthority"]) == 3
+    follow(world, declare("CertificateAuthority/a", {"ca_pem": "THREE"}), edge)
+    assert body_of(world, "CertificateAuthority")["ca_pem"] == "THREE"
+    assert len([kind for kind, _ in world.objects if kind == "CertificateAuthority"]) == 1
+
+
+def test_a_replacement_that_was_interrupted_and_then_taken_back_in_git_is_finished() -> None:
+    world = settled(key("a", 0))
+    interrupted(world, on(world, key("a", 1)), "create SSHCredential/a")
+    follow(world, key("a", 0))
+    assert [body["public_key"] for body in world.objects.values()] == [KEYS[0]]
+
+
+def test_a_replacement_that_was_interrupted_and_then_moved_is_finished() -> None:
+    world = settled(key("a", 0))
+    interrupted(world, on(world, key("a", 1)), "create SSHCredential/a")
+    follow(world, key("z", 1, moved=["SSHCredential/a"]))
+    assert [body["public_key"] for body in world.objects.values()] == [KEYS[1]]
+
+
+# --- rings ------------------------------------------------------------------------------------------------------------
+
+
+def test_declarations_that_refer_to_each_other_are_a_problem_that_names_the_ring() -> None:
+    one = declare("FailoverBackend/a", {"backends": [ref("FailoverBackend/b")]})
+    two = declare("FailoverBackend/b", {"backends": [ref("FailoverBackend/a")]})
+    made = planned(one, two)
+    assert errors(made) == ["refers to itself: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_ring_is_told_the_same_whatever_the_order_of_the_manifest(turned: bool) -> None:
+    names = "abcde"
+    row = [
+        declare(f"FailoverBackend/{name}", {"backends": [ref(f"FailoverBackend/{each}") for each in names]})
+        for name in names
+    ]
+    made = planned(*(reversed(row) if turned else row))
+    assert errors(made) == ["refers to itself: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
+
+
+def test_a_plan_says_nothing_of_order_where_there_is_none() -> None:
+    made = planned(declare("IPPolicy/a"), declare("IPPolicy/b"))
+    assert [call.needs for call in made.calls] == [(), ()]
+    assert requests(made) == ["POST /ip_policies", "POST /ip_policies"]
