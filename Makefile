@@ -26,6 +26,14 @@ demo: install ## play the product's story against a sandbox, with real commands
 test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
 	@$(python) -m pytest -n auto $(ARGS)
 
+.PHONY: soak
+soak: install ## the long form of the tests that play with fire: a million histories, every kill (ARGS as above)
+	@$(python) -m pytest -n auto -m soak $(ARGS)
+
+.PHONY: mutants
+mutants: install ## plant known bugs, one after the other, and see that the tests catch each of them
+	@$(python) -m tests.simulation.mutants $(ARGS)
+
 .PHONY: check
 check: lint types imports locked generated test ## all of the following, then the tests
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.platform import Sandbox
 
+pytest_plugins = ["tests.silence"]
+
 
 @pytest.fixture(scope="session")
 def _platform() -> Iterator[Sandbox]:

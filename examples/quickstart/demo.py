@@ -163,7 +163,7 @@ def tell(story: Story) -> None:
 
     story.chapter("Destroy: exactly what we own; what cannot be had back is allowed by name")
     story.reconciler("destroy", "--auto-approve", expect=4)
-    consent = ("delete:ReservedDomain=3", "delete:ReservedAddress=1", "delete:AgentIngress=1")
+    consent = ("delete:ReservedDomain=3", "delete:ReservedAddress=1", "delete:AgentIngress=1", "delete:BotUser=3")
     story.reconciler("destroy", "--auto-approve", *(word for each in consent for word in ("--allow", each)))
     left = [*story.look("/ip_policies")["ip_policies"], *story.look("/bot_users")["bot_users"]]
     must({each["id"] for each in left} == before.keys(), "only what was made by hand is left")

@@ -22,16 +22,35 @@ approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
     """,
 )
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
+@click.option("--partial", is_flag=True, help="Of a FILE that is stale in part, carry out the rest.")
 @approve
 @options.writing
-def command(common: options.Options, file: Path | None, auto_approve: bool) -> int:
+def command(common: options.Options, file: Path | None, partial: bool, auto_approve: bool) -> int:
     """Carry out a plan: the one in FILE if the platform has not moved since, or a fresh one."""
     refuse_to_guess("apply", auto_approve)
+    _refuse_to_mix(common, file, partial)
     from reconciler.cli import applying, session
 
     wording = applying.Wording("apply", "Carry out these changes?", "Applied:")
-    opened = session.opened(common)
-    return session.run(applying.apply(opened, common, file, ask=not auto_approve, wording=wording))
+    if file is None:
+        opened, planned = session.opened(common), None
+    else:
+        opened, planned = session.opened_for(common, file)
+    return session.run(applying.apply(opened, common, planned, ask=not auto_approve, wording=wording, partial=partial))
+
+
+def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool) -> None:
+    """What a plan file covers was decided when it was made, and reviewed so."""
+    if file is None and partial:
+        raise exits.Stop(exits.USAGE, "error: --partial is for a plan file, and none is named; leave it out")
+    given = {"--target": common.targets, "--exclude": common.excludes, "--adopt": common.adopt}
+    flags = [flag for flag, value in given.items() if value]
+    if file is not None and flags:
+        raise exits.Stop(
+            exits.USAGE,
+            f"error: {file} says what is carried out, and {' and '.join(flags)} would change it; "
+            f"give {'it' if len(flags) == 1 else 'them'} to `plan --out {file}`",
+        )
 
 
 def refuse_to_guess(name: str, auto_approve: bool) -> None:

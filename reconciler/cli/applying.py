@@ -5,33 +5,33 @@ again whether everything is as declared. `apply` and `destroy` are this with dif
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from reconciler import kinds
 from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.api.platform import HTTPPlatform, changing
-from reconciler.cli import exits, stale, talk
+from reconciler.cli import belonging, exits, signals, stale, talk
 from reconciler.cli.options import Options
 from reconciler.cli.plan import show
+from reconciler.cli.planfile import PlanFile
 from reconciler.cli.progress import Reading, Witness, telling
 from reconciler.cli.session import Session, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
-from reconciler.model.change import Action, Change
+from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Outcome
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.project.sinks import ProjectSinks
 from reconciler.rendering.outline import symbol
 from reconciler.store import store
 from reconciler.store.failures import StoreError
 from reconciler.store.journal import StoreJournal
+from reconciler.store.membership import Membership
 from reconciler.store.store import Store
 
 
@@ -59,8 +59,10 @@ class Halt:
         self.event.set()
 
 
-async def apply(session: Session, options: Options, file: Path | None, *, ask: bool, wording: Wording) -> int:
-    """The whole of it; answers with the exit code."""
+async def apply(
+    session: Session, options: Options, file: PlanFile | None, *, ask: bool, wording: Wording, partial: bool = False
+) -> int:
+    """The whole of it; answers with the exit code. `partial`: what is left of a plan file that is stale in part."""
     halt = Halt()
     stack = session.manifest.stack
     seen = Witness(Reading(options.quiet))
@@ -70,10 +72,10 @@ async def apply(session: Session, options: Options, file: Path | None, *, ask: b
         memory.lock(stack, on_loss=halt.by_store) as holder,
         memory.journal(stack, command=wording.command, holder=holder) as journal,
     ):
-        snapshot = await _settled(session, memory, journal, await session.look(platform, memory))
-        plan = session.plan(snapshot)
+        snapshot = await _first_look(session, memory, journal, platform, file)
+        plan, left = session.plan(snapshot), stale.Left()
         if file is not None:
-            plan = _from_file(file, plan, session, snapshot, options)
+            plan, left = stale.rest(file, snapshot, session.config, options.allow, partial=partial)
         shown = ask or not options.quiet
         if shown:
             show(plan, session, options, [("text", "")])
@@ -81,33 +83,60 @@ async def apply(session: Session, options: Options, file: Path | None, *, ask: b
         if ask and not plan.is_empty and not await _agreed(wording.question):
             talk.say("Nothing was changed.")
             return exits.ERROR
+        known = await _belong(session, journal, plan, snapshot, await memory.membership(stack))
         with telling(seen, options, len(plan.calls)), _signals(halt):
-            await _carry_out(plan, session, platform, journal, halt, seen)
+            try:
+                await _carry_out(plan, session, platform, journal, halt, seen)
+            except asyncio.CancelledError:
+                _report_torn(plan, seen)
+                raise
         if plan.is_empty:
             return exits.DONE
-        code = _report(plan, seen, halt, wording)
+        code = _report(plan, seen, halt, wording, left)
         if code != exits.DONE:
             return code
+        if file is not None and not file.is_of_these_manifests:
+            return left.code  # nothing is there to compare with
         only = {change.address for change in plan.changes} if file is not None else None
-        again = session.plan(await _seen_again(session, memory, platform, plan, snapshot))
-        return _rest([each for each in again.changes if only is None or each.address in only])
+        after = await _seen_again(session, memory, platform, plan, snapshot if file is None else None)
+        await _belong(session, journal, replace(plan, calls=()), after, known)
+        again = session.plan(after)
+        if (settling := _made_twice(again)) is not None:
+            with _signals(halt):
+                await _carry_out(settling, session, platform, journal, halt, Witness())
+            again = session.plan(await _seen_again(session, memory, platform, plan, after))
+        if again.errors and file is None:
+            talk.say("error: everything was carried out, and yet not all is well:")
+            talk.problems(again.errors)
+            return exits.ERROR
+        return _rest([each for each in again.changes if only is None or each.address in only]) or left.code
 
 
-async def _settled(session: Session, memory: Store, journal: StoreJournal, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with what an earlier run could not write down any more."""
+async def _first_look(
+    session: Session, memory: Store, journal: StoreJournal, platform: HTTPPlatform, file: PlanFile | None
+) -> Snapshot:
+    """The snapshot with what an earlier run could not write down any more; for a file, of what it touches."""
     left = await memory.open_intents(session.manifest.stack)
+    if file is None:
+        snapshot = await session.look(platform, memory)
+    else:
+        only = stale.kinds_of(file.plan) | {intent.address.kind for intent in left}
+        snapshot = await session.look(platform, memory, only=only, by_id=stale.by_id(file.plan))
     bound = await lost.settle(left, snapshot, kinds.every(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
 
 
-def _from_file(file: Path, now: Plan, session: Session, snapshot: Snapshot, options: Options) -> Plan:
-    planned = stale.read(file, session.manifest.stack, session.account.secrets)
-    stale.refuse(planned, now, session.manifest, snapshot)
-    consents = tuple(
-        replace(each, granted=each.granted or options.allow.get((each.what, each.kind), 0) >= each.count)
-        for each in planned.consents
-    )
-    return replace(planned, consents=consents)
+async def _belong(
+    session: Session, journal: StoreJournal, plan: Plan, snapshot: Snapshot, known: Membership | None
+) -> Membership | None:
+    """Remember the account, by what is there and the plan leaves there."""
+    if plan.is_empty and snapshot.doubt:
+        return known  # nobody was asked
+    doomed = {call.target for call in plan.calls if call.verb is Verb.DELETE and call.target is not None}
+    membership = belonging.membership(known, session.home, plan.stack, snapshot, doomed)
+    if membership != known:
+        await journal.belong(membership)
+    return membership
 
 
 def _refuse(plan: Plan, *, shown: bool) -> None:
@@ -119,6 +148,8 @@ def _refuse(plan: Plan, *, shown: bool) -> None:
     if plan.errors:
         raise exits.Stop(exits.ERROR, "error: nothing was changed, because the plan has problems")
     if plan.withheld:
+        for consent in plan.withheld:
+            talk.say(f"blocked: {consent.what}:{consent.kind}={consent.count}: {consent.why}")
         flags = " ".join(consent.flag for consent in plan.withheld)
         raise exits.Stop(exits.BLOCKED, f"error: nothing was changed; it needs your consent: {flags}")
 
@@ -140,7 +171,7 @@ async def _agreed(question: str) -> bool:
 @contextmanager
 def _signals(halt: Halt) -> Iterator[None]:
     """The first interrupt lets running calls finish, a second one does not wait for them."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    task = asyncio.current_task()
 
     def interrupted() -> None:
         if halt.interrupted and task is not None:
@@ -149,14 +180,11 @@ def _signals(halt: Halt) -> Iterator[None]:
         halt.by_signal()
         talk.say("interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once")
 
-    caught = (signal.SIGINT, signal.SIGTERM)
-    for each in caught:
-        loop.add_signal_handler(each, interrupted)
+    signals.on(interrupted)
     try:
         yield
     finally:
-        for each in caught:
-            loop.remove_signal_handler(each)
+        signals.cancel()
 
 
 async def _carry_out(
@@ -195,18 +223,59 @@ def _environment_secrets(session: Session) -> set[str]:
 
 
 async def _seen_again(
-    session: Session, memory: Store, platform: HTTPPlatform, plan: Plan, before: Snapshot
+    session: Session, memory: Store, platform: HTTPPlatform, plan: Plan, before: Snapshot | None
 ) -> Snapshot:
-    """The snapshot with the kinds that were touched listed anew."""
+    """The snapshot with the kinds that were touched listed anew; with all of them, if there was no whole one before."""
+    if before is None:
+        return await session.look(platform, memory)
     touched = frozenset(call.address.kind for call in plan.calls)
     touched |= {kind.name for kind in kinds.every() if kind.parent is not None and kind.parent.kind in touched}
     fresh = await session.look(platform, memory, only=touched)
     return replace(fresh, listings={**before.listings, **fresh.listings})
 
 
-def _report(plan: Plan, seen: Witness, halt: Halt, wording: Wording) -> int:
+def _made_twice(plan: Plan) -> Plan | None:
+    """The part of a plan that clears away what another run, which knew nothing of this one, made at the same moment.
+
+    Those are the deletes of the later objects, and what each of them waits for: referrers are pointed to the first.
+    """
+    later = {(change.address, change.id) for change in plan.changes if change.reason is Reason.TWICE}
+    if not later or plan.errors or plan.withheld:
+        return None
+    for address, object_id in sorted(later, key=str):
+        talk.say(f"{address} was made twice by two runs at once; the first stays, {object_id} goes")
+    needs = {call.id: call.needs for call in plan.calls}
+    found = [call.id for call in plan.calls if call.verb is Verb.DELETE and (call.address, call.target) in later]
+    wanted: set[str] = set()
+    while found:
+        wanted.add(call := found.pop())
+        found += [need for need in needs[call] if need not in wanted]
+    return replace(plan, calls=tuple(call for call in plan.calls if call.id in wanted), bindings={})
+
+
+def _report_torn(plan: Plan, seen: Witness) -> None:
+    """After a second interrupt: what runs is not waited for, and may or may not have taken effect."""
+    ended = {each.call.id for each in seen.ended}
+    done, failed = seen.those(Outcome.DONE, Outcome.ALREADY), seen.those(Outcome.FAILED)
+    torn = [call for call in plan.calls if call.id in seen.started and call.id not in ended]
+    left = [call for call in plan.calls if call.id not in seen.started and call.id not in ended]
+    skipped = [*seen.those(Outcome.SKIPPED)]
+    for each in [*failed, *skipped]:
+        talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
+    for call in torn:
+        talk.say(f"not known: {call.id}: it was on its way; the next run finds out")
+    for call in left:
+        talk.say(f"{Outcome.SKIPPED}: {call.id}: interrupted")
+    count = len(skipped) + len(left)
+    calls = talk.count(len(done), "call")
+    talk.answer(f"{calls} done, {len(failed)} failed, {count} not tried, {len(torn)} not known.")
+
+
+def _report(plan: Plan, seen: Witness, halt: Halt, wording: Wording, left: stale.Left) -> int:
     done = seen.those(Outcome.DONE, Outcome.ALREADY)
     failed, skipped = seen.those(Outcome.FAILED), seen.those(Outcome.SKIPPED)
+    for line in left.lines:
+        talk.say(line)
     if len(done) == len(plan.calls) and halt.failure is None:
         talk.answer(f"{wording.done} {_sums(plan)}")
         return exits.INTERRUPTED if halt.interrupted else exits.DONE

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
@@ -61,6 +64,11 @@ def reconciler(context: click.Context) -> int | None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and answers with its exit code. Never raises, unless RECONCILER_DEBUG is set."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    with _terminable():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still shows what it can
@@ -75,6 +83,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the last stop before a traceback
         return _explain(error)
     return code
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM is an interrupt like SIGINT, from the first moment on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _run(arguments: list[str]) -> int:

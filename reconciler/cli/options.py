@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -50,14 +52,48 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 def _consents(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[tuple[str, str], int]:
+    """Consents add up, in one flag or in several: `--allow delete:BotUser=1,adopt:BotUser=2`."""
     given: dict[tuple[str, str], int] = {}
-    for each in values:
-        what, colon, rest = each.partition(":")
-        kind, equals, number = rest.partition("=")
-        if not (what and colon and kind and equals and number.isdecimal()):
+    for each in (part.strip() for value in values for part in value.split(",")):
+        found = _CONSENT.fullmatch(each)
+        if found is None:
             raise click.BadParameter(f"{each!r} is not what:Kind=N, as in delete:ReservedDomain=1")
-        given[what, kind] = given.get((what, kind), 0) + int(number)
+        what, kind, number = found["what"], found["kind"], int(found["number"])
+        if what not in _SCOPES:
+            known = ", ".join(_SCOPES)
+            raise click.BadParameter(f"{each!r} allows nothing that a guard holds back; say one of {known}")
+        if number == 0:
+            raise click.BadParameter(f"{each!r} allows nothing; say how many, as in {what}:{kind}=1")
+        _check_scope(each, what, kind, number)
+        given[what, kind] = given.get((what, kind), 0) + number
     return given
+
+
+_CONSENT = re.compile(r"(?P<what>[a-z-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
+_SCOPES = {  # what may be allowed: of one kind, of all kinds together
+    "delete": (True, True),
+    "delete-protected": (True, False),
+    "adopt": (True, False),
+    "update": (False, True),
+    "empty": (False, True),
+    "account": (False, True),
+}
+
+
+def _check_scope(each: str, what: str, kind: str, number: int) -> None:
+    of_one, of_all = _SCOPES[what]
+    if kind == "*":
+        if not of_all:
+            raise click.BadParameter(f"{each!r} names no kind; say which, as in {what}:TLSEdge={number}")
+        return
+    from reconciler import kinds  # heavy, and wanted only where a kind is named
+
+    if not of_one:
+        raise click.BadParameter(f"{each!r} is not given by kind; say {what}:*={number}")
+    if kinds.find(kind) is None:
+        close = difflib.get_close_matches(kind, [known.name for known in kinds.every()], 1)
+        remedy = f"did you mean {what}:{close[0]}={number}?" if close else "the command `kinds` lists those there are"
+        raise click.BadParameter(f"{each!r} names an unknown kind; {remedy}")
 
 
 _PROJECT = [
@@ -84,11 +120,11 @@ _SELECTION = [
         "--parallelism", metavar="N", type=click.IntRange(1, 256), help="Requests at a time; the project says how many."
     ),
 ]
-_CONSENT = [
+_CONSENTS = [
     click.option("--adopt", is_flag=True, help="Take over what exists and belongs to nobody."),
     click.option(
         "--allow",
-        metavar="WHAT:KIND=N",
+        metavar="WHAT:KIND=N[,…]",
         multiple=True,
         callback=_consents,
         help="Consent to what a guard holds back, as the plan spells it.",
@@ -116,5 +152,5 @@ def _with(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]],
 
 
 offline = _with([*_PROJECT, *_TALK])
-reading = _with([*_PROJECT, *_SELECTION, *_CONSENT, *_TALK])
-writing = _with([*_PROJECT, *_SELECTION, *_CONSENT, *_EVENTS, *_TALK])
+reading = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_TALK])
+writing = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_EVENTS, *_TALK])

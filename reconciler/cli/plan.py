@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import exits, options, talk, whole
+from reconciler.cli import exits, options, talk
 from reconciler.cli.group import Command
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ formats = click.option(
 @options.reading
 def command(common: options.Options, out: Path | None, chosen: list[tuple[str, str]], detailed_exitcode: bool) -> int:
     """Show what would change, and the exact calls."""
-    from reconciler.cli import session
+    from reconciler.cli import planfile, session
 
     opened = session.opened(common)
     plan = session.run(session.planned(opened))
     if out is not None:
-        _write_plan(out, plan)
+        planfile.write(out, plan)
     show(plan, opened, common, chosen)
     session.tell_problems(plan)
     return session.exit_of(plan, changes=exits.CHANGES if detailed_exitcode else exits.DONE)
@@ -76,6 +76,7 @@ def show(
     flavour: Flavour | None = None,
 ) -> None:
     """In each form asked for, to its file or to standard output."""
+    from reconciler.cli import planfile
     from reconciler.rendering import json, text
 
     def page(width: int, colour: bool) -> str:
@@ -90,17 +91,10 @@ def show(
 
     for form, file in chosen:
         if form == "json" and file:
-            Path(file).write_text(json.write(plan), encoding="utf-8")
+            Path(file).write_text(json.write(plan, planfile.key()), encoding="utf-8")
         elif form == "json":
-            sys.stdout.write(json.write(plan))
+            sys.stdout.write(json.write(plan, planfile.key()))
         elif file:
             Path(file).write_text(page(talk.FILE_WIDTH, colour=False), encoding="utf-8")
         else:
             sys.stdout.write(page(talk.width(), colour=common.coloured))
-
-
-def _write_plan(out: Path, plan: Plan) -> None:
-    """The whole file or none of it, readable by its owner: a plan says a lot about an account."""
-    from reconciler.rendering import json
-
-    whole.write(out, json.write(plan))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from reconciler.cli import talk
 from reconciler.cli.options import Options
-from reconciler.model.event import Ended, Event, Outcome, Waited
+from reconciler.model.event import Ended, Event, Outcome, Started, Waited
 from reconciler.rendering import events
 
 if TYPE_CHECKING:
@@ -50,10 +50,13 @@ class Witness:
     reading: Reading = field(default_factory=Reading)
     tellers: list[Teller] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
+    started: set[str] = field(default_factory=set)  # calls
 
     def tell(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ended.append(event)
+        elif isinstance(event, Started):
+            self.started.add(event.call.id)
         for teller in self.tellers:
             teller.tell(event, len(self.ended))
 

@@ -8,8 +8,9 @@ import asyncio
 import os
 import shutil
 import subprocess
+import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.api.origin import Origin
-from reconciler.cli import exits, talk
+from reconciler.cli import belonging, exits, planfile, signals, talk
 from reconciler.cli.options import Options
+from reconciler.cli.planfile import PlanFile, secrets_in
 from reconciler.cli.progress import Reading
 from reconciler.engine.observe import ById, observe
 from reconciler.engine.ports import Reader
@@ -27,11 +29,13 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Secret, Value
+from reconciler.model.value import Secret
 from reconciler.planning import planner
 from reconciler.planning.planner import Policy
 from reconciler.project import config, manifests
 from reconciler.project.config import Config
+from reconciler.project.manifests import Loaded
+from reconciler.store.failures import MEMORY
 
 if TYPE_CHECKING:
     from reconciler.store.store import Past, Store
@@ -53,11 +57,18 @@ class Session:
     parallelism: int
     quiet: bool = False
 
+    @property
+    def home(self) -> str:
+        """The account that this session is about, in a few words."""
+        return belonging.account_of(self.account.base_url, self.config.account)
+
     def plan(self, snapshot: Snapshot) -> Plan:
         made = planner.plan(self.manifest, snapshot, kinds.every(), self.policy)
-        return replace(made, problems=(*self.warnings, *made.problems))
+        return replace(made, problems=(*self.warnings, *made.problems), account=self.home)
 
-    async def look(self, reader: Reader, store: Store | None, *, only: frozenset[str] | None = None) -> Snapshot:
+    async def look(
+        self, reader: Reader, store: Store | None, *, only: frozenset[str] | None = None, by_id: ById | None = None
+    ) -> Snapshot:
         """One look at the account: at every kind, since what we own may be of any, or only at these."""
         stack = self.manifest.stack
         snapshot = await observe(
@@ -65,23 +76,37 @@ class Session:
             [kind for kind in kinds.every() if only is None or kind.name in only],
             bindings=await store.bindings(stack) if store else None,
             receipts=await store.receipts(stack) if store else frozenset(),
-            by_id=_named_by_id(self.manifest),
+            by_id=_named_by_id(self.manifest) if by_id is None else by_id,
             expected=self.manifest.declarations,
             concurrency=self.parallelism,
         )
         _refuse_blindness(snapshot)
-        return snapshot
+        membership = await store.membership(stack) if store else None
+        return replace(snapshot, doubt=belonging.doubt(membership, self.home, stack, snapshot))
 
 
 def opened(options: Options, *, destroy: bool = False) -> Session:
     """The session that the flags and the project file ask for; Rejected tells all that is wrong."""
     project = config.load(options.project, os.environ)
-    warnings: tuple[Problem, ...] = ()
     if destroy:
-        manifest = Manifest(project.stack, {})
-    else:
-        loaded = manifests.load(project, os.environ, options.variables)
-        manifest, warnings = loaded.manifest, loaded.warnings
+        return _session(project, options, Loaded(Manifest(project.stack, {})), destroy=True)
+    return _session(project, options, manifests.load(project, os.environ, options.variables))
+
+
+def opened_for(options: Options, file: Path) -> tuple[Session, PlanFile]:
+    """The session in which a plan file is carried out, and what is in it."""
+    project = config.load(options.project, os.environ)
+    home = belonging.account_of(_base_url(project), project.account)
+    planned = planfile.read(file, project, home, options.variables)
+    plan = planned.plan
+    options = replace(options, targets=plan.targets, excludes=plan.excludes)
+    # Manifests that say something else by now have no say in this.
+    loaded = planned.loaded if planned.loaded and planned.is_of_these_manifests else None
+    return _session(project, options, loaded or Loaded(Manifest(project.stack, {}))), planned
+
+
+def _session(project: Config, options: Options, loaded: Loaded, *, destroy: bool = False) -> Session:
+    manifest, warnings = loaded.manifest, loaded.warnings
     parallelism = options.parallelism or project.limits.concurrency
     account = _account(project, parallelism, secrets_of(manifest))
     policy = Policy(
@@ -94,6 +119,7 @@ def opened(options: Options, *, destroy: bool = False) -> Session:
         max_update_percent=project.guards.max_update_percent,
         requests_per_minute=account.budget,
         commit=_commit(project),
+        now=time.time(),
     )
     return Session(project, manifest, warnings, policy, account, parallelism, options.quiet)
 
@@ -118,10 +144,12 @@ async def past(project: Config, limit: int) -> Sequence[Past]:
 async def remembered(project: Config) -> AsyncIterator[Store | None]:
     """The store if there is one yet: a command that only reads makes none."""
     where = store_of(project)
-    if "://" not in where and not os.path.exists(where):  # noqa: ASYNC240, PTH110 - one look, before anything runs
+    from reconciler.store import store
+
+    there = os.path.exists(where) or os.path.exists(f"{where}-wal")  # noqa: ASYNC240, PTH110 - before anything runs
+    if where == MEMORY or ("://" not in where and not there):
         yield None
         return
-    from reconciler.store import store
 
     async with store.opened(where) as memory:
         yield memory
@@ -130,15 +158,20 @@ async def remembered(project: Config) -> AsyncIterator[Store | None]:
 def store_of(project: Config) -> str:
     """The store's path or URL."""
     where = project.store or DEFAULT_STORE
-    return where if "://" in where else str(project.root / where)
+    return where if "://" in where or where == MEMORY else str(project.root / where)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """The one event loop of a command."""
     try:
-        return asyncio.run(work)
+        return asyncio.run(_stoppable(work))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
+    signals.cancel()
+    return await work
 
 
 def exit_of(plan: Plan, *, changes: int = exits.DONE) -> int:
@@ -156,27 +189,11 @@ def tell_problems(plan: Plan) -> None:
 
 def secrets_of(manifest: Manifest) -> tuple[Secret, ...]:
     """Every secret that is declared."""
-    return tuple(each for declaration in manifest.declarations.values() for each in _secrets(declaration.spec))
-
-
-def _secrets(value: Value) -> Iterator[Secret]:
-    match value:
-        case Secret():
-            yield value
-        case Mapping():
-            for item in value.values():
-                yield from _secrets(item)
-        case list():
-            for item in value:
-                yield from _secrets(item)
+    return tuple(each for declaration in manifest.declarations.values() for each in secrets_in(declaration.spec))
 
 
 def _account(project: Config, parallelism: int, secrets: tuple[Secret, ...]) -> Account:
-    base_url, key = project.connection()
-    try:
-        Origin.parse(base_url)
-    except ValueError as error:
-        raise exits.Stop(exits.ERROR, f"error: platform.base_url: {error}") from error
+    base_url, (_, key) = _base_url(project), project.connection()
     return Account(
         base_url,
         key,
@@ -188,10 +205,19 @@ def _account(project: Config, parallelism: int, secrets: tuple[Secret, ...]) -> 
     )
 
 
+def _base_url(project: Config) -> str:
+    base_url, _ = project.connection()
+    try:
+        Origin.parse(base_url)
+    except ValueError as error:
+        raise exits.Stop(exits.ERROR, f"error: platform.base_url: {error}") from error
+    return base_url
+
+
 def _ledger(project: Config) -> Path | None:
     """Beside the store's file: whoever shares the one shares the account's budget."""
     where = store_of(project)
-    return None if "://" in where else Path(where).with_name("requests.json")
+    return None if "://" in where or where == MEMORY else Path(where).with_name("requests.json")
 
 
 def _named_by_id(manifest: Manifest) -> ById:

@@ -23,11 +23,10 @@ from reconciler.cli.group import Command
 @click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too.")
 def command(file: Path, form: str, no_color: bool) -> int:
     """Show a plan file that `plan --out` wrote."""
-    from reconciler.model.value import Secret
+    from reconciler.cli import planfile
     from reconciler.rendering import json, text
 
-    written = talk.read(file)
-    plan = json.read(written, lambda source, _digest: Secret("", source))
+    plan, written = planfile.shown(file)
     if form == "json":
         talk.answer(json.respelt(written))
     else:

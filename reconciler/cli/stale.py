@@ -1,91 +1,239 @@
-"""Whether a plan file still holds: it was made for these manifests, and the platform is as it was then."""
+"""Whether the platform is still as a plan saw it, object by object, and what is left of the plan where it is not.
+
+Looks at what the plan touches and at nothing else; the manifests have no say in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from pathlib import Path
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from reconciler import kinds
-from reconciler.cli import exits, talk
+from reconciler.cli import exits, planfile, talk
+from reconciler.cli.planfile import PlanFile
+from reconciler.engine.observe import ById, collection
 from reconciler.model.address import Address
+from reconciler.model.change import Change
+from reconciler.model.event import Outcome
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
-from reconciler.model.plan import Call, Plan, Seen
+from reconciler.model.plan import Call, Consent, Plan, Seen, Verb
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Secret
+from reconciler.model.value import Value
 from reconciler.planning.compare import shown
-from reconciler.planning.register import Register
-from reconciler.rendering import json
+from reconciler.planning.normalize import Form, identity, wanted
+from reconciler.planning.register import Register, whose
+from reconciler.project.config import Config
 from reconciler.rendering.outline import in_words
 
-
-def read(file: Path, stack: str, secrets: Iterable[Secret]) -> Plan:
-    """The plan, with its secrets from where the manifests have them now. Stop if one is another by now."""
-
-    def restore(source: str, digest: str) -> Secret:
-        for each in secrets:
-            if each.source == source and json.secret_digest(each, stack) == digest:
-                return each
-        raise exits.Stop(
-            exits.STALE, f"error: the secret from {source} is not the one the plan was made with; plan again"
-        )
-
-    return json.read(talk.read(file), restore)
+_ID = re.compile(r"([a-z0-9]+_)[A-Za-z0-9]{27}")  # prefix and KSUID
 
 
-def refuse(planned: Plan, now: Plan, manifest: Manifest, snapshot: Snapshot) -> None:
-    """Stop, naming each object that moved since the plan was made. `now` is the plan of this moment."""
-    if planned.stack != now.stack:
-        raise exits.Stop(exits.ERROR, f"error: this is a plan for the stack {planned.stack}, not {now.stack}")
-    if planned.manifest_digest != now.manifest_digest:
-        raise exits.Stop(exits.STALE, "error: the manifests changed after the plan was made; plan again")
-    moved = list(_moved(planned, now, Register.of(manifest, snapshot, kinds.every())))
-    if moved:
-        raise exits.Stop(exits.STALE, *moved, "error: the platform changed after the plan was made; plan again")
+@dataclass(frozen=True)
+class Left:
+    """What a plan file that is stale in part leaves undone."""
+
+    moved: tuple[Address, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def code(self) -> int:
+        return exits.PARTLY if self.moved else exits.DONE
+
+    @property
+    def lines(self) -> list[str]:
+        """One for each call that is not carried out."""
+        return [
+            f"{Outcome.SKIPPED}: {call.id}: "
+            + ("it moved since the plan was made" if call.address in self.moved else "it needs what moved")
+            for call in self.calls
+        ]
 
 
-def _moved(planned: Plan, now: Plan, register: Register) -> Iterator[str]:
-    changes = {change.address: change for change in now.changes}
-    calls = {call.id: _alone(call) for call in now.calls}
-    for change in planned.changes:
-        theirs = [call for call in planned.calls if call.address == change.address]
-        same = changes.get(change.address) == change and all(calls.get(each.id) == _alone(each) for each in theirs)
-        seen, live = planned.seen.get(change.address), _live(change.address, planned, now, register)
-        told = list(_differences(change.address, seen, live))
-        if told or not same:
-            yield from told or [f"{change.address}: what has to be done is different now"]
+def rest(
+    file: PlanFile, snapshot: Snapshot, config: Config, allow: Mapping[tuple[str, str], int], *, partial: bool
+) -> tuple[Plan, Left]:
+    """What may be carried out of a plan file, and what not. Stop, naming what moved, unless it is `partial`."""
+    if file.note:
+        talk.say(file.note)
+    found = planfile.with_secrets(file, config, forms(file.plan, snapshot))
+    told = moved(found.plan, snapshot)
+    for address, lines in found.moved.items():
+        told.setdefault(address, []).extend(lines)
+    plan, dropped = without(found.plan, told)
+    for _, lines in sorted(told.items()):
+        for line in lines:
+            talk.say(line)
+    if told and not (partial and plan.changes):
+        raise exits.Stop(exits.STALE, "error: the platform changed after the plan was made; plan again")
+    doubts = [Consent("account", "*", 1, snapshot.doubt)] if snapshot.doubt and plan.changes else []
+    consents = tuple(
+        replace(each, granted=each.granted or allow.get((each.what, each.kind), 0) >= each.count)
+        for each in (*(each for each in plan.consents if each.what != "account" or not doubts), *doubts)
+    )
+    return replace(plan, consents=consents), Left(tuple(told), dropped)
 
 
-def _differences(address: Address, seen: Seen | None, live: Seen | None) -> Iterator[str]:
-    if seen is None or live is None:
-        if live is not None:
-            yield f"{address}: {live.id} exists now"
-        elif seen is not None:
-            yield f"{address}: {seen.id} is gone"
-        return
-    if seen.id != live.id:
-        yield f"{address}: was {seen.id}, is now {live.id}"
-    for name in sorted(seen.fields.keys() | live.fields.keys()):
-        old, new = seen.fields.get(name), live.fields.get(name)
-        if old != new:
-            yield f"{address}.{name}: was {in_words(old)}, is now {in_words(new)}"
+def kinds_of(plan: Plan) -> frozenset[str]:
+    """The kinds that have to be looked at: those of the objects that change, and of those that calls name by id."""
+    touched = {change.address.kind for change in plan.changes}
+    return frozenset(touched | {kind for call in plan.calls for kind, _ in _named(call)})
 
 
-def _live(address: Address, planned: Plan, now: Plan, register: Register) -> Seen | None:
-    """The object as it is, also when nothing has to be done to it any more."""
-    if address in now.seen:
-        return now.seen[address]
-    before = planned.seen.get(address)
-    live = register.by_locator.get((address.kind, before.id)) if before else None
-    if live is None:
-        owned = register.by_owner.get(address, [])
-        live = owned[0] if len(owned) == 1 else None
-    if live is None:
-        return None
-    kind = kinds.get(address.kind)
-    return Seen(live.locator, shown(kind, register.form(kind, live), address))
+def by_id(plan: Plan) -> ById:
+    """The objects that are known by id and whose modules alone are managed, for `observe`."""
+    named: dict[str, list[tuple[str, str | None]]] = {}
+    for address, seen in plan.seen.items():
+        parent, slash, id = seen.id.rpartition("/")
+        if slash and kinds.get(address.kind).modules_by_id:
+            named.setdefault(address.kind, []).append((id, parent))
+    return named
 
 
-def _alone(call: Call) -> Call:
-    """A plan of fewer resources waits for fewer calls."""
-    return replace(call, needs=())
+def forms(plan: Plan, snapshot: Snapshot) -> Mapping[Address, Form]:
+    """What the objects that the plan saw are now, in canonical form."""
+    register = _register(plan, snapshot)
+    found = {address: register.by_locator.get((address.kind, seen.id)) for address, seen in plan.seen.items()}
+    return {address: register.form(kinds.get(address.kind), live) for address, live in found.items() if live}
+
+
+def moved(plan: Plan, snapshot: Snapshot) -> dict[Address, list[str]]:
+    """Every object that is not as the plan saw it any more, and what to say of each."""
+    look = _Look(plan, snapshot)
+    told = {change.address: list(dict.fromkeys(look.at(change))) for change in plan.changes}
+    return {address: lines for address, lines in told.items() if lines}
+
+
+def without(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call, ...]]:
+    """The plan without what concerns these objects or needs what does, and the calls that fell away."""
+    dropped = {call.id for call in plan.calls if call.address in refused}
+    grew = True
+    while grew:
+        more = {call.id for call in plan.calls if call.id not in dropped and not dropped.isdisjoint(call.needs)}
+        grew = bool(more)
+        dropped |= more
+    gone = tuple(call for call in plan.calls if call.id in dropped)
+    # Half a change is none: what loses one of its calls loses them all, and so do those that wait for it.
+    halved = {call.address for call in gone}
+    if halved - set(refused):
+        return without(plan, {*refused, *halved})
+    rest = replace(
+        plan,
+        changes=tuple(change for change in plan.changes if change.address not in halved | set(refused)),
+        calls=tuple(call for call in plan.calls if call.id not in dropped),
+        bindings={address: each for address, each in plan.bindings.items() if address not in halved | set(refused)},
+    )
+    return rest, gone
+
+
+class _Look:
+    """One look at the platform beside what a plan says of it."""
+
+    def __init__(self, plan: Plan, snapshot: Snapshot) -> None:
+        self._plan = plan
+        self._snapshot = snapshot
+        self._register = _register(plan, snapshot)
+
+    def at(self, change: Change) -> Iterator[str]:
+        address, kind = change.address, kinds.get(change.address.kind)
+        listing = self._snapshot.of(kind.name)
+        seen = self._plan.seen.get(address)
+        if not listing.complete and not (seen and (kind.name, seen.id) in self._register.by_locator):
+            yield f"{address}: cannot be seen: {listing.why}"
+            return
+        if seen is not None:
+            yield from self._seen(address, kind, seen)
+        if change.id is not None and (seen is None or change.id != _id(seen)):
+            yield from self._other(address, change.id)
+        for call in self._plan.calls:
+            if call.address == address:
+                yield from self._needed(call)
+                if call.verb is Verb.CREATE:
+                    yield from self._made_meanwhile(call, kind, seen, change)
+
+    def _seen(self, address: Address, kind: Kind, seen: Seen) -> Iterator[str]:
+        live = self._register.by_locator.get((kind.name, seen.id))
+        if live is None:
+            yield f"{address}: {_id(seen)} is gone"
+            return
+        if (now := whose(live)) != seen.owner:
+            yield f"{address}: {live.id} was {_told(seen.owner)}, is now {_told(now)}"
+        fields = shown(kind, self._register.form(kind, live), address)
+        for name in sorted(seen.fields.keys() | fields.keys()):
+            old, new = seen.fields.get(name), fields.get(name)
+            if old != new:
+                yield f"{address}.{name}: was {in_words(old)}, is now {in_words(new)}"
+
+    def _other(self, address: Address, id: str) -> Iterator[str]:
+        """A second object of the address, which the plan deletes and of which it keeps no fields."""
+        live = next((each for each in self._snapshot.of(address.kind).objects if each.id == id), None)
+        if live is None:
+            yield f"{address}: {id} is gone"
+        elif live.owner is not None and (live.owner.stack, live.owner.address) != (self._plan.stack, address):
+            yield f"{address}: {id} is now {_told(whose(live))}"
+
+    def _needed(self, call: Call) -> Iterator[str]:
+        """What a call names by its id has to be there."""
+        for kind, id in _named(call):
+            listing = self._snapshot.of(kind)
+            if listing.complete and id != call.target and all(each.id != id for each in listing.objects):
+                yield f"{call.address}: {id}, which it refers to, is gone"
+
+    def _made_meanwhile(self, call: Call, kind: Kind, seen: Seen | None, change: Change) -> Iterator[str]:
+        known = {seen.id if seen else None, change.id}
+        key = self._key(call, kind)
+        for live in self._snapshot.of(kind.name).objects:
+            if live.locator in known or live.id in known:
+                continue
+            owner = live.owner
+            if owner is not None and (owner.stack, owner.address) == (self._plan.stack, call.address):
+                yield f"{call.address}: {live.id} exists now"
+            elif key is not None and identity(kind, self._register.form(kind, live)) == key:
+                names = " and ".join(kind.identity)
+                yield f"{call.address}: {live.id} exists now, with the same {names}, and is {_told(whose(live))}"
+
+    def _key(self, call: Call, kind: Kind) -> tuple[object, ...] | None:
+        """The natural key of what a call creates, if the platform refuses a second one."""
+        if not kind.unique or not isinstance(call.path, str):
+            return None  # below a parent that is new itself there is nothing yet
+        spec: dict[str, Value] = dict(call.body or {})
+        if kind.parent is not None:
+            parents = {live.parent_id for live in self._snapshot.of(kind.name).objects}
+            spec[kind.parent.field] = next((each for each in parents if collection(kind, each) == call.path), None)
+        return identity(kind, wanted(kind, spec))
+
+
+def _register(plan: Plan, snapshot: Snapshot) -> Register:
+    return Register.of(Manifest(plan.stack, {}), snapshot, kinds.every())
+
+
+def _id(seen: Seen) -> str:
+    return seen.id.rpartition("/")[2]
+
+
+def _told(owner: str) -> str:
+    return f"of {owner}" if owner else "nobody's"
+
+
+def _named(call: Call) -> Iterator[tuple[str, str]]:
+    """Kind and id of every object that the call's body or path names outright."""
+    prefixes = {kind.id_prefix: kind.name for kind in kinds.every() if kind.id_prefix}
+    parts = (call.path,) if isinstance(call.path, str) else call.path.parts
+    segments = (segment for part in parts if isinstance(part, str) for segment in part.split("/"))
+    for text in (*_texts(call.body), *segments):
+        found = _ID.fullmatch(text)
+        if found and found[1] in prefixes and text != call.target:
+            yield prefixes[found[1]], text
+
+
+def _texts(value: Value) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from _texts(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts(item)

@@ -206,10 +206,11 @@ async def _delete(means: Means, call: Call) -> Made:
         await _send(means, call, None)
     except Gone:
         made = Made(Outcome.ALREADY, call.target, "it was gone already")
-    kind = means.kind_of(call)
     if call.verb is Verb.DELETE:
-        locator = _locator(means, call, kind)
-        # A create-first replacement has bound the address to the new object by now.
-        if means.bound.get(call.address, locator) == locator:
+        successor = means.bound.get(call.address)
+        if call.unbinds:
             await means.step("bind", call, lambda: means.journal.bind(call.address, None))
+        elif successor is not None and successor.replaces is not None:
+            settled = replace(successor, replaces=None)
+            await means.step("bind", call, lambda: means.journal.bind(call.address, settled))
     return made

@@ -174,9 +174,10 @@ class _Create:
 async def bind(means: Means, call: Call, locator: str, record: Owner) -> None:
     """Remember the object of an address; after a move, no longer under its former one."""
     told_elsewhere = means.kind_of(call).keeps_owner  # the object's own record says what was applied
-    binding = Binding(locator, {} if told_elsewhere else dict(record.applied), record.protect)
+    applied = {} if told_elsewhere else dict(record.applied)
+    binding = Binding(locator, applied, record.protect, None if told_elsewhere else record.replaces)
     await means.step("bind", call, lambda: means.journal.bind(call.address, binding))
-    means.bound[call.address] = locator
+    means.bound[call.address] = binding
     former = next((each.former for each in means.plan.changes if each.address == call.address and each.former), None)
     if former is not None:
         await means.step("bind", call, lambda: means.journal.bind(former, None))

@@ -19,6 +19,7 @@ from reconciler.model.concealing import Veil
 from reconciler.model.event import Event, Retried
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Plan
+from reconciler.model.snapshot import Binding
 
 Step = Literal["prove", "intend", "send", "look", "deliver", "receipt", "bind", "revoke", "conclude"]
 """What a call is made of: sends, looks and durable writes."""
@@ -58,7 +59,7 @@ class Means:
     known: Known
     veil: Veil  # over every text that is told
     intents: dict[Address, str] = field(default_factory=dict)  # of the objects created in this run
-    bound: dict[Address, str] = field(default_factory=dict)  # ids bound in this run
+    bound: dict[Address, Binding] = field(default_factory=dict)  # in this run
 
     def __post_init__(self) -> None:
         self.hands = Hands(self.plan, self.platform, self.clock, self.kinds)

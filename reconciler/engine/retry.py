@@ -30,7 +30,7 @@ class Policy:
 READS = Policy(attempts=5)
 """A person waits for a list: a wrong address must not take minutes to be told."""
 
-FIRST_CONTACT = Policy(attempts=3, base=0.4)
+FIRST_CONTACT = Policy(attempts=3, base=0.3)
 """Nobody was ever there: most likely the address is wrong, and that is to be told within a second or so."""
 
 _THROTTLED = 8  # times the base: the request budget refills over a minute, so quick attempts only waste it

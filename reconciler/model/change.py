@@ -71,6 +71,7 @@ class Reason(StrEnum):
     RECORD = "the owner record is out of date"
     FORGOTTEN = "declared forgotten"
     UNDELIVERED = "its one-time secret never arrived"
+    ROTATION = "its one-time secret is due for renewal"
     PARENT = "what it belongs to is replaced"
     TWICE = "made twice by two runs at once; the earlier one stays"
 

@@ -58,6 +58,7 @@ class Call:
     needs: tuple[str, ...] = ()  # calls that must have succeeded
     owner: OwnerDraft | None = None
     deliver: Mapping[str, Delivery] = field(default_factory=dict)
+    unbinds: bool = True  # of a delete: the store may forget the address; False where another object has it now
 
     @property
     def method(self) -> str:
@@ -70,13 +71,14 @@ class Seen:
 
     id: str
     fields: Mapping[str, Json]
+    owner: str = ""  # whose it was: "prod TLSEdge/payments", with ", protected" if it was; empty: nobody's
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
     """Something the user must allow by name: `--allow delete:ReservedDomain=1`."""
 
-    what: str  # "delete", "update", "adopt", "empty"
+    what: str  # "delete", "delete-protected", "update", "adopt", "empty", "account"
     kind: str  # a kind, or "*" for a guard over all of them
     count: int
     why: str
@@ -108,6 +110,9 @@ class Plan:
     resolved: Mapping[str, Json] = field(default_factory=dict)  # "Kind/name.output" of live objects calls refer to
     bindings: Mapping[Address, Binding | None] = field(default_factory=dict)  # for the store to remember or forget
     unowned: tuple[tuple[str, str], ...] = ()  # (kind, id) of live objects that nobody declares or owns
+    account: str = ""  # where it is to be carried out: base address, and the account's name if it has one
+    targets: tuple[str, ...] = ()  # globs; what they leave out was not planned
+    excludes: tuple[str, ...] = ()
     manifest_digest: str = ""
     commit: str = ""
     forecast: Forecast = Forecast(0, 0.0)

@@ -59,6 +59,7 @@ class Binding:
     id: str  # as `Live.locator`
     applied: Mapping[str, str] = field(default_factory=dict)
     protect: bool = False
+    replaces: str | None = None  # locator of the object this one was created to replace, until that is deleted
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Snapshot:
     listings: Mapping[str, Listing]
     bindings: Mapping[Address, Binding] = field(default_factory=dict)
     receipts: frozenset[str] = frozenset()  # intents whose one-time secret the store knows to be delivered
+    doubt: str = ""  # why this may not be the account that the stack belongs to
 
     def of(self, kind: str) -> Listing:
         return self.listings.get(kind, Listing(complete=False, why="it was not listed"))

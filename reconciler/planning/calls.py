@@ -11,7 +11,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action
+from reconciler.model.change import Action, Order
 from reconciler.model.kind import Field, Kind, PathOnly, Shape, UpdateOnly
 from reconciler.model.plan import Call, OwnerDraft, Verb
 from reconciler.model.snapshot import Live
@@ -27,24 +27,27 @@ def calls_of(decision: Decision) -> Iterator[Call]:
             yield from _creation(decision)
         case Action.REPLACE:
             yield from _creation(decision)
-            yield deletion(decision.kind, decision.address, _live(decision))
+            if decision.ends_live:
+                makes_room = decision.order is Order.DELETE_FIRST
+                yield deletion(decision.kind, decision.address, _live(decision), unbinds=makes_room)
         case Action.UPDATE | Action.ADOPT | Action.MOVE if decision.modules_only:
             yield from _modules(decision)
         case Action.UPDATE | Action.ADOPT | Action.MOVE:
             yield from _update(decision)
         case Action.DELETE:
-            yield deletion(decision.kind, decision.address, _live(decision))
+            yield deletion(decision.kind, decision.address, _live(decision), unbinds=not decision.outlived)
         case Action.FORGET if decision.kind.keeps_owner:
             yield _patch(decision, {"metadata": _live(decision).metadata})
 
 
-def deletion(kind: Kind, address: Address, live: Live) -> Call:
+def deletion(kind: Kind, address: Address, live: Live, *, unbinds: bool = True) -> Call:
     return Call(
-        id=f"delete {address} {live.id}",
+        id=f"delete {address} {live.locator}",
         address=address,
         verb=Verb.DELETE,
         path=object_path(kind, live),
         target=live.id,
+        unbinds=unbinds,
     )
 
 
@@ -84,7 +87,7 @@ def _draft(decision: Decision, *, pending: bool = False, without: Collection[str
         applied=applied(decision.kind, sent),
         protect=decision.protect,
         pending=pending,
-        replaces=_live(decision).id
+        replaces=(_live(decision).id if decision.kind.keeps_owner else _live(decision).locator)
         if decision.action is Action.REPLACE
         else owner.replaces
         if owner is not None and ours

@@ -12,7 +12,7 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value
-from reconciler.planning import ignore
+from reconciler.planning import age, ignore
 from reconciler.planning.compare import Difference, Record, created, differences, record_is_current
 from reconciler.planning.identify import Basis, Match
 from reconciler.planning.normalize import Form, identity, wanted
@@ -41,6 +41,8 @@ class Decision:
     moves_record: bool = False  # the owner record has to be written anew
     modules_only: bool = False
     needs_consent: bool = False  # to be adopted
+    keeps_old: bool = False  # a renewal: what is replaced lives on for the overlap
+    outlived: bool = False  # another object has its address now
     settles: bool = False  # its secret has arrived, only the owner record does not say so yet
     guarded: bool = False  # the live object says that it may not be deleted
     problem: Problem | None = None
@@ -53,7 +55,7 @@ class Decision:
     @property
     def ends_live(self) -> bool:
         """Whether the live object goes."""
-        return self.action in (Action.DELETE, Action.REPLACE)
+        return self.action in (Action.DELETE, Action.REPLACE) and not self.keeps_old
 
     @property
     def is_kept(self) -> bool:
@@ -199,7 +201,7 @@ def _comparison(
     modules_only = is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
-    record = replace(_record(register, declaration, match), follows=follows)
+    record = replace(_record(register, kind, declaration, match), follows=follows)
     found = differences(kind, declaration, want, have, record)
     decision = replace(base, spec=spec, want=want, differences=found, modules_only=modules_only, reason=Reason.FIELDS)
     if modules_only:
@@ -211,7 +213,15 @@ def _comparison(
         if owner.intent not in register.snapshot.receipts:
             return _replacement(replace(decision, reason=Reason.UNDELIVERED), declaration)
         decision = replace(decision, settles=True)
+    elif match.is_ours and _is_due(declaration, live, policy):
+        overlap = declaration.rotate is not None and declaration.rotate.overlap > 0
+        return _replacement(replace(decision, reason=Reason.ROTATION, keeps_old=overlap), declaration)
     return _in_place(register, decision, record, match, policy)
+
+
+def _is_due(declaration: Declaration, live: Live, policy: Policy) -> bool:
+    made = age.made_at(live)
+    return declaration.rotate is not None and made is not None and policy.now >= made + declaration.rotate.after
 
 
 def _unlike(decision: Decision, declaration: Declaration) -> Decision:
@@ -233,7 +243,9 @@ def _in_place(register: Register, decision: Decision, record: Record, match: Mat
     assert live is not None
     owned = live.owner if decision.kind.keeps_owner else register.snapshot.bindings.get(decision.address)
     stale = match.is_ours and (
-        decision.settles or (owned is not None and owned.protect != declaration.lifecycle.protect)
+        decision.settles
+        or (decision.kind.keeps_owner and live.owner is None)  # somebody wrote over the record
+        or (owned is not None and owned.protect != declaration.lifecycle.protect)
     )
     if match.former is not None:
         return replace(decision, action=Action.MOVE, reason=Reason.RENAMED, moves_record=True)
@@ -253,7 +265,7 @@ def _in_place(register: Register, decision: Decision, record: Record, match: Mat
 def _replacement(decision: Decision, declaration: Declaration) -> Decision:
     if not declaration.lifecycle.replace:
         names = _forcing(decision)
-        why = f"{names} cannot change in place" if names else "its one-time secret never arrived"
+        why = f"{names} cannot change in place" if names else str(decision.reason)
         text = f"{why}, and `lifecycle.replace: false` forbids a replacement"
         return replace(decision, problem=_problem(declaration, text, "undo the change, or allow the replacement"))
     if decision.kind.one_time and decision.kind.one_time not in declaration.deliver:
@@ -266,10 +278,9 @@ def _replacement(decision: Decision, declaration: Declaration) -> Decision:
     return replace(
         decision,
         action=Action.REPLACE,
-        reason=Reason.UNDELIVERED if decision.reason is Reason.UNDELIVERED else Reason.IMMUTABLE,
-        # The platform refuses two with one key, so the old one has to make room. And without a record, a binding is
-        # all that tells whose an object is: it cannot lead to two.
-        order=Order.DELETE_FIRST if same_key or not decision.kind.keeps_owner else Order.CREATE_FIRST,
+        reason=Reason.IMMUTABLE if decision.reason is Reason.FIELDS else decision.reason,
+        # The platform refuses two with one key, so the old one has to make room.
+        order=Order.DELETE_FIRST if same_key else Order.CREATE_FIRST,
         moves_record=True,
     )
 
@@ -283,13 +294,13 @@ def is_modules_only(kind: Kind, declaration: Declaration) -> bool:
     )
 
 
-def _record(register: Register, declaration: Declaration, match: Match) -> Record:
+def _record(register: Register, kind: Kind, declaration: Declaration, match: Match) -> Record:
     """What is known to have been applied last."""
     assert match.live is not None
     owner = match.live.owner
     if match.is_ours and owner is not None:
         return Record(owner.applied, owner.intent)
     binding = register.snapshot.bindings.get(match.former or declaration.address)
-    if match.basis in (Basis.BINDING, Basis.FORMER) and binding is not None:
+    if match.basis in (Basis.BINDING, Basis.FORMER) and binding is not None and not kind.keeps_owner:
         return Record(binding.applied, str(match.former or declaration.address))
     return Record(None)

@@ -20,12 +20,16 @@ def is_protected(decision: Decision) -> bool:
     return decision.ends_live and (decision.guarded or decision.protect)
 
 
-def consents(decisions: Sequence[Decision], owned: int, declared: int, policy: Policy) -> tuple[Consent, ...]:
+def consents(
+    decisions: Sequence[Decision], owned: int, declared: int, policy: Policy, doubt: str = ""
+) -> tuple[Consent, ...]:
     """Everything that needs consent, marked with whether the policy gives it.
 
-    `owned` counts the live objects of this stack, `declared` what its manifests declare.
+    `owned` counts the live objects of this stack, `declared` what its manifests declare; `doubt` says why this may be
+    another account than the stack's own.
     """
     needed = [
+        *_strangeness(decisions, doubt),
         *_of_kind(decisions),
         *_shares(decisions, owned, policy),
         *_emptiness(owned, declared, policy),
@@ -47,9 +51,21 @@ def _of_kind(decisions: Sequence[Decision]) -> Iterator[Consent]:
     )
     for kind, count in sorted(gone.items()):
         yield Consent("delete", kind, count, "cannot be had back once it is gone")
+    unmarked = Counter(
+        each.kind.name
+        for each in decisions
+        if each.action is Action.DELETE and _is_unmarked(each) and not is_protected(each) and not _buried(each)
+    )
+    for kind, count in sorted(unmarked.items()):
+        yield Consent("delete", kind, count, "carries no owner record: that it is ours, only the store says")
     found = Counter(each.kind.name for each in decisions if each.needs_consent)
     for kind, count in sorted(found.items()):
         yield Consent("adopt", kind, count, "exists already and belongs to nobody")
+
+
+def _is_unmarked(decision: Decision) -> bool:
+    """Whether nothing on the platform says whose it is: the store does, and may be older than the platform."""
+    return not decision.kind.keeps_owner and decision.kind.parent is None
 
 
 def _buried(decision: Decision) -> bool:
@@ -66,6 +82,11 @@ def _shares(decisions: Sequence[Decision], owned: int, policy: Policy) -> Iterat
     updates = sum(each.action in (Action.UPDATE, Action.MOVE) for each in decisions)
     if updates * 100 > owned * policy.max_update_percent:
         yield Consent("update", "*", updates, f"more than {policy.max_update_percent} % of {owned} owned objects")
+
+
+def _strangeness(decisions: Sequence[Decision], doubt: str) -> Iterator[Consent]:
+    if doubt and any(each.action is not None for each in decisions):
+        yield Consent("account", "*", 1, doubt)
 
 
 def _emptiness(owned: int, declared: int, policy: Policy) -> Iterator[Consent]:

@@ -58,7 +58,7 @@ def match(register: Register, kind: Kind, declaration: Declaration, want: Form) 
 
 
 def _found(register: Register, kind: Kind, declaration: Declaration, want: Form) -> Match:
-    owned = register.recorded(kind, declaration.address)
+    owned = _taken_back(register, kind, declaration, want) or register.recorded(kind, declaration.address)
     formers = register.formerly(kind, declaration)
     if len(owned) > 1:
         return _copied(declaration, declaration.address, owned)
@@ -67,11 +67,21 @@ def _found(register: Register, kind: Kind, declaration: Declaration, want: Form)
     if len({(live.kind, live.locator) for live in owned + [live for _, live in formers]}) > 1:
         return _ambiguous(declaration, owned, formers)
     if owned:
-        return Match(owned[0], Basis.OWNER if kind.keeps_owner else Basis.BINDING)
+        return Match(owned[0], Basis.BINDING if owned[0].owner is None else Basis.OWNER)
     if formers:
         former, live = formers[0]
         return Match(live, Basis.FORMER, former)
     return _by_key(register, kind, declaration, want)
+
+
+def _taken_back(register: Register, kind: Kind, declaration: Declaration, want: Form) -> list[Live]:
+    """The object that an interrupted replacement was to end, if the declaration wants its unique key again: then that
+    one stays, referrers and all, and what was to replace it goes."""
+    key = identity(kind, want) if kind.unique and kind.keeps_owner else None
+    if key is None:
+        return []
+    replaced = (live for address, live in register.superseded if address == declaration.address)
+    return [live for live in replaced if identity(kind, register.form(kind, live)) == key]
 
 
 def _copied(declaration: Declaration, address: Address, owned: list[Live]) -> Match:

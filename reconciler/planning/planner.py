@@ -6,6 +6,7 @@ exception.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,16 +19,18 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Ref, Value, digest, references, substitute
 from reconciler.planning import order
+from reconciler.planning.age import overlaps
 from reconciler.planning.compare import shown
 from reconciler.planning.decide import Decision, decide
 from reconciler.planning.guard import consents, is_protected
 from reconciler.planning.identify import Match, copied, match
 from reconciler.planning.normalize import applied, wanted
 from reconciler.planning.policy import Policy
-from reconciler.planning.register import Register, copies, orphans, unowned
+from reconciler.planning.register import Register, copies, orphans, unowned, whose
 from reconciler.planning.sequence import sequence
 
 WINDOW = 60.0  # seconds over which the platform counts requests
+PAGE = 100  # objects: the platform's largest page
 
 __all__ = ["Policy", "plan"]
 
@@ -134,12 +137,12 @@ class _Planning:
         doubtful = copies(left)
         self.problems += [copied(address, lives) for address, lives in doubtful.items()]
         for address, live in left:
-            if address in doubtful:
+            if address in doubtful or self._overlaps(address, live):
                 continue
             kind = self.kinds[live.kind]
             listing = self.register.snapshot.of(kind.name)
             if listing.complete:
-                self.orphaned.append(_orphan(kind, address, live, self.register))
+                self.orphaned.append(_orphan(kind, address, live, self.register, self._outlived_by(address)))
             else:
                 self.problems.append(
                     Problem(
@@ -149,6 +152,18 @@ class _Planning:
                         severity=Severity.WARNING,
                     )
                 )
+
+    def _outlived_by(self, address: Address) -> bool:
+        """Whether the address is declared, and has or gets an object of its own."""
+        decision = self.decided.get(address)
+        return decision is not None and (decision.live is not None or decision.is_new)
+
+    def _overlaps(self, address: Address, live: Live) -> bool:
+        """Whether it was renewed, and is to live for a while yet."""
+        decision = self.decided.get(address)
+        if decision is None or decision.declaration is None or decision.live is None:
+            return False
+        return overlaps(decision.declaration, decision.live, live, self.policy.now)
 
     def finish(self) -> Plan:
         decisions = [*self.decided.values(), *self.orphaned]
@@ -161,13 +176,17 @@ class _Planning:
             changes=tuple(changes),
             calls=calls,
             problems=(*self.problems, *problems),
-            consents=consents(decisions, len(ours), len(manifest.declarations), self.policy),
+            consents=consents(
+                decisions, len(ours), len(manifest.declarations), self.policy, self.register.snapshot.doubt
+            ),
             seen=dict(self._seen([*self.orphaned, *self.decided.values()])),
             bindings=self._bindings(),
             unowned=unowned(self.register, ours),
+            targets=self.policy.targets,
+            excludes=self.policy.excludes,
             manifest_digest=manifest.digest,
             commit=self.policy.commit,
-            forecast=_forecast(calls, self.policy.requests_per_minute),
+            forecast=_forecast(calls, self.register.snapshot, self.kinds, self.policy.requests_per_minute),
         )
 
     def _ours(self) -> list[Live]:
@@ -183,24 +202,32 @@ class _Planning:
         for each in decisions:
             if each.live is not None and each.action is not None:
                 form = self.register.form(each.kind, each.live)
-                yield each.address, Seen(each.live.locator, shown(each.kind, form, each.address))
+                yield each.address, Seen(each.live.locator, shown(each.kind, form, each.address), whose(each.live))
 
     def _bindings(self) -> dict[Address, Binding | None]:
         """What the store is to remember of kinds without metadata, beyond what calls tell it."""
         found: dict[Address, Binding | None] = dict.fromkeys(self._outlived())
         for address, each in self.decided.items():
-            if each.kind.keeps_owner or each.live is None or each.is_new or not self.policy.selects(address):
+            if each.live is None or not self.policy.selects(address):
                 continue
             if each.action is Action.FORGET:
                 found[address] = None
+            elif each.kind.keeps_owner or each.is_new:
+                continue
             elif each.is_kept and not each.differences:
                 told = {path: digest(value, str(address)) for path, value in applied(each.kind, each.want).items()}
-                binding = Binding(each.live.locator, told, each.protect)
+                binding = Binding(each.live.locator, told, each.protect, self._still_replaces(each.kind, address))
                 if binding != self.register.snapshot.bindings.get(address):
                     found[address] = binding
                 if each.former is not None:
                     found[each.former] = None
         return found
+
+    def _still_replaces(self, kind: Kind, address: Address) -> str | None:
+        """What the object of an address was made to replace, while that is still there to be deleted."""
+        binding = self.register.snapshot.bindings.get(address)
+        old = binding.replaces if binding is not None else None
+        return old if (kind.name, str(old)) in self.register.by_locator else None
 
     def _outlived(self) -> Iterator[Address]:
         """Bindings to what is gone: another object may come to bear the same name, and is not ours."""
@@ -214,7 +241,7 @@ class _Planning:
                 yield address
 
 
-def _orphan(kind: Kind, address: Address, live: Live, register: Register) -> Decision:
+def _orphan(kind: Kind, address: Address, live: Live, register: Register, outlived: bool) -> Decision:
     return Decision(
         address,
         kind,
@@ -223,6 +250,7 @@ def _orphan(kind: Kind, address: Address, live: Live, register: Register) -> Dec
         live=live,
         have=register.form(kind, live),
         guarded=register.guards(live),
+        outlived=outlived,
     )
 
 
@@ -241,11 +269,30 @@ def _declared_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.Host
     return index
 
 
-def _forecast(calls: Sequence[Call], requests_per_minute: int) -> Forecast:
-    """A budget of N lets N calls go at once, and N more every minute after."""
+def _forecast(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind], per_minute: int) -> Forecast:
+    """A budget of N lets N requests go at once, and N more every minute after: the look before the calls is of them."""
     count = len(calls)
-    waits = (count - 1) // requests_per_minute if requests_per_minute and count else 0
-    return Forecast(count, WINDOW * waits)
+    if not per_minute or not count:
+        return Forecast(count, 0.0)
+    requests = _pages(snapshot, kinds) + _glances(calls, kinds) + count
+    return Forecast(count, WINDOW * ((requests - 1) // per_minute))
+
+
+def _pages(snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
+    """The requests that a look like this one takes."""
+    objects: dict[str, int] = {}
+    for name, listing in snapshot.listings.items():
+        if name in kinds and kinds[name].parent is None:
+            objects[kinds[name].path] = objects.get(kinds[name].path, 0) + len(listing.objects)
+    return sum(max(1, -(-number // PAGE)) for number in objects.values())
+
+
+def _glances(calls: Sequence[Call], kinds: Mapping[str, Kind]) -> int:
+    """The requests that see whose an object is by now: a few of a kind are asked for one by one, many by a list."""
+    old = Counter(
+        each.address.kind for each in calls if each.target is not None and kinds[each.address.kind].keeps_owner
+    )
+    return sum(min(number, 3) for number in old.values())
 
 
 def _ring_problem(manifest: Manifest, ring: Sequence[Address]) -> Problem:

@@ -17,6 +17,7 @@ class Policy:
     destroy                everything is meant to go: an empty manifest is no mistake
     targets, excludes      globs over addresses; no target means everything
     max_…_percent          of ten or more owned objects, how many may go or change without consent
+    now                    seconds since 1970: tells what is due for renewal
     requests_per_minute    the account's budget, 0 for none
     """
 
@@ -29,6 +30,7 @@ class Policy:
     max_update_percent: int = 30
     requests_per_minute: int = 0
     commit: str = ""
+    now: float = 0.0
 
     def selects(self, address: Address) -> bool:
         text = str(address)

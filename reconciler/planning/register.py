@@ -44,8 +44,10 @@ class Register:
             for live in snapshot.of(kind.name).objects:
                 register._enter(kind, live)
         register._tell_replaced_from_replacing()
-        register._tell_first_from_later({kind.name: kind for kind in kinds})
-        register._reserve({kind.name: kind for kind in kinds})
+        catalogue = {kind.name: kind for kind in kinds}
+        register._tell_replaced_from_bound(catalogue)
+        register._tell_first_from_later(catalogue)
+        register._reserve(catalogue)
         return register
 
     def _enter(self, kind: Kind, live: Live) -> None:
@@ -66,6 +68,16 @@ class Register:
             if len(lives) > 1 and len(heads) == 1:
                 self.superseded += [(address, live) for live in lives if live is not heads[0]]
                 self.by_owner[address] = heads
+
+    def _tell_replaced_from_bound(self, kinds: Mapping[str, Kind]) -> None:
+        """The same for kinds without metadata, as the store remembers it."""
+        for address, binding in self.snapshot.bindings.items():
+            kind = kinds.get(address.kind)
+            if kind is None or kind.keeps_owner or binding.replaces is None:
+                continue
+            live = self.by_locator.get((kind.name, binding.replaces))
+            if live is not None:
+                self.superseded.append((address, live))
 
     def _tell_first_from_later(self, kinds: Mapping[str, Kind]) -> None:
         """Two runs without a common store may each make what neither has seen: everybody keeps the first.
@@ -105,12 +117,13 @@ class Register:
         self.reserved.setdefault((live.kind, live.locator), declaration.address)
 
     def recorded(self, kind: Kind, address: Address) -> list[Live]:
-        """What carries the record of this address, or what the store binds to it if the kind has no metadata."""
-        if kind.keeps_owner:
-            return self.by_owner.get(address, [])
+        """What carries the record of this address, or what the store binds to it if there is no record to be had:
+        the kind has no metadata, or somebody wrote over it."""
+        if owned := self.by_owner.get(address):
+            return owned
         binding = self.snapshot.bindings.get(address)
         live = self.by_locator.get((kind.name, binding.id)) if binding else None
-        return [live] if live is not None else []
+        return [live] if live is not None and live.owner is None else []
 
     def formerly(self, kind: Kind, declaration: Declaration) -> list[tuple[Address, Live]]:
         """What is recorded under the addresses a declaration says it had, as far as nobody declares them now."""
@@ -189,3 +202,11 @@ def unowned(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], 
     """What nobody declares and nobody's record is on."""
     known = {(live.kind, live.locator) for live in ours} | register.taken.keys()
     return tuple(sorted(key for key, live in register.by_locator.items() if key not in known and live.owner is None))
+
+
+def whose(live: Live) -> str:
+    """The owner record in a few words, for a plan's memory of what it saw."""
+    owner = live.owner
+    if owner is None:
+        return ""
+    return f"{owner.stack} {owner.address}" + (", protected" if owner.protect else "")

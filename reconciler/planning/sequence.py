@@ -53,6 +53,7 @@ def sequence(
     draft = _Draft()
     for index, decision in enumerate(decisions):
         _enter(draft, index, decision)
+    _order_successors(draft, decisions)
     problems = list(_order_creates(draft, decisions, dependencies))
     problems += sorted(_order_deletes(draft, decisions, register, kinds), key=str)
     problems += _order_claims(draft, decisions, register, kinds)
@@ -82,7 +83,7 @@ def _enter(draft: _Draft, index: int, decision: Decision) -> None:
                 draft.creators[decision.address] = call.id
             else:
                 draft.setters[decision.address].append(call.id)
-    if decision.action is Action.REPLACE and decision.live is not None:
+    if decision.action is Action.REPLACE and decision.live is not None and decision.ends_live:
         create = draft.creators[decision.address]
         delete = draft.deleters[decision.live.kind, decision.live.locator]
         if decision.order is Order.DELETE_FIRST:
@@ -90,6 +91,14 @@ def _enter(draft: _Draft, index: int, decision: Decision) -> None:
         else:
             completing = draft.setters.get(decision.address, [])
             draft.wait(delete, create, *completing)
+
+
+def _order_successors(draft: _Draft, decisions: Sequence[Decision]) -> None:
+    """A binding remembers one object that was replaced: that goes before the next one is made."""
+    for decision in decisions:
+        if decision.outlived and not decision.kind.keeps_owner and decision.address in draft.creators:
+            assert decision.live is not None
+            draft.wait(draft.creators[decision.address], draft.deleters[decision.live.kind, decision.live.locator])
 
 
 def _order_creates(

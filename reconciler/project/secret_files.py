@@ -7,10 +7,11 @@ directory on the way is opened from the one above it, so that nothing can be swa
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from reconciler.engine.ports import Undeliverable
@@ -24,12 +25,14 @@ _LARGEST = 1 << 20  # bytes of an existing file that an entry is added to
 def prove(root: Path, target: str) -> None:
     """Goes through the motions of a write and undoes them; raises Undeliverable."""
     with _place(root, target, keep=False) as (directory, name):
+        _sweep(directory, name)
         os.unlink(_temporary(directory, name, b"proof"), dir_fd=directory)
 
 
 def write(root: Path, target: str, content: Callable[[str], str]) -> None:
     """Writes what `content` makes of the file's present text ("" if there is none); raises Undeliverable."""
     with _place(root, target, keep=True) as (directory, name):
+        _sweep(directory, name)
         _replace(directory, name, content(_present(directory, name)).encode())
 
 
@@ -109,6 +112,15 @@ def _check_target(directory: int, name: str) -> None:
         return
     if not stat.S_ISREG(mode):
         raise Undeliverable("there is something that is not a plain file; remove it or choose another path")
+
+
+def _sweep(directory: int, name: str) -> None:
+    """Remove what a process that was killed in the middle of a write left beside the file: it may hold a secret."""
+    ours = re.compile(rf"\.{re.escape(name[:200])}\.[0-9a-f]{{12}}")
+    for found in os.listdir(directory):
+        if ours.fullmatch(found):
+            with suppress(FileNotFoundError):
+                os.unlink(found, dir_fd=directory)
 
 
 def _temporary(directory: int, name: str, content: bytes) -> str:

@@ -158,9 +158,10 @@ class Resolver:
         try:
             return resolve(item, slot, path)
         except (_Unresolved, files.Unreadable) as wrong:
+            text, remedy = str(wrong), wrong.remedy
             if slot.sensitive and isinstance(item, str):  # not repeated: it may be the secret itself
-                wrong = _Unresolved("'${{' leads to nothing here", "write $${{ for the text itself")
-            self.findings.append(Finding(path, str(wrong), wrong.remedy))
+                text, remedy = "'${{' leads to nothing here", "write $${{ for the text itself"
+            self.findings.append(Finding(path, text, remedy))
             return PENDING
 
     def _expression(self, item: dict[str, Json], slot: _Slot, path: Path) -> Value:

@@ -1,12 +1,13 @@
 """A plan as JSON and back: versioned, exact, the same bytes for the same plan, and never with a secret inside.
 
-The file carries a digest over its own content, so that an edited or torn one is refused; it is no signature, and
-whoever may write the file may also write the digest.
+The file carries a digest over its own content, so that an edited or torn one is refused; that is no signature, since
+whoever may write the file may also write the digest. With a key there is a signature beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections import Counter
 
@@ -20,10 +21,12 @@ FORMAT = "reconciler plan"
 _DERIVED: codec.Derived = {Call: ("method",), Consent: ("flag",)}
 
 
-def write(plan: Plan) -> str:
+def write(plan: Plan, key: bytes | None = None) -> str:
+    """The text of a plan file, signed if there is a key."""
     content = {"format": FORMAT, "version": plan.version, "summary": _summary(plan)}
     content |= codec.encode(Plan, plan, plan.stack, _DERIVED)
-    return _spelt(content | {"integrity": _integrity(content)})
+    signature = _signature(content, key) if key is not None else None
+    return _spelt(content | {"integrity": _integrity(content), "signature": signature})
 
 
 def respelt(written: str) -> str:
@@ -31,8 +34,11 @@ def respelt(written: str) -> str:
     return _spelt(json.loads(written))
 
 
-def read(text: str, secrets: codec.Secrets) -> Plan:
-    """The plan that was written. Raises Rejected, or whatever `secrets` raises."""
+def read(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Plan:
+    """The plan that was written. Raises Rejected, or whatever `secrets` raises.
+
+    With a key it must have been signed with that; without one a signature is not looked at.
+    """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -41,8 +47,11 @@ def read(text: str, secrets: codec.Secrets) -> Plan:
         raise _refused("it is not a plan", "give the file that `plan --out` wrote")
     if content.get("version") != VERSION:
         raise _refused(f"it is a plan of version {content.get('version')}, not {VERSION}", "plan again")
-    if content.pop("integrity", None) != _integrity(content):
+    integrity, signature = content.pop("integrity", None), content.pop("signature", None)
+    if integrity != _integrity(content):
         raise _refused("it was changed after it was written", "plan again")
+    if key is not None:
+        _check_signature(signature, _signature(content, key))
     del content["format"]
     content.pop("summary", None)
     try:
@@ -50,6 +59,11 @@ def read(text: str, secrets: codec.Secrets) -> Plan:
     except codec.Malformed as error:
         raise _refused(str(error), "plan again") from None
     return plan
+
+
+def is_signed(text: str) -> bool:
+    """Whether what `read` accepts carries a signature."""
+    return json.loads(text).get("signature") is not None
 
 
 def secret_digest(secret: Secret, stack: str) -> str:
@@ -72,7 +86,10 @@ def plan_schema() -> dict[str, Json]:
             "additionalProperties": False,
         },
     }
-    tail = {"integrity": {"description": "A digest over everything else in the file.", "type": "string"}}
+    tail = {
+        "integrity": {"description": "A digest over everything before it.", "type": "string"},
+        "signature": {"description": "The same with a key, or null.", "type": ["string", "null"]},
+    }
     properties = head | {key: each for key, each in body["properties"].items() if key not in head} | tail
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -94,8 +111,23 @@ def _summary(plan: Plan) -> dict[str, int]:
 
 
 def _integrity(content: dict[str, Json]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return f"blake2b:{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+    return f"blake2b:{hashlib.blake2b(_octets(content), digest_size=16).hexdigest()}"
+
+
+def _signature(content: dict[str, Json], key: bytes) -> str:
+    return f"hmac-sha256:{hmac.new(key, _octets(content), hashlib.sha256).hexdigest()}"
+
+
+def _octets(content: dict[str, Json]) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _check_signature(found: Json, expected: str) -> None:
+    if found is None:
+        raise _refused("it is not signed", "plan again with the key set, or apply without it")
+    # In constant time, and as bytes: the file may hold any characters.
+    if not isinstance(found, str) or not hmac.compare_digest(found.encode(errors="replace"), expected.encode()):
+        raise _refused("its signature is not of this key", "plan again with the same key")
 
 
 def _refused(what: str, remedy: str) -> Rejected:

@@ -34,7 +34,6 @@ LARGEST_PAGE = 100
 _LARGEST_BODY = 4 * 2**20
 _HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 
-_GLANCE = 0.02  # seconds between two looks whether a client that gets no answer is still there
 
 Cut = Callable[[Scope], None]
 _Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
@@ -88,8 +87,8 @@ class App:
                 await self._sever(request)
             case faults.HANG | faults.COMMIT_THEN_HANG:
                 self._write_log(request, 0)
-                while not await request.is_disconnected():
-                    await asyncio.sleep(_GLANCE)
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
             case faults.COMMIT_THEN_TRUNCATE:
                 self._write_log(request, answer[0])
                 await _send(send, *answer, share=0.5)

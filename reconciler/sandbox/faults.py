@@ -60,7 +60,7 @@ class Fault:
     seen: int = 0
 
     def __post_init__(self) -> None:
-        self._dice = random.Random(self.seed)
+        self._dice = random.Random(self.seed)  # noqa: S311 - faults are no secret
 
     @property
     def is_done(self) -> bool:

@@ -1,6 +1,6 @@
-"""Opens the database of a store: creates a new one whole or not at all, and refuses one that is damaged.
+"""Opens the database of a store: creates a new one whole or not at all, and refuses one that is damaged or not ours.
 
-A file that cannot be trusted is never taken for an empty one.
+A file that cannot be trusted is never taken for an empty one, and a file of another program's is never written to.
 """
 
 from __future__ import annotations
@@ -13,37 +13,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, insert, select
+from sqlalchemy import URL, Engine, create_engine, event, insert, select, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
 
-from reconciler.store import schema
-from reconciler.store.failures import Damaged, Unavailable
+from reconciler.store import failures, schema
+from reconciler.store.failures import MEMORY, Damaged, Foreign, Unavailable
 
 _BUSY = 30  # seconds to wait for another process's commit
+_MAGIC = b"SQLite format 3\0"
+_APPLICATION = 0x7263_6E63  # "rcnc" in the header of our files: SQLite leaves the number to the application
+_BROKEN = ("malformed", "unsupported file format", "no such table", "no such column")
+_DRIVERS = {"postgresql": "postgresql+psycopg"}  # SQLAlchemy's own choice is the driver's predecessor
 
 
 def opened(where: str) -> tuple[Engine, str]:
     """The database behind a path or URL, and how to call it in messages (without a password)."""
+    if where == MEMORY:
+        return _in_memory(), "the store in memory"
     if "://" not in where:
         return _file(Path(where)), where
     try:
         url = make_url(where)
     except ArgumentError as failure:
         raise Unavailable("the store", "its URL cannot be read") from failure
-    shown = url.render_as_string(hide_password=True)
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
-            raise Unavailable(shown, "a store in memory survives nothing")
+            raise Unavailable(where, "a store in memory survives nothing", f"say {MEMORY} if that is meant")
         return _file(Path(url.database)), url.database
-    with explained(shown):
-        try:
-            engine = create_engine(url, pool_pre_ping=True)
-        except ImportError as failure:
-            raise Unavailable(shown, f"its driver is not installed: {failure}") from failure
-        _create(engine)
-        _check_version(engine, shown)
-    return engine, shown
+    return _server(url)
 
 
 @contextmanager
@@ -53,16 +52,60 @@ def explained(place: str) -> Iterator[None]:
         yield
     except OperationalError as failure:
         # "disk I/O error", "database is locked" and the like may pass; these do not
-        damaged = any(sign in str(failure.orig) for sign in ("malformed", "no such table", "no such column"))
-        raise (Damaged if damaged else Unavailable)(place, str(failure.orig)) from failure
+        damaged = any(sign in str(failure.orig) for sign in _BROKEN)
+        raise (Damaged(place, _line(failure)) if damaged else failures.unavailable(place, _line(failure))) from failure
     except DatabaseError as failure:
-        raise Damaged(place, str(failure.orig)) from failure
-    except sqlite3.DatabaseError as failure:  # from the first words to a fresh connection, which nobody wraps
+        served = "://" in place  # a server looks after its own files: what it refuses is a matter of rights
+        raise (failures.unavailable if served else Damaged)(place, _line(failure)) from failure
+    except sqlite3.OperationalError as failure:  # from the first words to a fresh connection, which nobody wraps
+        raise failures.unavailable(place, str(failure)) from failure
+    except sqlite3.DatabaseError as failure:
         raise Damaged(place, str(failure)) from failure
     except SQLAlchemyError as failure:
         raise Unavailable(place, str(failure)) from failure
     except OSError as failure:
-        raise Unavailable(place, failure.strerror or str(failure)) from failure
+        raise failures.unavailable(place, failure.strerror or str(failure)) from failure
+
+
+def _line(failure: DatabaseError) -> str:
+    return str(failure.orig).strip().partition("\n")[0]
+
+
+# --- a server ---------------------------------------------------------------------------------------------------------
+
+
+def _server(url: URL) -> tuple[Engine, str]:
+    shown = url.render_as_string(hide_password=True)
+    with explained(shown):
+        try:
+            engine = create_engine(url.set(drivername=_DRIVERS.get(url.drivername, url.drivername)), pool_pre_ping=True)
+        except ImportError as failure:
+            why = f"its driver is not installed: {failure}"
+            raise Unavailable(shown, why, "install reconciler[postgres]") from failure
+        try:
+            # A database serves many: our tables stand in a schema of their own.
+            engine = engine.execution_options(schema_translate_map={None: schema.NAME})
+            _create_served(engine)
+            _check_version(engine, shown)
+        except BaseException:
+            engine.dispose()
+            raise
+    return engine, shown
+
+
+def _create_served(engine: Engine) -> None:
+    for attempt in (1, 2):
+        try:
+            with engine.begin() as connection:
+                connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema.NAME}"))
+            return _create(engine)
+        except (IntegrityError, DatabaseError):
+            if attempt == 2:
+                raise  # the first time, another process may have made the same at the same moment
+    return None
+
+
+# --- a file -----------------------------------------------------------------------------------------------------------
 
 
 def _file(path: Path) -> Engine:
@@ -73,23 +116,35 @@ def _file(path: Path) -> Engine:
             if Path(f"{path}-wal").exists():
                 raise Damaged(f"{path}-wal", "the database it belongs to is gone")
             _make(path)
-        elif path.stat().st_size == 0:
-            raise Damaged(place, "it is empty")
+        _check_header(path, place)
         engine = _engine(path)
         try:
-            _check_pages(engine, place)
             _check_version(engine, place)
+            _check_pages(engine, place)
         except BaseException:
             engine.dispose()
             raise
     return engine
 
 
+def _check_header(path: Path, place: str) -> None:
+    """Read without SQLite, which would write to another program's file as soon as it is told how to work."""
+    with path.open("rb") as file:
+        header = file.read(100)  # the size of SQLite's header; the application's number is at 68
+    if not header:
+        raise Damaged(place, "it is empty")
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise Damaged(place, "file is not a database")
+    if int.from_bytes(header[68:72], "big") != _APPLICATION:
+        raise Foreign(place, "it is a database of another program")
+
+
 def _check_pages(engine: Engine, place: str) -> None:
+    """The whole check: of an old file with a newer log, only the indexes tell that rows are missing."""
     with engine.connect() as connection:
-        verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+        verdict = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
     if verdict != "ok":
-        raise Damaged(place, str(verdict))
+        raise Damaged(place, str(verdict).replace("\n", " "))
 
 
 def _make(path: Path) -> None:
@@ -99,8 +154,12 @@ def _make(path: Path) -> None:
     fresh = Path(name)
     try:
         engine = create_engine(f"sqlite:///{fresh}")
-        _create(engine)
-        engine.dispose()
+        try:
+            with engine.begin() as connection:
+                connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
+            _create(engine)
+        finally:
+            engine.dispose()
         with fresh.open("rb") as file:
             os.fsync(file.fileno())
         try:
@@ -127,6 +186,23 @@ def _engine(path: Path) -> Engine:
     return engine
 
 
+def _in_memory() -> Engine:
+    """One connection, which is the database; whoever wants it waits for its turn."""
+    engine = create_engine(
+        "sqlite://",
+        connect_args={"check_same_thread": False},
+        poolclass=QueuePool,
+        pool_size=1,
+        max_overflow=0,
+        pool_timeout=_BUSY,
+    )
+    _create(engine)
+    return engine
+
+
+# --- any --------------------------------------------------------------------------------------------------------------
+
+
 def _create(engine: Engine) -> None:
     with engine.begin() as connection:
         schema.metadata.create_all(connection)
@@ -140,4 +216,5 @@ def _check_version(engine: Engine, place: str) -> None:
     if version is None:
         raise Damaged(place, "it does not say which version it has")
     if version > schema.VERSION:
-        raise Unavailable(place, f"it was written by a newer reconciler: version {version}, not {schema.VERSION}")
+        why = f"it was written by a newer reconciler: version {version}, not {schema.VERSION}"
+        raise Unavailable(place, why, "use that one")

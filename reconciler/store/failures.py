@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MEMORY = "memory:"  # names a store that lives as long as the run: the owner records alone must do then
+_ELSEWHERE = "name another place with RECONCILER_STORE"
+
 
 class StoreError(Exception):
     """The text names the store, what is wrong and what to do."""
@@ -10,18 +13,42 @@ class StoreError(Exception):
 class Damaged(StoreError):
     def __init__(self, place: str, why: str) -> None:
         super().__init__(
-            f"{place} is damaged ({why}); move it away and run again: objects with an owner record are recognised on "
-            "the platform and nothing is created twice; what is lost is the history and the bindings of kinds that "
-            "keep no owner record (bot users, event sources), which are then adopted by name with your consent"
+            f"{place} is damaged ({why}); move it away, with the -wal and -shm beside it, and run again: objects with "
+            "an owner record are recognised on the platform and nothing is created twice; what is lost is the history "
+            "and the bindings of kinds that keep no owner record (bot users, event sources), which are then adopted by "
+            "name with your consent"
         )
+
+
+class Foreign(StoreError):
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place} is not a store ({why}), and was left as it is; {_ELSEWHERE}")
 
 
 class Unavailable(StoreError):
-    def __init__(self, place: str, why: str) -> None:
-        super().__init__(
-            f"{place} cannot be used ({why}); make room or make it writable, "
-            "or name another place with RECONCILER_STORE"
-        )
+    def __init__(self, place: str, why: str, remedy: str = "make it readable and writable") -> None:
+        super().__init__(f"{place} cannot be used ({why}); {remedy}, or {_ELSEWHERE}")
+
+
+_REMEDIES = {
+    "locked": "another process works with it: wait for it to end",
+    "readonly": "make the file and its folder writable",
+    "read-only": "make the file and its folder writable",
+    "ermission denied": "make the file and its folder writable",
+    "unable to open": "make the file and its folder writable",
+    "full": "make room on the disk",
+    "No space": "make room on the disk",
+    "I/O": "make room on the disk, and see whether it is in order",
+    "onnection": "see whether the server runs, and whether it lets you in",
+}
+
+
+def unavailable(place: str, why: str) -> Unavailable:
+    """With the way out that fits what the database or the system said."""
+    for sign, remedy in _REMEDIES.items():
+        if sign in why:
+            return Unavailable(place, why, remedy)
+    return Unavailable(place, why)
 
 
 class Locked(StoreError):

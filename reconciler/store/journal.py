@@ -15,6 +15,7 @@ from reconciler.model.event import Ended
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, schema
 from reconciler.store.failures import LockLost, StoreError
+from reconciler.store.membership import Membership
 
 Statements = Sequence[Executable]
 
@@ -78,9 +79,23 @@ class StoreJournal:
             "object": binding.id,
             "applied": json.dumps(dict(binding.applied), sort_keys=True),
             "protect": int(binding.protect),
+            "replaces": binding.replaces,
         }
         seal = schema.seal(*content.values())
         await self._write(delete(known).where(here), insert(known).values(seal=seal, **content))
+
+    async def belong(self, membership: Membership) -> None:
+        """Remember which account the stack belongs to."""
+        known = schema.accounts
+        content = {
+            "stack": self._stack,
+            "account": membership.account,
+            "witnesses": json.dumps(membership.witnesses),
+        }
+        await self._write(
+            delete(known).where(known.c.stack == self._stack),
+            insert(known).values(seal=schema.seal(*content.values()), **content),
+        )
 
     async def record(self, ended: Ended) -> None:
         """Keep how a call ended, for `history`."""

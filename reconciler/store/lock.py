@@ -52,7 +52,14 @@ async def held(
     `on_loss` is called when the lock cannot be kept: then no further change may be started.
     """
     mine = holder or Holder.this_process()
-    await asyncio.to_thread(_acquire, engine, place, stack, mine, lasts, now)
+    acquiring = asyncio.ensure_future(asyncio.to_thread(_acquire, engine, place, stack, mine, lasts, now))
+    try:
+        await asyncio.shield(acquiring)
+    except asyncio.CancelledError:
+        # The thread cannot be stopped: what it gets is given back.
+        await asyncio.gather(acquiring, return_exceptions=True)
+        await asyncio.to_thread(_release, engine, place, stack, mine)
+        raise
     beat = asyncio.ensure_future(_beat(engine, place, stack, mine, lasts, now, on_loss))
     try:
         yield mine

@@ -12,6 +12,7 @@ import json
 from sqlalchemy import Column, Float, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
 VERSION = 1
+NAME = "reconciler"  # of the schema that holds the tables, where a database has schemas
 
 metadata = MetaData()
 
@@ -77,8 +78,18 @@ bindings = Table(
     Column("object", String, nullable=False),
     Column("applied", Text, nullable=False),  # JSON object
     Column("protect", Integer, nullable=False),
+    Column("replaces", String),
     Column("seal", String, nullable=False),
     PrimaryKeyConstraint("stack", "address"),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("stack", String, primary_key=True),
+    Column("account", String, nullable=False),
+    Column("witnesses", Text, nullable=False),  # JSON list
+    Column("seal", String, nullable=False),
 )
 
 locks = Table(

@@ -21,6 +21,7 @@ from reconciler.store import database, lock, schema
 from reconciler.store.failures import Damaged, StoreError
 from reconciler.store.journal import StoreJournal
 from reconciler.store.lock import Holder
+from reconciler.store.membership import Membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,9 @@ class Store:
         table = schema.bindings
         found: dict[Address, Binding] = {}
         for row in await self._rows(select(table).where(table.c.stack == stack)):
-            self._check(row, row.stack, row.address, row.object, row.applied, row.protect)
-            found[Address.parse(row.address)] = Binding(row.object, json.loads(row.applied), bool(row.protect))
+            self._check(row, row.stack, row.address, row.object, row.applied, row.protect, row.replaces)
+            binding = Binding(row.object, json.loads(row.applied), bool(row.protect), row.replaces)
+            found[Address.parse(row.address)] = binding
         return found
 
     async def receipts(self, stack: str) -> frozenset[str]:
@@ -88,6 +90,14 @@ class Store:
             before=frozenset(json.loads(row.before)),
             identity=json.loads(row.identity),
         )
+
+    async def membership(self, stack: str) -> Membership | None:
+        """Which account the stack belongs to; None if it was never applied."""
+        table = schema.accounts
+        for row in await self._rows(select(table).where(table.c.stack == stack)):
+            self._check(row, row.stack, row.account, row.witnesses)
+            return Membership(row.account, tuple(json.loads(row.witnesses)))
+        return None
 
     async def history(self, stack: str, *, limit: int = 1000) -> tuple[Past, ...]:
         """How calls ended, the latest first."""

@@ -22,7 +22,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import OwnerDraft, Plan
 from reconciler.model.value import Ref, Secret, Template
-from reconciler.project.sinks import FileSinks
+from reconciler.project.sinks import ProjectSinks
 from reconciler.store.journal import StoreJournal
 from reconciler.store.store import Store, opened
 from tests.engine.world import create, delete, update
@@ -57,7 +57,7 @@ class Run:
             journal=self.journal,
             clock=MachineClock(),
             chance=MachineChance(),
-            sinks=FileSinks(self.root),
+            sinks=ProjectSinks(self.root),
             stop=asyncio.Event(),
             retries=QUICK,
         )

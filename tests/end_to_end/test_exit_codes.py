@@ -48,7 +48,10 @@ def test_4_when_it_needs_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.forget_log()
     said = on_sandbox.process("destroy", "-y")
     assert said.code == 4
-    assert said.err == "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n"
+    assert said.err == (
+        "blocked: delete:ReservedDomain=1: cannot be had back once it is gone\n"
+        "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n"
+    )
     assert sandbox.calls() == []
 
 

@@ -83,6 +83,7 @@ def test_a_platform_that_is_not_there(project: Project) -> None:
     assert said_of(project, "http://127.0.0.1:1", "plan") == Said(
         1,
         "",
+        "cannot reach http://127.0.0.1:1: connection refused; trying again\n"
         "error: nothing could be read from the platform: cannot reach http://127.0.0.1:1: connection refused\n",
     )
 
@@ -124,14 +125,15 @@ def test_a_collection_that_cannot_be_read_stops_its_own_kind(on_sandbox: Project
 ! manifests/all.yaml:1:1: IPPolicy/a: IPPolicy could not be listed to the end: The database is away.
   (status 500); nothing of this kind is planned; try again
 """,
-        "1 problem\n",
+        "The database is away. (status 500); trying again\n1 problem\n",
     )
 
 
 def test_a_platform_that_is_away_for_a_moment_is_asked_again(on_sandbox: Project, sandbox: Sandbox) -> None:
-    sandbox.fault("GET /ip_policies", then="status", status=503, times=3)
+    sandbox.fault("GET /ip_policies", then="status", status=503, times=3, body={"msg": "Back in a moment."})
     on_sandbox.declare(*policies("a"))
-    assert on_sandbox("plan", "--detailed-exitcode").code == 2
+    said = on_sandbox("plan", "--detailed-exitcode")
+    assert (said.code, said.err) == (2, "Back in a moment. (status 503); trying again\n")
 
 
 def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:

@@ -136,6 +136,7 @@ async def test_a_patch_is_repeated_until_it_works(world: World, failure: Transie
 
 
 async def test_patience_has_an_end(world: World) -> None:
+    await world.apply(plan(create(str(EDGE), "/edges/tls")))
     world.platform.faults = [Fault("DELETE", "/edges", Transient("still attached", status=400), times=99)]
     ended = await world.ended(plan(delete(str(EDGE), "/edges/tls/edgtls_0001", "edgtls_0001")))
     assert ended[f"delete {EDGE}"].why == "still attached"
@@ -204,7 +205,8 @@ class TestKindsWithoutMetadata:
     async def test_the_delete_of_a_create_first_replacement_leaves_the_new_binding(self, world: World) -> None:
         world.journal.bindings[BOT] = Binding("bot_7")
         new = create(str(BOT), "/bot_users", {"name": "berlin"})
-        await world.apply(plan(new, delete(str(BOT), "/bot_users/bot_7", "bot_7", needs=(new.id,))))
+        old = delete(str(BOT), "/bot_users/bot_7", "bot_7", needs=(new.id,), unbinds=False)
+        await world.apply(plan(new, old))
         assert world.journal.bindings[BOT].id == "bot_0001"
 
 

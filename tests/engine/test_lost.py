@@ -10,6 +10,7 @@ from reconciler import kinds
 from reconciler.engine.lost import settle
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Intent, Lost, Refused, Transient
+from reconciler.engine.retry import Policy
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Plan
@@ -125,6 +126,12 @@ async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(worl
     assert len(world.platform.all("/bot_users")) == 1
 
 
+async def test_a_list_is_not_believed_before_its_lag_is_over(world: World) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
+    await only(world, EDGE)
+    assert world.clock.time >= Policy().lag
+
+
 async def test_a_twin_that_a_stale_list_hid_is_removed(world: World) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
     world.platform.stale = 1
@@ -150,6 +157,14 @@ class TestSettling:
         journal, bound = await self.settled(self.bot(), there)
         assert bound == journal.bindings == {Address("BotUser", "b"): Binding("bot_1")}
         assert journal.concluded == {"i": "bot_1"}
+
+    async def test_it_is_bound_anew_when_what_was_bound_before_is_gone(self) -> None:
+        journal, address = MemoryJournal(), Address("BotUser", "b")
+        await journal.intend(self.bot())
+        there = Listing((Live("BotUser", "bot_2", {"id": "bot_2", "name": "berlin"}),))
+        snapshot = Snapshot({"BotUser": there}, {address: Binding("bot_1")})
+        bound = await settle([self.bot()], snapshot, kinds.every(), journal)
+        assert bound == journal.bindings == {address: Binding("bot_2")}
 
     async def test_nothing_found_settles_it_as_nothing(self) -> None:
         journal, bound = await self.settled(self.bot(), Listing())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.model import owner as owners
@@ -90,13 +90,13 @@ class World:
     def carry_out(self, plan: Plan) -> None:
         done: set[str] = set()
         answers: dict[Address, tuple[str, dict[str, Any]]] = {}
+        for address, binding in plan.bindings.items():
+            self._bind(address, binding)
         for call in plan.calls:
             assert set(call.needs) <= done, f"{call.id} comes before {set(call.needs) - done}"
             self._carry_out(call, answers)
             self.log.append(call.id)
             done.add(call.id)
-        for address, binding in plan.bindings.items():
-            self._bind(address, binding)
 
     def _carry_out(self, call: Call, answers: dict[Address, tuple[str, dict[str, Any]]]) -> None:
         kind = self.by_name[call.address.kind]
@@ -123,9 +123,11 @@ class World:
             locator = self._locator(kind, path, call)
             self._act(kind, locator, call, path, body)
         if not kind.keeps_owner and record is not None:
-            self._bind(call.address, Binding(locator, record.applied, record.protect))
-        elif call.verb is Verb.DELETE and self.bindings.get(call.address, Binding("")).id == locator:
+            self._bind(call.address, Binding(locator, record.applied, record.protect, record.replaces))
+        elif call.verb is Verb.DELETE and call.unbinds:
             self._bind(call.address, None)
+        elif call.verb is Verb.DELETE and call.address in answers and call.address in self.bindings:
+            self._bind(call.address, replace(self.bindings[call.address], replaces=None))
 
     def _act(self, kind: Kind, locator: str, call: Call, path: str, body: dict[str, Any]) -> None:
         if (kind.name, locator) not in self.objects:

@@ -31,7 +31,7 @@ def test_a_secret_in_base64_is_concealed_at_every_alignment(before: int) -> None
 
 
 def test_a_piece_of_eight_characters_is_concealed_and_one_of_seven_is_not() -> None:
-    assert conceal("so aB3$<&\"Q is", [SECRET]) == "so (secret) is"
+    assert conceal('so aB3$<&"Q is', [SECRET]) == "so (secret) is"
     assert conceal('so aB3$<&" is', [SECRET]) == 'so aB3$<&" is'
 
 

@@ -204,13 +204,13 @@ def test_protection_of_a_bot_is_remembered_by_the_store_and_then_rests() -> None
     assert planned(declared, seen=snapshot(bot, bindings={"BotUser/b": binding})).is_empty
 
 
-def test_what_only_a_binding_knows_is_deleted_before_it_is_made_anew() -> None:
+def test_what_a_binding_says_was_replaced_is_deleted_if_it_is_still_there() -> None:
     subscription = live("EventSubscription", "esb_1", {"sources": []}, owner=record("EventSubscription/s", {}))
-    source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
-    declared = declare("EventSource/a", {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_updated.v0"})
-    bound = {"EventSource/a": Binding("esb_1/ip_policy_created.v0")}
-    made = planned(declare("EventSubscription/s"), declared, seen=snapshot(subscription, source, bindings=bound))
-    assert [call.verb for call in made.calls] == [Verb.DELETE, Verb.CREATE]
+    old, new = (live("EventSource", f"ip_policy_{word}.v0", parent="esb_1") for word in ("created", "updated"))
+    declared = declare("EventSource/a", {"subscription_id": ref("EventSubscription/s"), "type": new.id})
+    bound = {"EventSource/a": Binding(new.locator, replaces=old.locator)}
+    made = planned(declare("EventSubscription/s"), declared, seen=snapshot(subscription, old, new, bindings=bound))
+    assert [(call.verb, call.target, call.unbinds) for call in made.calls] == [(Verb.DELETE, old.id, False)]
 
 
 def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
@@ -267,3 +267,21 @@ def test_a_kind_that_was_not_listed_at_all_is_not_taken_for_empty() -> None:
     listings = {name: listing for name, listing in seen.listings.items() if name != "TLSEdge"}
     made = planned(declare("TLSEdge/a"), seen=type(seen)(listings))
     assert (made.calls, errors(made)) == ((), ["TLSEdge could not be listed to the end: it was not listed"])
+
+
+# --- records that somebody wrote over ---------------------------------------------------------------------------------
+
+
+def test_an_object_whose_record_was_written_over_is_known_by_its_binding_and_marked_again() -> None:
+    there = live("TLSEdge", "edgtls_1", {"metadata": "by hand"})
+    bound = {"TLSEdge/a": Binding("edgtls_1")}
+    made = planned(declare("TLSEdge/a", {"metadata": "by hand"}), seen=snapshot(there, bindings=bound))
+    assert [(change.action, change.reason, change.id) for change in made.changes] == [
+        (Action.UPDATE, Reason.RECORD, "edgtls_1")
+    ]
+    assert [(call.verb, call.owner is not None) for call in made.calls] == [(Verb.UPDATE, True)]
+
+
+def test_without_a_declaration_an_object_without_a_record_is_nobodys() -> None:
+    made = planned(seen=snapshot(live("TLSEdge", "edgtls_1"), bindings={"TLSEdge/a": Binding("edgtls_1")}))
+    assert made.changes == ()

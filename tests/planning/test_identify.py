@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import Policy
 from tests.planning.builders import (
     LENIENT,
@@ -146,6 +146,48 @@ def test_two_that_name_each_other_are_a_problem() -> None:
     ]
     made = planned(declare("TLSEdge/a"), seen=snapshot(*pair))
     assert (made.changes, len(made.errors)) == ((), 1)
+
+
+# --- made twice by two runs at once -----------------------------------------------------------------------------------
+
+
+def at(second: int, id: str, intent: str, kind: str = "TLSEdge", **more: str) -> Live:
+    made = {"created_at": f"2026-01-01T00:00:{second:02}Z"}
+    return live(kind, id, made, owner=record(f"{kind}/a", {}, intent=intent, **more))
+
+
+def test_of_two_that_were_made_at_once_the_first_stays_and_the_later_one_goes() -> None:
+    made = planned(declare("TLSEdge/a"), seen=snapshot(at(2, "edgtls_1", "i1"), at(1, "edgtls_2", "i2")))
+    assert (requests(made), errors(made)) == (["DELETE /edges/tls/edgtls_1"], [])
+    assert [(change.id, change.reason) for change in made.changes] == [("edgtls_1", Reason.TWICE)]
+
+
+def test_of_two_that_were_made_in_the_same_second_the_lower_id_stays() -> None:
+    made = planned(declare("TLSEdge/a"), seen=snapshot(at(1, "edgtls_2", "i2"), at(1, "edgtls_1", "i1")))
+    assert requests(made) == ["DELETE /edges/tls/edgtls_2"]
+
+
+def test_of_two_replacements_that_were_made_at_once_the_first_stays_and_what_both_replace_goes_too() -> None:
+    old = at(0, "edgtls_0", "i0")
+    pair = at(1, "edgtls_1", "i1", replaces="edgtls_0"), at(2, "edgtls_2", "i2", replaces="edgtls_0")
+    made = planned(declare("TLSEdge/a"), seen=snapshot(old, *pair))
+    assert sorted(requests(made)) == ["DELETE /edges/tls/edgtls_0", "DELETE /edges/tls/edgtls_2"]
+
+
+def test_who_refers_to_the_later_one_is_pointed_to_the_first_before_it_goes() -> None:
+    first, later = at(1, "ipp_1", "i1", "IPPolicy"), at(2, "ipp_2", "i2", "IPPolicy")
+    edge = live("TLSEdge", EDGE, {"ip_restriction": {"ip_policies": [{"id": "ipp_2"}]}}, owner=record("TLSEdge/e", {}))
+    declared = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/a")]}})
+    made = planned(declare("IPPolicy/a"), declared, seen=snapshot(first, later, edge))
+    assert [each.partition(" ")[0] for each in requests(made)][-1] == "DELETE"
+    assert requests(made)[-1] == "DELETE /ip_policies/ipp_2"
+    assert len(requests(made)) == 2
+
+
+def test_of_two_credentials_that_were_made_at_once_none_is_touched() -> None:
+    pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
+    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair))
+    assert (made.changes, errors(made)) == ((), ["2 objects were made for it: cr_1, cr_2"])
 
 
 # --- moved ------------------------------------------------------------------------------------------------------------
@@ -388,6 +430,21 @@ def test_what_has_been_replaced_is_not_taken_for_another_that_is_to_have_its_key
         "delete IPPolicyRule/a ipr_1",
         "create IPPolicyRule/b",
     ]
+
+
+def test_a_half_done_replacement_that_git_takes_back_keeps_the_first_and_ends_the_second() -> None:
+    first = live("ReservedDomain", "rd_1", {"domain": "a.example.com"}, owner=record("ReservedDomain/a", intent="i1"))
+    second = live(
+        "ReservedDomain",
+        "rd_2",
+        {"domain": "b.example.com"},
+        owner=record("ReservedDomain/a", intent="i2", replaces="rd_1"),
+    )
+    made = planned(
+        declare("ReservedDomain/a", {"domain": "a.example.com"}), seen=snapshot(first, second), policy=LENIENT
+    )
+    assert [call.target for call in made.calls if call.method == "DELETE"] == ["rd_2"]
+    assert not any(call.method == "POST" for call in made.calls)
 
 
 BOT = live("BotUser", "bot_1", {"name": "berlin", "active": True})

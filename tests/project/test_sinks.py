@@ -181,3 +181,10 @@ async def test_a_command_that_is_not_there_is_told_before_anything_is_created(ro
 async def test_a_check_that_fails_is_told_before_anything_is_created(root: Path) -> None:
     with pytest.raises(Undeliverable, match="false ended with exit code 1"):
         await ProjectSinks(root).prove(command("sh", check=("false",)))
+
+
+async def test_what_a_killed_process_left_half_written_goes_with_the_next_delivery(root: Path) -> None:
+    (root / ".agent.token.0123456789ab").write_text("half a sec")
+    (root / ".agent.token.backup").write_text("somebody else's")
+    await ProjectSinks(root).prove(to("agent.token"))
+    assert sorted(each.name for each in root.iterdir()) == [".agent.token.backup"]

@@ -156,7 +156,7 @@ class TestDamage:
         for each in file.parent.iterdir():
             os.truncate(each, 0)
         text = await self.refused(file)
-        assert text.startswith(f"{file} is damaged (it is empty); move it away and run again")
+        assert text.startswith(f"{file} is damaged (it is empty); move it away, with the -wal and -shm beside it,")
         assert "nothing is created twice" in text
         assert "bot users" in text
 

@@ -1,0 +1,165 @@
+"""Plan files: written, signed where there is a key, and read again with their secrets from where they came from.
+
+What a file says is carried out as it says; the manifests are asked for nothing but secrets. Whether the platform is
+still as the file saw it is for `stale` to say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel
+
+from reconciler.cli import exits, talk, whole
+from reconciler.model.address import Address
+from reconciler.model.kind import Sensitive
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Rejected
+from reconciler.model.value import Secret, Value
+from reconciler.project import manifests
+from reconciler.project.config import Config
+from reconciler.project.manifests import Loaded
+from reconciler.project.values import Declared, Resolver, Variable
+from reconciler.rendering import json
+
+KEY = "RECONCILER_PLAN_KEY"
+_SHORTEST = 16  # characters: what is shorter can be guessed from one signed file
+LIVE = "live"  # the source of a secret that was read from the platform, and is to stay as it is there
+
+
+class _Text(BaseModel):
+    text: Annotated[str, Sensitive]
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A plan as it was reviewed, and what became of its surroundings since.
+
+    plan      its secrets are there only after `with_secrets`
+    loaded    the manifests as they are now; None if they cannot be read
+    moved     objects whose secrets are others by now, and what to say of each
+    """
+
+    plan: Plan
+    loaded: Loaded | None
+    text: str = field(repr=False)
+    moved: Mapping[Address, list[str]] = field(default_factory=dict)
+
+    @property
+    def is_of_these_manifests(self) -> bool:
+        return self.loaded is not None and self.loaded.manifest.digest == self.plan.manifest_digest
+
+    @property
+    def note(self) -> str:
+        """What the user should know of the manifests; empty if they are those of the plan."""
+        if self.is_of_these_manifests:
+            return ""
+        what = "cannot be read" if self.loaded is None else "changed after this plan was made"
+        return f"note: the manifests {what}; the plan is carried out as it was reviewed, without what they say now"
+
+
+def key() -> bytes | None:
+    """What plan files are signed with, if anything."""
+    text = os.environ.get(KEY)
+    if not text:
+        return None
+    if len(text) < _SHORTEST:
+        raise exits.Stop(exits.USAGE, f"error: {KEY} is too short to keep anybody out; give {_SHORTEST} characters")
+    return text.encode(errors="surrogateescape")
+
+
+def write(file: Path, plan: Plan) -> None:
+    """The whole file or none of it, readable by its owner: a plan says a lot about an account."""
+    whole.write(file, json.write(plan, key()))
+
+
+def shown(file: Path) -> tuple[Plan, str]:
+    """A plan to look at, with its secrets unread, and its text."""
+    text = talk.read(file)
+    signed_with = key()
+    plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
+    if signed_with is None and json.is_signed(text):
+        talk.say(f"note: the signature was not checked: {KEY} is not set")
+    return plan, text
+
+
+def read(file: Path, config: Config, account: str, variables: Mapping[str, Variable]) -> PlanFile:
+    """The plan of a file for this stack and account. Stop or Rejected if it is for another, or was changed."""
+    text = talk.read(file)
+    signed_with = key()
+    plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
+    if signed_with is None and json.is_signed(text):
+        raise exits.Stop(exits.ERROR, f"error: {file} is signed, and nothing says with what; set {KEY}")
+    if plan.stack != config.stack:
+        raise exits.Stop(exits.ERROR, f"error: this is a plan for the stack {plan.stack}, not {config.stack}")
+    if plan.account != account:
+        raise exits.Stop(exits.ERROR, f"error: this is a plan for the account {plan.account}, not {account}")
+    try:
+        loaded = manifests.load(config, os.environ, variables)
+    except Rejected:
+        loaded = None
+    return PlanFile(plan, loaded, text)
+
+
+def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
+    """The plan with its secrets as they are now. `forms` is what the platform holds, in canonical form."""
+    sources = _Sources(config, file, [each for form in forms.values() for each in secrets_in(form)])
+    plan = json.read(file.text, sources.restore)
+    moved: dict[Address, list[str]] = {}
+    for call in plan.calls:
+        for each in (*secrets_in(call.body), *secrets_in(call.owner.text if call.owner else "")):
+            line = f"{call.address}: {sources.wrong.get(id(each), '')}"
+            if id(each) in sources.wrong and line not in moved.setdefault(call.address, []):
+                moved[call.address].append(line)
+    return replace(file, plan=plan, moved=moved)
+
+
+class _Sources:
+    """Reads secrets again; `wrong` says why one is not what it was, by the identity of what stands in its place."""
+
+    def __init__(self, config: Config, file: PlanFile, live: list[Secret]) -> None:
+        self._config = config
+        self._stack = file.plan.stack
+        declared = file.loaded.manifest.declarations.values() if file.loaded else ()
+        self._known = [*live, *(each for declaration in declared for each in secrets_in(declaration.spec))]
+        self._kept: list[Secret] = []  # alive, so that no other secret gets the same identity
+        self.wrong: dict[int, str] = {}
+
+    def restore(self, source: str, digest: str) -> Secret:
+        found = [*self._again(source), *(each for each in self._known if each.source == source)]
+        for each in found:
+            if json.secret_digest(each, self._stack) == digest:
+                return each
+        missing = Secret("", source)
+        self._kept.append(missing)
+        shown = "on the platform" if source == LIVE else f"from {source}"
+        state = "is not the one the plan was made with" if found else "cannot be read"
+        self.wrong[id(missing)] = f"the secret {shown} {state}"
+        return missing
+
+    def _again(self, source: str) -> Iterator[Secret]:
+        """From a variable or a file, without any manifest."""
+        word, _, operand = source.partition(":")
+        if word not in ("env", "file"):
+            return
+        resolver = Resolver(self._config.root, os.environ, {}, Declared())
+        value = resolver.resolve(_Text, source, {"text": {f"from_{word}": operand}})["text"]
+        if isinstance(value, Secret):
+            yield value
+
+
+def secrets_in(value: Value) -> Iterator[Secret]:
+    """Every secret inside, as often as it is there."""
+    match value:
+        case Secret():
+            yield value
+        case Mapping():
+            for item in value.values():
+                yield from secrets_in(item)
+        case list() | tuple():
+            for item in value:
+                yield from secrets_in(item)

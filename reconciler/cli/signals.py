@@ -1,0 +1,25 @@
+"""What SIGINT and SIGTERM do while a command's event loop runs. They always mean the same: stop, and tell the truth."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+
+CAUGHT = (signal.SIGINT, signal.SIGTERM)
+
+
+def on(act: Callable[[], object]) -> None:
+    """From here on a signal does this, instead of what it did before. The loop lets go of them when it is closed."""
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(RuntimeError, ValueError):  # not the main thread, which alone receives signals
+        for each in CAUGHT:
+            loop.add_signal_handler(each, act)
+
+
+def cancel() -> None:
+    """From here on a signal cancels the command: nothing is running that must be waited for."""
+    task = asyncio.current_task()
+    if task is not None:
+        on(task.cancel)

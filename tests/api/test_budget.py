@@ -1,0 +1,144 @@
+"""The account's budget of requests, with a platform that counts: never a 429 of our own making, whoever shares it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.api.ledger import FLIGHT, Ledger
+from reconciler.api.limiter import Limiter
+from reconciler.engine.retry import Policy as Retries
+from reconciler.planning.policy import Policy
+from tests.engine.world import VirtualClock
+from tests.faults.matrix.world import SkippingClock, Stack
+from tests.platform import Sandbox
+
+BUDGET, WINDOW = 40, 1.0  # requests, seconds: the platform's rule, in a hurry
+LOOK = len({kind.path for kind in kinds.every() if kind.parent is None})
+
+
+class WaitingClock(SkippingClock):
+    """The machine's: the platform counts on one of its own, so that waits must be real."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def stack(sandbox: Sandbox, root: Path, name: str, count: int) -> Stack:
+    made = Stack(sandbox, root, name=name, retries=Retries())
+    made.clock = WaitingClock()
+    made.account = {
+        "requests_per_minute": BUDGET,
+        "window": WINDOW,
+        "ledger": root / "requests.json",
+        "timeout": 10.0,
+    }
+    made.policy = Policy(requests_per_minute=BUDGET)
+    for number in range(count):
+        made.declare(f"IPPolicy/p{number}", {"description": f"{name} {number}"})
+    return made
+
+
+@pytest.fixture
+def counting(sandbox: Sandbox) -> Any:
+    sandbox.request("PUT", "/_sandbox/budget", {"limit": BUDGET, "window": WINDOW})
+    yield sandbox
+    sandbox.request("PUT", "/_sandbox/budget", {"limit": None})
+
+
+def statuses(sandbox: Sandbox) -> Counter[int]:
+    return Counter(each["status"] for each in sandbox.log())
+
+
+async def test_a_plan_followed_at_once_by_an_apply_is_never_turned_away(counting: Sandbox, tmp_path: Path) -> None:
+    await stack(counting, tmp_path, "prod", 50).planned()
+    applying = stack(counting, tmp_path, "prod", 50)
+    started = time.monotonic()
+    run = await applying.run()
+    took = time.monotonic() - started
+    assert run.is_good
+    assert statuses(counting) == {200: 2 * LOOK, 201: 50}
+    waits = run.plan.forecast.seconds / 60  # a window is a minute there
+    assert waits * WINDOW <= took <= (waits + 1) * WINDOW + 0.9  # the plan before has used some up
+
+
+async def test_two_that_share_a_ledger_are_never_turned_away(counting: Sandbox, tmp_path: Path) -> None:
+    runs = await asyncio.gather(*(stack(counting, tmp_path, name, 20).run() for name in ("one", "two")))
+    assert all(run.is_good for run in runs)
+    assert statuses(counting) == {200: 2 * LOOK, 201: 40}
+
+
+async def test_two_that_do_not_share_one_are_turned_away_and_get_there_all_the_same(
+    counting: Sandbox, tmp_path: Path
+) -> None:
+    both = [stack(counting, tmp_path, name, 20) for name in ("one", "two")]
+    for each in both:
+        each.account = {**each.account, "ledger": None}
+    runs = await asyncio.gather(*(each.run() for each in both))
+    assert all(run.is_good for run in runs)
+    assert statuses(counting)[201] == 40
+    assert statuses(counting)[429] > 0
+
+
+async def test_the_forecast_is_what_it_takes() -> None:
+    for requests in (LOOK + 1, 120, 121, 240, 241, 500):
+        clock = VirtualClock()
+        limiter = Limiter(120, clock)
+
+        async def one(limiter: Limiter = limiter, clock: VirtualClock = clock) -> None:
+            async with limiter.slot():
+                await clock.sleep(0.01)
+
+        await asyncio.gather(*(one() for _ in range(requests)))
+        assert clock.now() == pytest.approx(60 * ((requests - 1) // 120), abs=1)
+
+
+# --- the ledger -------------------------------------------------------------------------------------------------------
+
+
+def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
+    one, two = Ledger(tmp_path / "requests.json"), Ledger(tmp_path / "requests.json")
+    first, _ = one.enter(100.0, 2, 60.0)
+    second, _ = two.enter(101.0, 2, 60.0)
+    one.answered(first, 102.0, 60.0)
+    two.answered(second, 103.0, 60.0)
+    assert one.enter(110.0, 2, 60.0) == ("", 52.0)
+    assert one.enter(162.5, 2, 60.0)[0]
+
+
+def test_a_request_that_was_never_answered_counts_until_it_must_have_been(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "requests.json")
+    ledger.enter(100.0, 1, 60.0)
+    assert ledger.enter(100.0 + FLIGHT + 59, 1, 60.0)[0] == ""
+    assert ledger.enter(100.0 + FLIGHT + 61, 1, 60.0)[0]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": "b"}', '{"a": 1e9}'])
+def test_a_ledger_that_says_nothing_of_use_holds_nobody_up(tmp_path: Path, text: str) -> None:
+    (tmp_path / "requests.json").write_text(text)
+    assert Ledger(tmp_path / "requests.json").enter(100.0, 1, 60.0)[0]
+
+
+def test_a_ledger_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text("a file")
+    ledger = Ledger(tmp_path / "folder" / "requests.json")
+    assert all(ledger.enter(100.0, 1, 60.0)[0] for _ in range(3))
+
+
+def test_processes_that_enter_at_the_same_time_do_not_overlook_each_other(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from reconciler.api.ledger import Ledger; "
+        "ledger = Ledger(Path(sys.argv[1])); "
+        "print(sum(bool(ledger.enter(100.0, 50, 60.0)[0]) for _ in range(100)))"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "requests.json")]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sum(int(each.communicate()[0]) for each in processes) == 50

@@ -1,0 +1,52 @@
+"""What an apply tells while it waits: in the bar's own line at a terminal, in lines elsewhere, always in the record."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress, TextColumn
+
+from reconciler.cli.progress import Bar, Lines, Reading, Records, Witness
+from reconciler.model.event import Waited
+
+
+def test_a_wait_before_the_first_call_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Witness().waited(41.25)
+    assert capsys.readouterr().err == "waiting 41.2 s for the request budget\n"
+
+
+def test_a_wait_during_the_calls_is_told_to_whoever_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    record = io.StringIO()
+    Witness(tellers=[Lines(120), Records(record)]).waited(12)
+    assert capsys.readouterr().err.strip() == "waiting 12.0 s for the request budget"
+    assert record.getvalue() == '{"event": "waited", "seconds": 12}\n'
+
+
+def test_a_wait_of_an_instant_is_worth_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Witness().waited(0.2)
+    Witness(tellers=[Lines(120)]).waited(0.2)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_bar_says_for_what_it_waits() -> None:
+    screen = io.StringIO()
+    progress = Progress(TextColumn("{task.description}"), console=Console(file=screen, force_terminal=True, width=80))
+    bar = Bar(progress, progress.add_task("applying", total=9))
+    bar.tell(Waited(7.5), 0)
+    assert progress.tasks[0].description == "waiting 7.5 s for the request budget"
+
+
+def test_a_reason_to_try_again_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Reading()
+    for _ in range(20):
+        told.retried(0.3, "cannot reach http://127.0.0.1:1: connection refused")
+    assert capsys.readouterr().err == "cannot reach http://127.0.0.1:1: connection refused; trying again\n"
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Reading(quiet=True)
+    told.retried(0.3, "cannot reach it")
+    told.waited(30)
+    assert capsys.readouterr().err == ""

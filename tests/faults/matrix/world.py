@@ -1,0 +1,209 @@
+"""One stack against a sandbox process over real sockets, with trouble on request, run as often as a test likes.
+
+Everything is real but the waiting: the clock skips what it is told to sleep, and keeps count of it. The journal is in
+memory; the real one has tests of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from reconciler import kinds
+from reconciler.api import client as http
+from reconciler.api.client import Account, Client
+from reconciler.api.platform import HTTPPlatform
+from reconciler.engine import lost
+from reconciler.engine.apply import apply
+from reconciler.engine.observe import ById, observe
+from reconciler.engine.retry import Policy as Retries
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Event, Outcome, Retried
+from reconciler.model.manifest import Declaration, Delivery, Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Position
+from reconciler.model.snapshot import Snapshot
+from reconciler.model.value import Json, Secret
+from reconciler.planning import planner
+from reconciler.planning.policy import Policy
+from reconciler.project.sinks import ProjectSinks
+from tests.engine.world import MemoryJournal, SeededChance
+from tests.platform import KEY, Sandbox
+
+PATIENT = 20.0  # seconds for an answer, which nobody takes
+IMPATIENT = 0.4  # seconds where no answer will come, and still many times what the sandbox needs for one
+FEW = Retries(attempts=3, state_attempts=3)  # as many as it takes to see that they end
+UNGUARDED = Policy(max_delete_percent=100, max_update_percent=100)
+
+
+class SkippingClock:
+    """The machine's time, and all that was slept beside it: nobody waits, and everybody is later."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return time.monotonic() + sum(self.slept)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(0)
+
+
+Wrap = Callable[[Client], Client]
+"""What stands between the platform's port and the client: lies about answers, or leads requests astray."""
+
+
+@dataclass
+class Run:
+    """What one apply saw, planned and did."""
+
+    snapshot: Snapshot
+    plan: Plan
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def ended(self) -> dict[str, Ended]:
+        return {each.call.id: each for each in self.events if isinstance(each, Ended)}
+
+    @property
+    def retried(self) -> list[Retried]:
+        return [each for each in self.events if isinstance(each, Retried)]
+
+    @property
+    def is_good(self) -> bool:
+        return all(each.outcome in (Outcome.DONE, Outcome.ALREADY) for each in self.ended.values())
+
+
+@dataclass
+class Stack:
+    """`declare`, then `run`. What a process would remember is in `journal`; everything else is forgotten in between."""
+
+    sandbox: Sandbox
+    root: Path
+    name: str = "prod"
+    kinds: tuple[str, ...] = ()  # those to look at; none: all
+    declared: dict[Address, Declaration] = field(default_factory=dict)
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    chance: SeededChance = field(default_factory=SeededChance)
+    clock: SkippingClock = field(default_factory=SkippingClock)
+    wrap: Wrap = lambda client: client
+    retries: Retries = FEW
+    account: Mapping[str, Any] = field(default_factory=dict)
+    policy: Policy = UNGUARDED
+
+    def declare(self, address: str, spec: dict[str, Any], **more: Any) -> Address:
+        where = Address.parse(address)
+        self.declared[where] = Declaration(where, spec, Position("m.yaml", 1, 1), **more)
+        return where
+
+    def secret(self, address: str) -> Address:
+        name = address.partition("/")[2]
+        return self.declare(address, {"description": name}, deliver={"token": Delivery("to_file", f"{name}.token")})
+
+    def remove(self, address: Address) -> None:
+        del self.declared[address]
+
+    @asynccontextmanager
+    async def platform(self) -> AsyncIterator[HTTPPlatform]:
+        account = replace(
+            Account(self.sandbox.base_url, Secret(KEY, "test"), timeout=PATIENT, requests_per_minute=0), **self.account
+        )
+        async with http.opened(account, self.clock, reading=False) as client:
+            yield HTTPPlatform(self.wrap(client), self.clock, self.chance, self.retries)
+
+    async def look(self, platform: HTTPPlatform) -> Snapshot:
+        seen = [kind for kind in kinds.every() if not self.kinds or kind.name in self.kinds]
+        snapshot = await observe(
+            platform,
+            seen,
+            bindings=self.journal.bindings,
+            receipts=frozenset(self.journal.receipts),
+            by_id=self._by_id(),
+            expected=self.declared,
+        )
+        bound = await lost.settle(tuple(self.journal.open.values()), snapshot, kinds.every(), self.journal)
+        return replace(snapshot, bindings={**snapshot.bindings, **bound})
+
+    def plan(self, snapshot: Snapshot) -> Plan:
+        return planner.plan(Manifest(self.name, dict(self.declared)), snapshot, kinds.every(), self.policy)
+
+    async def run(self, between: Callable[[], object] = lambda: None) -> Run:
+        """Look, plan, apply. `between` happens after the look."""
+        async with self.platform() as platform:
+            snapshot = await self.look(platform)
+            run = Run(snapshot, self.plan(snapshot))
+            between()
+            if run.plan.errors:  # as the command does: a plan with problems is not carried out
+                return run
+            async for event in self._apply(run.plan, platform):
+                run.events.append(event)
+            return run
+
+    def _apply(self, plan: Plan, platform: HTTPPlatform) -> AsyncIterator[Event]:
+        return apply(
+            plan,
+            kinds=kinds.every(),
+            platform=platform,
+            journal=self.journal,
+            clock=self.clock,
+            chance=self.chance,
+            sinks=ProjectSinks(self.root),
+            stop=asyncio.Event(),
+            retries=self.retries,
+        )
+
+    async def planned(self) -> Plan:
+        async with self.platform() as platform:
+            return self.plan(await self.look(platform))
+
+    def _by_id(self) -> ById:
+        named: dict[str, list[tuple[str, str | None]]] = {}
+        for address, each in self.declared.items():
+            if each.id is not None and kinds.get(address.kind).modules_by_id:
+                named.setdefault(address.kind, []).append((each.id, str(each.spec["edge_id"])))
+        return named
+
+    async def converges(self) -> list[str]:
+        """One clean run: the requests that changed something. Afterwards nothing may be left to do."""
+        self.sandbox.delete("/_sandbox/faults")
+        self.wrap = lambda client: client
+        self.sandbox.forget_log()
+        run = await self.run()
+        assert not run.plan.errors, run.plan.errors
+        assert run.is_good, run.ended
+        calls = self.sandbox.calls()
+        again = await self.planned()
+        assert (again.errors, again.changes, again.calls) == ((), (), ())
+        assert not self.journal.open
+        return calls
+
+
+class Astray(Client):
+    """The first `times` requests that match (0: all) go to another platform; the rest where they should."""
+
+    def __init__(self, client: Client, other: Client, method: str, part: str, times: int) -> None:
+        self._to, self._other, self._method, self._part, self._times = client, other, method, part, times
+        self.met = 0
+        self.has_been_answered = True
+
+    @property
+    def origin(self) -> Any:
+        return self._to.origin
+
+    async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
+        if method == self._method and self._part in address and (not self._times or self.met < self._times):
+            self.met += 1
+            return await self._other.exchange(
+                method, address.replace(str(self._to.origin), str(self._other.origin), 1), body
+            )
+        return await self._to.exchange(method, address, body)
+
+
+def ids(objects: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {each["id"] for each in objects}

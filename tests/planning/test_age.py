@@ -1,0 +1,74 @@
+"""Renewal of what has a one-time secret: due by its age, and both alive for the overlap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from reconciler.model.change import Action, Order, Reason
+from reconciler.model.manifest import Rotation
+from reconciler.model.owner import Owner
+from reconciler.model.plan import Plan, Verb
+from reconciler.model.snapshot import Live
+from reconciler.planning.planner import Policy
+from tests.planning.builders import declare, live, planned, record, snapshot
+
+MADE = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+DAY = 86_400
+RENEWED = Rotation(after=90 * DAY, overlap=DAY)
+
+
+def credential(object_id: str, made: str = "2026-01-01T00:00:00Z", **owner: Any) -> Live:
+    mine: Owner = replace(record("TunnelCredential/agent", {}), intent=f"of {object_id}", **owner)
+    return live("TunnelCredential", object_id, {"created_at": made}, owner=mine)
+
+
+def plan_at(now: float, *there: Live, rotate: Rotation | None = RENEWED) -> Plan:
+    declared = replace(declare("TunnelCredential/agent"), rotate=rotate)
+    return planned(declared, seen=snapshot(*there), policy=Policy(now=now))
+
+
+def test_before_its_time_nothing_happens() -> None:
+    assert plan_at(MADE + 90 * DAY - 1, credential("cr_1")).is_empty
+
+
+def test_at_its_time_it_is_made_anew_and_the_old_one_stays() -> None:
+    made = plan_at(MADE + 90 * DAY, credential("cr_1"))
+    assert [(each.action, each.reason, each.order) for each in made.changes] == [
+        (Action.REPLACE, Reason.ROTATION, Order.CREATE_FIRST)
+    ]
+    assert [call.verb for call in made.calls] == [Verb.CREATE, Verb.UPDATE]
+    assert made.calls[0].owner is not None
+    assert made.calls[0].owner.replaces == "cr_1"
+
+
+def test_without_an_overlap_the_old_one_goes_at_once() -> None:
+    made = plan_at(MADE + 90 * DAY, credential("cr_1"), rotate=Rotation(after=90 * DAY))
+    assert [call.verb for call in made.calls] == [Verb.CREATE, Verb.UPDATE, Verb.DELETE]
+
+
+def test_during_the_overlap_both_live() -> None:
+    both = credential("cr_1"), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1")
+    assert plan_at(MADE + 90 * DAY + DAY - 1, *both).is_empty
+
+
+def test_after_the_overlap_the_old_one_goes() -> None:
+    both = credential("cr_1"), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1")
+    made = plan_at(MADE + 91 * DAY, *both)
+    assert [(call.verb, call.target) for call in made.calls] == [(Verb.DELETE, "cr_1")]
+
+
+def test_an_old_one_stays_while_its_successor_has_not_been_delivered() -> None:
+    both = credential("cr_1"), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1", pending=True)
+    made = plan_at(MADE + 200 * DAY, *both)
+    assert "cr_1" not in {call.target for call in made.calls if call.verb is Verb.DELETE}
+
+
+def test_what_nobody_holds_the_secret_of_does_not_live_on() -> None:
+    both = credential("cr_1", pending=True), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1")
+    made = plan_at(MADE + 90 * DAY + 1, *both)
+    assert [(call.verb, call.target) for call in made.calls] == [(Verb.DELETE, "cr_1")]
+
+
+def test_without_a_word_about_it_nothing_is_renewed() -> None:
+    assert plan_at(MADE + 9_000 * DAY, credential("cr_1"), rotate=None).is_empty

@@ -1,0 +1,101 @@
+"""Listens to what the whole suite makes the product say: a test in which a one-time token is said or left fails.
+
+Tokens that the sandbox issues are known by their shape, made-up secrets by the word `canary` in them. Searched are what
+a test captures of its own or of a process's output, what pytest captures besides, and stores, plans and event files in
+the test's folder. A pipe that a test reads by itself is not heard. In every spelling and in part, secrets are searched
+for by `tests/security/test_silence.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_TOKEN = re.compile(r"[0-9A-Za-z]{27}_[0-9A-Za-z]{21}(?![0-9A-Za-z])|canary-[0-9A-Za-z]{4,}")
+_CODED = re.compile(r"[0-9A-Za-z+/]{64,}={0,2}")  # what a token in base64 takes at least
+_LEFT = ("*.db", "*.db-wal", "*.db-shm", "*.ndjson", "*plan*.json", ".*.new")
+_heard = {"texts": 0, "characters": 0}
+
+
+def secrets_in(text: str | bytes) -> list[str]:
+    """Every secret in a text, as it is or in base64."""
+    said = text.decode(errors="replace") if isinstance(text, bytes) else text
+    _heard["texts"] += 1
+    _heard["characters"] += len(said)
+    found = [hit[0] for hit in _TOKEN.finditer(said)]
+    for coded in _CODED.finditer(said):
+        for start in range(4):
+            piece = coded[0].rstrip("=")[start:]
+            plain = base64.b64decode(piece[: len(piece) // 4 * 4], validate=False).decode(errors="replace")
+            found += [hit[0] for hit in _TOKEN.finditer(plain)]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _silence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    said: list[str] = []
+    read, communicate = pytest.CaptureFixture.readouterr, subprocess.Popen.communicate
+
+    def reading(self: pytest.CaptureFixture[Any]) -> Any:
+        captured = read(self)
+        said.extend(secrets_in(captured.out) + secrets_in(captured.err))
+        return captured
+
+    def communicating(self: subprocess.Popen[Any], *words: Any, **more: Any) -> Any:
+        out, err = communicate(self, *words, **more)
+        said.extend(secrets_in(out or "") + secrets_in(err or ""))
+        return out, err
+
+    monkeypatch.setattr(pytest.CaptureFixture, "readouterr", reading)
+    monkeypatch.setattr(subprocess.Popen, "communicate", communicating)
+    yield
+    folder = request.node.funcargs.get("tmp_path")
+    left = [] if folder is None else [hit for path in _left(folder) for hit in secrets_in(path.read_bytes())]
+    if "may_tell_secrets" not in request.keywords:
+        assert said == [], "a secret was said"
+        assert left == [], "a secret was left in a file that is no sink"
+
+
+def _left(folder: Path) -> Iterator[Path]:
+    yield from (path for pattern in _LEFT for path in folder.rglob(pattern) if path.is_file() and not path.is_symlink())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.passed and "may_tell_secrets" not in item.keywords:
+        found = [hit for name, text in report.sections if name.startswith("Captured") for hit in secrets_in(text)]
+        if found:
+            report.outcome, report.longrepr = "failed", f"a secret was said: {found}"
+    return report
+
+
+# --- how much was heard, from all workers together --------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "may_tell_secrets: this test prints a secret itself, to see it found")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["silence"] = dict(_heard)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    for name, number in getattr(node, "workeroutput", {}).get("silence", {}).items():
+        _heard[name] += number
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    terminalreporter.write_line(
+        f"silence: {_heard['characters']:,} characters in {_heard['texts']:,} outputs and files searched for secrets"
+    )
