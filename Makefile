@@ -12,7 +12,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: install
 install: ## make .venv with the locked dependencies and the project itself, or bring it up to date
@@ -29,6 +29,10 @@ test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
 .PHONY: soak
 soak: install ## the long form of the tests that play with fire: a million histories, every kill (ARGS as above)
 	@$(python) -m pytest -n auto -m soak $(ARGS)
+
+.PHONY: test-postgres
+test-postgres: install ## the store's tests on a PostgreSQL server of their own (installed if root runs this; ARGS as above)
+	@scripts/test-postgres $(ARGS)
 
 .PHONY: mutants
 mutants: install ## plant known bugs, one after the other, and see that the tests catch each of them

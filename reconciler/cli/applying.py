@@ -17,13 +17,13 @@ from reconciler.api.platform import HTTPPlatform, changing
 from reconciler.cli import belonging, exits, signals, stale, talk
 from reconciler.cli.options import Options
 from reconciler.cli.plan import show
-from reconciler.cli.planfile import PlanFile
+from reconciler.cli.planfile import PlanFile, secrets_in
 from reconciler.cli.progress import Reading, Witness, telling
 from reconciler.cli.session import Session, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
 from reconciler.model.change import Action, Change, Reason
-from reconciler.model.event import Outcome
+from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.project.sinks import ProjectSinks
@@ -105,9 +105,9 @@ async def apply(
             with _signals(halt):
                 await _carry_out(settling, session, platform, journal, halt, Witness())
             again = session.plan(await _seen_again(session, memory, platform, plan, after))
-        if again.errors and file is None:
+        if wrong := [each for each in again.errors if only is None or each.subject in map(str, only)]:
             talk.say("error: everything was carried out, and yet not all is well:")
-            talk.problems(again.errors)
+            talk.problems(wrong)
             return exits.ERROR
         return _rest([each for each in again.changes if only is None or each.address in only]) or left.code
 
@@ -198,7 +198,7 @@ async def _carry_out(
         journal=journal,
         clock=MachineClock(),
         chance=MachineChance(),
-        sinks=ProjectSinks(session.config.root, withheld=_environment_secrets(session)),
+        sinks=ProjectSinks(session.config.root, withheld=_environment_secrets(session, plan)),
         stop=halt.event,
         concurrency=session.parallelism,
     )
@@ -207,7 +207,7 @@ async def _carry_out(
         async for event in events:
             seen.tell(event)
             for ended in seen.ended[recorded:]:
-                await journal.record(ended)
+                await _record(journal, ended, halt)
                 recorded += 1
         if not halt.event.is_set():
             for address, binding in plan.bindings.items():
@@ -216,9 +216,19 @@ async def _carry_out(
         halt.by_store(failure)
 
 
-def _environment_secrets(session: Session) -> set[str]:
+async def _record(journal: StoreJournal, ended: Ended, halt: Halt) -> None:
+    """A history that cannot be written any more ends the run; how its calls end is told all the same."""
+    if halt.failure is None:
+        try:
+            await journal.record(ended)
+        except StoreError as failure:
+            halt.by_store(failure)
+
+
+def _environment_secrets(session: Session, plan: Plan) -> set[str]:
     """The environment variables that our secrets come from."""
-    sources = [each.source for each in (session.account.key, *session.account.secrets)]
+    planned = [each for call in plan.calls for each in secrets_in(call.body)]
+    sources = [each.source for each in (session.account.key, *session.account.secrets, *planned)]
     return {source.removeprefix("env:") for source in sources if source.startswith("env:")}
 
 

@@ -51,7 +51,12 @@ formats = click.option(
         reconciler plan --format text --format json=plan-for-review.json
     """,
 )
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the plan for `apply FILE`.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the plan for `apply FILE`; signed if RECONCILER_PLAN_KEY is set.",
+)
 @formats
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 @options.reading

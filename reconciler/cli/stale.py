@@ -55,8 +55,6 @@ def rest(
     file: PlanFile, snapshot: Snapshot, config: Config, allow: Mapping[tuple[str, str], int], *, partial: bool
 ) -> tuple[Plan, Left]:
     """What may be carried out of a plan file, and what not. Stop, naming what moved, unless it is `partial`."""
-    if file.note:
-        talk.say(file.note)
     found = planfile.with_secrets(file, config, forms(file.plan, snapshot))
     told = moved(found.plan, snapshot)
     for address, lines in found.moved.items():
@@ -67,6 +65,8 @@ def rest(
             talk.say(line)
     if told and not (partial and plan.changes):
         raise exits.Stop(exits.STALE, "error: the platform changed after the plan was made; plan again")
+    if file.note:
+        talk.say(file.note)
     doubts = [Consent("account", "*", 1, snapshot.doubt)] if snapshot.doubt and plan.changes else []
     consents = tuple(
         replace(each, granted=each.granted or allow.get((each.what, each.kind), 0) >= each.count)

@@ -113,7 +113,8 @@ async def settle(
         known = snapshot.bindings.get(intent.address)
         # An open intent is younger than any binding: that one is of an object which is gone, or being replaced.
         if not kind.keeps_owner and len(found) == 1 and (known is None or known.id != found[0].locator):
-            bound[intent.address] = Binding(found[0].locator)
+            replaced = known.id if known and any(live.locator == known.id for live in listing.objects) else None
+            bound[intent.address] = Binding(found[0].locator, replaces=replaced)
             await journal.bind(intent.address, bound[intent.address])
         if len(found) <= 1:
             await journal.conclude(intent.id, found[0].id if found else None)

@@ -8,7 +8,7 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,7 +66,8 @@ async def held(
     finally:
         beat.cancel()
         await asyncio.gather(beat, return_exceptions=True)
-        await asyncio.to_thread(_release, engine, place, stack, mine)
+        with suppress(StoreError):  # it expires by itself, and what the block came to is worth more
+            await asyncio.to_thread(_release, engine, place, stack, mine)
 
 
 def _acquire(engine: Engine, place: str, stack: str, mine: Holder, lasts: float, now: Callable[[], float]) -> None:

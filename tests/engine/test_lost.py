@@ -166,6 +166,19 @@ class TestSettling:
         bound = await settle([self.bot()], snapshot, kinds.every(), journal)
         assert bound == journal.bindings == {address: Binding("bot_2")}
 
+    async def test_what_it_was_to_replace_is_remembered_while_it_is_there(self) -> None:
+        intent = Intent(
+            "i", Address("EventSource", "s"), "prod", "/event_subscriptions/esb_1/sources", identity={"type": "new.v0"}
+        )
+        journal = MemoryJournal()
+        await journal.intend(intent)
+        there = Listing(
+            tuple(Live("EventSource", f"{name}.v0", {"type": f"{name}.v0"}, "esb_1") for name in ("old", "new"))
+        )
+        snapshot = Snapshot({"EventSource": there}, {intent.address: Binding("esb_1/old.v0")})
+        bound = await settle([intent], snapshot, kinds.every(), journal)
+        assert bound == {intent.address: Binding("esb_1/new.v0", replaces="esb_1/old.v0")}
+
     async def test_nothing_found_settles_it_as_nothing(self) -> None:
         journal, bound = await self.settled(self.bot(), Listing())
         assert (bound, journal.concluded) == ({}, {"i": None})

@@ -210,7 +210,9 @@ def test_what_is_not_a_private_key_is_refused_without_repeating_it(text: str) ->
     assert not text or text not in wrong
 
 
-@pytest.mark.parametrize("text", [pems.ssh_key(), pems.ssh_key("me@laptop"), pems.public_pem()], ids=["line", "comment", "pem"])
+@pytest.mark.parametrize(
+    "text", [pems.ssh_key(), pems.ssh_key("me@laptop"), pems.public_pem()], ids=["line", "comment", "pem"]
+)
 def test_a_public_key_may_be_a_line_or_a_pem(text: str) -> None:
     assert syntax.ssh_public_key(text) is None
 

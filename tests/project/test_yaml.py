@@ -121,7 +121,9 @@ def test_an_alias_repeats_what_its_anchor_names() -> None:
 
 
 def test_an_anchor_is_known_in_its_own_document_only() -> None:
-    assert told("a: &x 1\n---\nb: *x") == ["f.yaml:3:4: an alias (*) without its anchor above; define the anchor first, or quote the text"]
+    assert told("a: &x 1\n---\nb: *x") == [
+        "f.yaml:3:4: an alias (*) without its anchor above; define the anchor first, or quote the text"
+    ]
 
 
 def _bomb() -> bytes:

@@ -1,4 +1,4 @@
-"""A store that was damaged is refused, or what it says once was true: never a mixture, and never somebody else's file."""
+"""A store that was damaged is refused, or what it says once was true; and somebody else's file is left as it is."""
 
 from __future__ import annotations
 
@@ -108,9 +108,10 @@ async def after(damage: Callable[[Path], None], file: Path, on: Path | None = No
     try:
         return await read(file)
     except StoreError as refusal:
-        assert str(refusal).startswith(str(file))
-        assert "run again" in str(refusal) or "RECONCILER_STORE" in str(refusal)
-        return str(refusal)
+        text = str(refusal)
+    assert text.startswith(str(file))
+    assert "run again" in text or "RECONCILER_STORE" in text
+    return text
 
 
 def places(size: int, count: int) -> Iterator[tuple[int, int]]:
@@ -122,10 +123,11 @@ def places(size: int, count: int) -> Iterator[tuple[int, int]]:
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_that_was_cut_off_is_refused_wherever_it_was(past: Past, tmp_path: Path) -> None:
+async def test_a_file_that_was_cut_off_is_refused_or_lost_nothing_but_padding(past: Past, tmp_path: Path) -> None:
     size = (past.closed / "prod.db").stat().st_size
     for at in {*range(0, size, PAGE), *(place for place, _ in places(size, 25))}:
-        assert isinstance(await after(cut(at), past.copy(past.closed, tmp_path / "x")), str), at
+        found = await after(cut(at), past.copy(past.closed, tmp_path / "x"))
+        assert isinstance(found, str) or (found == past.last and at > size - PAGE), at
 
 
 async def test_a_flipped_bit_in_the_header_is_refused_or_means_nothing(past: Past, tmp_path: Path) -> None:

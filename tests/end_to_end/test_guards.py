@@ -1,0 +1,257 @@
+"""Each guard: what it says, that it exits 4 and sends nothing, and what it takes to be let through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.project import Project, Said, policies, resource
+from tests.platform import Sandbox
+
+DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")
+ADDRESS = resource("ReservedAddress", "ledger")
+INGRESS = resource("AgentIngress", "connect", domain="connect.example.com")
+BOT = resource("BotUser", "robot", name="robot")
+OTHER = policies("other")  # so that the manifests are not empty
+
+
+def quietly(project: Project, *words: str) -> Said:
+    return project(*words, "-y", "--quiet")
+
+
+def settled(project: Project, sandbox: Sandbox, *declared: dict[str, Any]) -> None:
+    project.declare(*declared)
+    said = quietly(project, "apply")
+    assert (said.code, said.err) == (0, ""), said
+    sandbox.forget_log()
+
+
+def blocked(*consents: tuple[str, str]) -> Said:
+    flags = " ".join(f"--allow {flag}" for flag, _ in consents)
+    lines = [f"blocked: {flag}: {why}\n" for flag, why in consents]
+    return Said(4, "", f"{''.join(lines)}error: nothing was changed; it needs your consent: {flags}\n")
+
+
+def held_back_until_allowed(project: Project, sandbox: Sandbox, flag: str, why: str, done: str) -> None:
+    assert quietly(project, "apply") == blocked((flag, why))
+    assert sandbox.calls() == []
+    assert quietly(project, "apply", "--allow", flag) == Said(0, f"Applied: {done}.\n", "")
+
+
+# --- what cannot be had back ------------------------------------------------------------------------------------------
+
+GONE = "cannot be had back once it is gone"
+
+
+@pytest.mark.parametrize("declared", [DOMAIN, ADDRESS, INGRESS], ids=lambda each: each["kind"])
+def test_what_cannot_be_had_back(on_sandbox: Project, sandbox: Sandbox, declared: dict[str, Any]) -> None:
+    settled(on_sandbox, sandbox, *OTHER, declared)
+    on_sandbox.declare(*OTHER)
+    held_back_until_allowed(on_sandbox, sandbox, f"delete:{declared['kind']}=1", GONE, "1 deleted")
+
+
+def test_a_tombstone_in_git_is_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, DOMAIN, BOT)
+    on_sandbox.declare(*OTHER, {**DOMAIN, "ensure": "absent"}, {**BOT, "ensure": "absent"})
+    assert quietly(on_sandbox, "apply") == Said(0, "Applied: 2 deleted.\n", "")
+
+
+def test_consent_for_fewer_than_there_are_is_none(on_sandbox: Project, sandbox: Sandbox) -> None:
+    second = resource("ReservedDomain", "shop", domain="shop.example.com")
+    settled(on_sandbox, sandbox, *OTHER, DOMAIN, second)
+    on_sandbox.declare(*OTHER)
+    refused = blocked(("delete:ReservedDomain=2", GONE))
+    assert quietly(on_sandbox, "apply", "--allow", "delete:ReservedDomain=1") == refused
+    assert quietly(on_sandbox, "apply", "--allow", "delete:IPPolicy=9") == refused
+    assert sandbox.calls() == []
+
+
+def test_consents_add_up_over_flags_and_commas(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, DOMAIN, ADDRESS, INGRESS)
+    on_sandbox.declare(*OTHER)
+    flags = ("--allow", "delete:ReservedDomain=1, delete:ReservedAddress=1", "--allow", "delete:AgentIngress=1")
+    assert quietly(on_sandbox, "apply", *flags) == Said(0, "Applied: 3 deleted.\n", "")
+
+
+def test_several_guards_say_their_own_each(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, {**DOMAIN, "lifecycle": {"protect": True}}, ADDRESS, BOT)
+    on_sandbox.declare(*OTHER)
+    assert quietly(on_sandbox, "apply") == blocked(
+        ("delete-protected:ReservedDomain=1", "protected by `lifecycle.protect`"),
+        ("delete:ReservedAddress=1", GONE),
+        ("delete:BotUser=1", "carries no owner record: that it is ours, only the store says"),
+    )
+
+
+def test_destroy_is_held_back_by_what_it_could_not_bring_back(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
+    assert quietly(on_sandbox, "destroy") == blocked(("delete:ReservedDomain=1", GONE))
+    allowed = quietly(on_sandbox, "destroy", "--allow", "delete:ReservedDomain=1")
+    assert allowed == Said(0, "Destroyed: 2 deleted.\n", "")
+
+
+# --- protection -------------------------------------------------------------------------------------------------------
+
+
+def test_protection_lives_on_the_object_after_its_yaml_is_gone(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
+    on_sandbox.declare(*OTHER)
+    flag = "delete-protected:IPPolicy=1"
+    held_back_until_allowed(on_sandbox, sandbox, flag, "protected by `lifecycle.protect`", "1 deleted")
+
+
+def test_protection_holds_against_another_checkout_with_a_store_of_its_own(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
+    on_sandbox.declare(*OTHER)
+    on_sandbox.environ["RECONCILER_STORE"] = "state/another.db"
+    assert quietly(on_sandbox, "apply").code == 4
+    assert quietly(on_sandbox, "destroy").code == 4
+
+
+def test_protection_that_git_takes_back_is_gone_with_the_next_apply(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
+    settled(on_sandbox, sandbox, *OTHER, *policies("a"))
+    settled(on_sandbox, sandbox, *OTHER)
+
+
+# --- shares -----------------------------------------------------------------------------------------------------------
+
+TEN = [f"n{number}" for number in range(10)]
+
+
+def test_three_of_ten_may_go(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *policies(*TEN))
+    on_sandbox.declare(*policies(*TEN[3:]))
+    assert quietly(on_sandbox, "apply") == Said(0, "Applied: 3 deleted.\n", "")
+
+
+def test_four_of_ten_may_not_go(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *policies(*TEN))
+    on_sandbox.declare(*policies(*TEN[4:]))
+    why = "more than 30 % of 10 owned objects"
+    held_back_until_allowed(on_sandbox, sandbox, "delete:*=4", why, "4 deleted")
+
+
+def test_four_of_ten_may_not_change(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *policies(*TEN))
+    changed = [resource("IPPolicy", name, description="changed") for name in TEN[:4]]
+    on_sandbox.declare(*policies(*TEN[4:]), *changed)
+    why = "more than 30 % of 10 owned objects"
+    held_back_until_allowed(on_sandbox, sandbox, "update:*=4", why, "4 updated")
+
+
+def test_what_nobody_declares_or_others_own_does_not_make_a_share_smaller(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    for number in range(20):
+        sandbox.post("/ip_policies", {"description": f"by hand {number}"})
+    settled(on_sandbox, sandbox, *policies(*TEN))
+    on_sandbox.declare(*policies(*TEN[4:]))
+    assert quietly(on_sandbox, "apply").code == 4
+
+
+def test_the_project_says_how_large_a_share_may_be(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *policies(*TEN))
+    config = on_sandbox.root / "reconciler.yaml"
+    config.write_text(config.read_text() + "guards: {max_delete_percent: 40}\n")
+    on_sandbox.declare(*policies(*TEN[4:]))
+    assert quietly(on_sandbox, "apply").code == 0
+
+
+# --- nothing declared -------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_tree_is_taken_for_a_mistake(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *policies("a", "b"))
+    on_sandbox.write("manifests/all.yaml", "")
+    why = "the manifests declare nothing, and the stack owns objects"
+    held_back_until_allowed(on_sandbox, sandbox, "empty:*=2", why, "2 deleted")
+
+
+def test_an_empty_tree_of_a_stack_that_owns_nothing_is_none(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.post("/ip_policies", {"description": "by hand"})
+    assert quietly(on_sandbox, "apply").code == 0
+
+
+# --- adoption ---------------------------------------------------------------------------------------------------------
+
+FOUND = "exists already and belongs to nobody"
+
+
+def test_what_exists_already_is_adopted_with_consent_only(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.post("/reserved_domains", {"domain": "pay.example.com"})
+    sandbox.forget_log()
+    on_sandbox.declare(DOMAIN)
+    held_back_until_allowed(on_sandbox, sandbox, "adopt:ReservedDomain=1", FOUND, "1 adopted")
+
+
+@pytest.mark.parametrize("words", [("--adopt",), ()])
+def test_adoption_is_agreed_to_by_a_flag_or_in_git(
+    on_sandbox: Project, sandbox: Sandbox, words: tuple[str, ...]
+) -> None:
+    sandbox.post("/reserved_domains", {"domain": "pay.example.com"})
+    on_sandbox.declare(DOMAIN if words else {**DOMAIN, "lifecycle": {"adopt": True}})
+    assert quietly(on_sandbox, "apply", *words) == Said(0, "Applied: 1 adopted.\n", "")
+
+
+# --- in plans and files -----------------------------------------------------------------------------------------------
+
+
+def test_a_plan_shows_what_it_needs_and_what_was_given(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
+    on_sandbox.declare(*OTHER)
+    asking = "Needs your consent:\n  --allow delete:ReservedDomain=1{}\n      cannot be had back once it is gone\n"
+    assert asking.format("") in on_sandbox("plan").out
+    assert asking.format("  given") in on_sandbox("plan", "--allow", "delete:ReservedDomain=1").out
+
+
+def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandbox: Project, sandbox: Sandbox) -> None:
+    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
+    on_sandbox.declare(*OTHER)
+    on_sandbox("plan", "--out", "plan.json")
+    assert quietly(on_sandbox, "apply", "plan.json") == blocked(("delete:ReservedDomain=1", GONE))
+    on_sandbox("plan", "--out", "agreed.json", "--allow", "delete:ReservedDomain=1")
+    assert quietly(on_sandbox, "apply", "agreed.json").code == 0
+    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
+    on_sandbox.declare(*OTHER)
+    on_sandbox("plan", "--out", "plan.json")
+    assert quietly(on_sandbox, "apply", "plan.json", "--allow", "delete:ReservedDomain=1").code == 0
+
+
+# --- the words of consent ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("delete", "'delete' is not what:Kind=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain", "'delete:ReservedDomain' is not what:Kind=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain=-1", "'delete:ReservedDomain=-1' is not what:Kind=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain=all", "'delete:ReservedDomain=all' is not what:Kind=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain=²", "'delete:ReservedDomain=²' is not what:Kind=N, as in delete:ReservedDomain=1"),
+        ("delete:BotUser=1,", "'' is not what:Kind=N, as in delete:ReservedDomain=1"),
+        ("delete:BotUser=0", "'delete:BotUser=0' allows nothing; say how many, as in delete:BotUser=1"),
+        (
+            "destroy:BotUser=1",
+            "'destroy:BotUser=1' allows nothing that a guard holds back; say one of "
+            "delete, delete-protected, adopt, update, empty, account",
+        ),
+        (
+            "delete:ReservedDomian=1",
+            "'delete:ReservedDomian=1' names an unknown kind; did you mean delete:ReservedDomain=1?",
+        ),
+        ("delete:X=1", "'delete:X=1' names an unknown kind; the command `kinds` lists those there are"),
+        ("adopt:*=3", "'adopt:*=3' names no kind; say which, as in adopt:TLSEdge=3"),
+        ("empty:IPPolicy=3", "'empty:IPPolicy=3' is not given by kind; say empty:*=3"),
+    ],
+)
+def test_consent_that_says_nothing_clear_is_refused_with_an_example(
+    on_sandbox: Project, sandbox: Sandbox, given: str, said: str
+) -> None:
+    answer = on_sandbox("plan", "--allow", given)
+    assert (answer.code, answer.out) == (64, "")
+    assert answer.err.splitlines()[0] == f"error: invalid value for '--allow': {said}"
+    assert sandbox.log() == []

@@ -1,0 +1,131 @@
+"""A stack belongs to one account: another address, or one with nothing of the stack left in it, needs consent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.end_to_end.project import Project, Said, policies
+from tests.platform import Sandbox
+
+
+@pytest.fixture
+def elsewhere(start_sandbox: Callable[..., Sandbox]) -> Sandbox:
+    """A second account, empty."""
+    return start_sandbox()
+
+
+@pytest.fixture
+def applied(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    """Three policies, all there."""
+    on_sandbox.declare(*policies("a", "b", "c"))
+    assert on_sandbox("apply", "-y", "--quiet").code == 0
+    sandbox.forget_log()
+    return on_sandbox
+
+
+def quietly(project: Project, *words: str) -> Said:
+    return project(*words, "-y", "--quiet")
+
+
+def blocked(why: str) -> Said:
+    return Said(
+        4,
+        "",
+        f"blocked: account:*=1: {why}\nerror: nothing was changed; it needs your consent: --allow account:*=1\n",
+    )
+
+
+def test_another_account_is_refused_until_it_is_allowed(applied: Project, sandbox: Sandbox, elsewhere: Sandbox) -> None:
+    applied.at(elsewhere)
+    assert quietly(applied, "apply") == blocked(
+        f"stack prod belongs to {sandbox.base_url}, and this is {elsewhere.base_url}, "
+        "and none of the 3 objects it was last seen with is there"
+    )
+    assert elsewhere.calls() == []
+    assert quietly(applied, "apply", "--allow", "account:*=1") == Said(0, "Applied: 3 created.\n", "")
+    assert quietly(applied, "apply").code == 0
+    applied.at(sandbox)
+    assert quietly(applied, "destroy").code == 4
+
+
+def test_a_plan_says_so_too(applied: Project, elsewhere: Sandbox) -> None:
+    applied.at(elsewhere)
+    said = applied("plan")
+    assert said.code == 0
+    assert "Needs your consent:\n  --allow account:*=1\n      stack prod belongs to http://" in said.out
+
+
+def test_an_account_without_any_of_what_was_there_is_taken_for_another(applied: Project, sandbox: Sandbox) -> None:
+    """The public platform has one address for all accounts: only the key differs."""
+    sandbox.reset()
+    assert quietly(applied, "apply") == blocked(
+        f"stack prod belongs to {sandbox.base_url}, but none of the 3 objects it was last seen with is there: "
+        "the key may be of another account"
+    )
+    assert quietly(applied, "apply", "--allow", "account:*=1").code == 0
+
+
+def test_one_object_that_is_left_tells_that_it_is_the_same(applied: Project, sandbox: Sandbox) -> None:
+    for each in sandbox.get("/ip_policies")["ip_policies"][1:]:
+        sandbox.delete(f"/ip_policies/{each['id']}")
+    assert quietly(applied, "apply") == Said(0, "Applied: 2 created.\n", "")
+
+
+def test_the_same_account_under_another_address_is_the_same(applied: Project, sandbox: Sandbox) -> None:
+    applied.environ["RECONCILER_BASE_URL"] = sandbox.base_url.replace("127.0.0.1", "localhost")
+    applied.declare(*policies("a", "b", "c", "d"))
+    assert quietly(applied, "apply") == Said(0, "Applied: 1 created.\n", "")
+
+
+def test_two_objects_may_both_have_been_deleted_by_hand(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a", "b"))
+    quietly(on_sandbox, "apply")
+    sandbox.reset()
+    assert quietly(on_sandbox, "apply") == Said(0, "Applied: 2 created.\n", "")
+
+
+def test_what_the_stack_deleted_itself_is_not_missed(applied: Project, sandbox: Sandbox) -> None:
+    assert quietly(applied, "destroy").code == 0
+    assert quietly(applied, "apply") == Said(0, "Applied: 3 created.\n", "")
+
+
+def test_what_a_killed_destroy_had_deleted_is_not_missed(applied: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("DELETE /ip_policies/*", nth=3, then="commit-then-hang")
+    process = applied.started("destroy", "-y", "--quiet", "--parallelism", "1")
+    while sandbox.get("/ip_policies")["ip_policies"]:
+        assert process.poll() is None
+    process.kill()
+    process.communicate()
+    assert quietly(applied, "apply") == Said(0, "Applied: 3 created.\n", "")
+
+
+def test_an_account_in_which_nothing_has_to_be_done_is_not_asked_about(
+    applied: Project, sandbox: Sandbox, elsewhere: Sandbox
+) -> None:
+    applied.at(elsewhere)
+    assert quietly(applied, "destroy").code == 0
+    applied.at(sandbox)
+    assert quietly(applied, "apply").code == 0
+
+
+def test_a_list_that_cannot_be_read_is_no_reason_for_doubt(
+    applied: Project, sandbox: Sandbox, no_waiting: None
+) -> None:
+    sandbox.fault("GET /ip_policies", then="status", times=0, status=500)
+    assert "account" not in quietly(applied, "apply").err
+
+
+def test_another_store_knows_nothing_and_asks_nothing(applied: Project, elsewhere: Sandbox) -> None:
+    applied.at(elsewhere)
+    applied.environ["RECONCILER_STORE"] = "state/elsewhere.db"
+    assert quietly(applied, "apply").code == 0
+
+
+def test_a_plan_file_is_held_back_in_the_same_way(applied: Project, sandbox: Sandbox) -> None:
+    applied.declare(*policies("a", "b", "c", "d"))
+    sandbox.reset()
+    applied("plan", "--out", "plan.json")
+    assert quietly(applied, "apply", "plan.json").code == 4
+    assert quietly(applied, "apply", "plan.json", "--allow", "account:*=1").code == 0

@@ -1,0 +1,451 @@
+"""A plan file is refused exactly where the platform moved since it was made, and says what moved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.project import Project, Said, policies, resource
+from tests.platform import Sandbox
+
+STALE = "error: the platform changed after the plan was made; plan again\n"
+
+
+def the_only(sandbox: Sandbox, path: str, key: str) -> dict[str, Any]:
+    (found,) = sandbox.get(path)[key]
+    return dict(found)
+
+
+def planned(project: Project, *words: str) -> None:
+    said = project("plan", "--out", "plan.json", "--quiet", *words)
+    assert (said.code, said.err) == (0, ""), said
+
+
+def applied(project: Project, sandbox: Sandbox, *words: str) -> Said:
+    """What carrying out the file says; a refused one must have sent nothing."""
+    sandbox.forget_log()
+    said = project("apply", "plan.json", "-y", "--quiet", *words)
+    assert said.code != 3 or sandbox.calls() == []
+    return said.numbered()
+
+
+@pytest.fixture
+def changed(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    """Two policies there, and a plan to change both descriptions."""
+    on_sandbox.declare(*policies("a", "b"))
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(*(resource("IPPolicy", name, description=f"new {name}") for name in "ab"))
+    planned(on_sandbox)
+    return on_sandbox
+
+
+def policy(sandbox: Sandbox, description: str) -> str:
+    found = [each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == description]
+    assert len(found) == 1
+    return f"/ip_policies/{found[0]['id']}"
+
+
+def test_a_field_that_moved_is_named_with_what_it_was_and_is(changed: Project, sandbox: Sandbox) -> None:
+    sandbox.patch(policy(sandbox, "a"), {"description": "by hand"})
+    assert applied(changed, sandbox) == Said(3, "", f'IPPolicy/a.description: was "a", is now "by hand"\n{STALE}')
+
+
+def test_a_field_that_the_plan_leaves_alone_counts_too(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(resource("IPPolicy", "a", description="a", metadata="text"))
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(resource("IPPolicy", "a", description="b", metadata="text"))
+    planned(on_sandbox)
+    found = the_only(sandbox, "/ip_policies", "ip_policies")
+    sandbox.patch(f"/ip_policies/{found['id']}", {"metadata": found["metadata"].replace("text", "words", 1)})
+    assert applied(on_sandbox, sandbox) == Said(3, "", f'IPPolicy/a.metadata: was "text", is now "words"\n{STALE}')
+
+
+def test_an_object_that_is_gone_is_named(changed: Project, sandbox: Sandbox) -> None:
+    sandbox.delete(policy(sandbox, "a"))
+    assert applied(changed, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 is gone\n{STALE}")
+
+
+def test_an_object_that_is_to_be_deleted_and_is_gone_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a", "b"))
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(*policies("b"))
+    planned(on_sandbox)
+    sandbox.delete(policy(sandbox, "a"))
+    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 is gone\n{STALE}")
+
+
+def test_what_was_created_meanwhile_by_another_apply_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    planned(on_sandbox)
+    on_sandbox("apply", "-y")
+    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 exists now\n{STALE}")
+
+
+@pytest.mark.parametrize(
+    ("declared", "path", "body", "said"),
+    [
+        (
+            resource("ReservedDomain", "a", domain="a.example.com"),
+            "/reserved_domains",
+            {"domain": "a.example.com"},
+            "ReservedDomain/a: rd_1 exists now, with the same domain, and is nobody's\n",
+        ),
+        (
+            resource("BotUser", "a", name="robot"),
+            "/bot_users",
+            {"name": "robot"},
+            "BotUser/a: bot_1 exists now, with the same name, and is nobody's\n",
+        ),
+    ],
+)
+def test_a_natural_key_that_somebody_took_meanwhile_is_named(
+    on_sandbox: Project, sandbox: Sandbox, declared: Any, path: str, body: Any, said: str
+) -> None:
+    on_sandbox.declare(declared)
+    planned(on_sandbox)
+    sandbox.post(path, body)
+    assert applied(on_sandbox, sandbox) == Said(3, "", said + STALE)
+
+
+def test_a_natural_key_below_a_parent_that_was_taken_meanwhile_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+    edge = resource("HTTPSEdge", "web", hostports=["web.example.com:443"])
+    domain = resource("ReservedDomain", "web", domain="web.example.com")
+    route = resource("HTTPSEdgeRoute", "root", edge_id={"ref": "HTTPSEdge/web"}, match_type="path_prefix", match="/")
+    on_sandbox.declare(domain, edge)
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(domain, edge, route)
+    planned(on_sandbox)
+    parent = the_only(sandbox, "/edges/https", "https_edges")["id"]
+    sandbox.post(f"/edges/https/{parent}/routes", {"match_type": "path_prefix", "match": "/"})
+    assert applied(on_sandbox, sandbox) == Said(
+        3,
+        "",
+        "HTTPSEdgeRoute/root: edghtsrt_1 exists now, with the same edge_id and match_type and match, and is nobody's\n"
+        + STALE,
+    )
+
+
+def test_an_object_that_changed_hands_is_named(changed: Project, sandbox: Sandbox) -> None:
+    path = policy(sandbox, "a")
+    sandbox.patch(path, {"metadata": sandbox.get(path)["metadata"].replace("prod", "theirs")})
+    assert applied(changed, sandbox) == Said(
+        3, "", f"IPPolicy/a: ipp_1 was of prod IPPolicy/a, is now of theirs IPPolicy/a\n{STALE}"
+    )
+
+
+def test_an_object_that_was_protected_meanwhile_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(*policies("b"))
+    planned(on_sandbox)
+    on_sandbox.declare({**policies("a")[0], "lifecycle": {"protect": True}})
+    on_sandbox("apply", "-y")
+    assert applied(on_sandbox, sandbox) == Said(
+        3, "", f"IPPolicy/a: ipp_1 was of prod IPPolicy/a, is now of prod IPPolicy/a, protected\n{STALE}"
+    )
+
+
+def test_what_a_call_refers_to_and_is_gone_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    on_sandbox("apply", "-y")
+    rule = resource("IPPolicyRule", "lan", ip_policy_id={"ref": "IPPolicy/a"}, cidr="192.0.2.0/24", action="allow")
+    on_sandbox.declare(*policies("a"), rule)
+    planned(on_sandbox)
+    sandbox.delete(policy(sandbox, "a"))
+    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicyRule/lan: ipp_1, which it refers to, is gone\n{STALE}")
+
+
+def test_what_moved_elsewhere_does_not_matter(changed: Project, sandbox: Sandbox) -> None:
+    sandbox.post("/ip_policies", {"description": "of somebody else"})
+    sandbox.post("/bot_users", {"name": "of somebody else"})
+    assert applied(changed, sandbox) == Said(0, "Applied: 2 updated.\n", "")
+
+
+def test_only_what_the_plan_touches_is_read_before_it_is_carried_out(changed: Project, sandbox: Sandbox) -> None:
+    (changed.root / "manifests/all.yaml").unlink()
+    applied(changed, sandbox)
+    reads = [each["path"] for each in sandbox.log() if each["method"] == "GET" and each["path"].count("/") == 1]
+    assert {path.partition("?")[0] for path in reads} == {"/ip_policies"}
+
+
+# --- in part ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_rest_of_a_plan_is_carried_out_if_that_was_asked_for(changed: Project, sandbox: Sandbox) -> None:
+    sandbox.patch(policy(sandbox, "a"), {"description": "by hand"})
+    assert applied(changed, sandbox, "--partial") == Said(
+        5,
+        "Applied: 1 updated.\n",
+        'IPPolicy/a.description: was "a", is now "by hand"\n'
+        "not tried: update IPPolicy/a: it moved since the plan was made\n",
+    )
+    assert {each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]} == {"by hand", "new b"}
+
+
+def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandbox: Sandbox) -> None:
+    domains = [resource("ReservedDomain", name, domain=f"{name}.example.com") for name in "ab"]
+    edges = [resource("TLSEdge", name, hostports=[f"{name}.example.com:443"]) for name in "ab"]
+    on_sandbox.declare(*domains, *edges)
+    planned(on_sandbox)
+    sandbox.post("/reserved_domains", {"domain": "a.example.com"})
+    assert applied(on_sandbox, sandbox, "--partial") == Said(
+        5,
+        "Applied: 2 created.\n",
+        "ReservedDomain/a: rd_1 exists now, with the same domain, and is nobody's\n"
+        "not tried: create ReservedDomain/a: it moved since the plan was made\n"
+        "not tried: create TLSEdge/a: it needs what moved\n",
+    )
+    assert sandbox.calls() == ["POST /reserved_domains", "POST /edges/tls"]
+
+
+def test_a_plan_of_which_nothing_is_left_is_stale_all_the_same(changed: Project, sandbox: Sandbox) -> None:
+    for name in "ab":
+        sandbox.patch(policy(sandbox, name), {"description": "by hand"})
+    assert applied(changed, sandbox, "--partial").code == 3
+
+
+def test_in_part_is_for_files_only(on_sandbox: Project, sandbox: Sandbox) -> None:
+    assert on_sandbox("apply", "-y", "--partial") == Said(
+        64, "", "error: --partial is for a plan file, and none is named; leave it out\n"
+    )
+
+
+# --- what was reviewed is what is carried out -------------------------------------------------------------------------
+
+
+def rewritten(project: Project) -> None:
+    project.declare(resource("IPPolicy", "c", description="written after the review"))
+
+
+def broken(project: Project) -> None:
+    project.write("manifests/all.yaml", "kind: [")
+
+
+def removed(project: Project) -> None:
+    (project.root / "manifests/all.yaml").unlink()
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "what"),
+    [(rewritten, "changed after this plan was made"), (broken, "cannot be read"), (removed, "changed after this plan")],
+)
+def test_manifests_have_no_say_once_a_plan_was_reviewed(
+    changed: Project, sandbox: Sandbox, meanwhile: Callable[[Project], None], what: str
+) -> None:
+    meanwhile(changed)
+    said = applied(changed, sandbox)
+    assert (said.code, said.out) == (0, "Applied: 2 updated.\n")
+    assert said.err.startswith(f"note: the manifests {what}")
+    assert "the plan is carried out as it was reviewed, without what they say now" in said.err
+    assert {each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]} == {"new a", "new b"}
+
+
+def test_targets_are_kept_in_the_file(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a", "b", "c"))
+    planned(on_sandbox, "--target", "IPPolicy/*", "--exclude", "*/c")
+    written = json.loads((on_sandbox.root / "plan.json").read_text())
+    assert (written["targets"], written["excludes"]) == (["IPPolicy/*"], ["*/c"])
+    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 2 created.\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "flags", "them"),
+    [
+        (("--target", "IPPolicy/a"), "--target", "it"),
+        (("--exclude", "IPPolicy/a", "--adopt"), "--exclude and --adopt", "them"),
+    ],
+)
+def test_a_file_and_flags_that_would_change_it_do_not_go_together(
+    changed: Project, sandbox: Sandbox, words: tuple[str, ...], flags: str, them: str
+) -> None:
+    assert changed("apply", "plan.json", "-y", *words) == Said(
+        64,
+        "",
+        f"error: plan.json says what is carried out, and {flags} would change it; "
+        f"give {them} to `plan --out plan.json`\n",
+    )
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+EARLIER, LATER = "canary-6e1f9c0d27", "canary-b8a35d4410"
+WHERE = [({"from_env": "HOOK"}, "env:HOOK"), ({"from_file": "hook.txt"}, "file:hook.txt")]
+
+
+def hooked(project: Project, secret: Any) -> None:
+    """A plan for a route whose webhooks are checked with a secret, beside a policy that has none."""
+    project.declare(
+        *policies("a"),
+        resource("ReservedDomain", "web", domain="web.example.com"),
+        resource("HTTPSEdge", "web", hostports=["web.example.com:443"]),
+        resource(
+            "HTTPSEdgeRoute",
+            "root",
+            edge_id={"ref": "HTTPSEdge/web"},
+            match_type="path_prefix",
+            match="/",
+            webhook_verification={"provider": "github", "secret": secret},
+        ),
+    )
+    keep(project, EARLIER)
+    planned(project)
+
+
+def keep(project: Project, secret: str) -> None:
+    project.environ["HOOK"] = secret
+    project.write("hook.txt", f"{secret}\n")
+
+
+@pytest.mark.parametrize("secret", [*(each for each, _ in WHERE), EARLIER])
+def test_no_secret_is_in_the_file_and_each_is_fetched_again(on_sandbox: Project, sandbox: Sandbox, secret: Any) -> None:
+    hooked(on_sandbox, secret)
+    assert EARLIER not in (on_sandbox.root / "plan.json").read_text()
+    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 4 created.\n", "")
+    (edge,) = sandbox.get("/edges/https")["https_edges"]
+    assert edge["routes"][0]["webhook_verification"]["secret"] == EARLIER
+
+
+@pytest.mark.parametrize(("secret", "source"), WHERE)
+def test_secrets_need_no_manifest(on_sandbox: Project, sandbox: Sandbox, secret: Any, source: str) -> None:
+    hooked(on_sandbox, secret)
+    broken(on_sandbox)
+    assert applied(on_sandbox, sandbox).code == 0
+
+
+@pytest.mark.parametrize(("secret", "source"), WHERE)
+def test_a_secret_that_is_another_by_now_stops_its_object(
+    on_sandbox: Project, sandbox: Sandbox, secret: Any, source: str
+) -> None:
+    hooked(on_sandbox, secret)
+    keep(on_sandbox, LATER)
+    told = f"HTTPSEdgeRoute/root: the secret from {source} is not the one the plan was made with\n"
+    assert applied(on_sandbox, sandbox) == Said(3, "", told + STALE)
+    assert applied(on_sandbox, sandbox, "--partial").out == "Applied: 3 created.\n"
+
+
+def test_a_secret_that_is_not_there_any_more_stops_its_object(on_sandbox: Project, sandbox: Sandbox) -> None:
+    hooked(on_sandbox, {"from_env": "HOOK"})
+    del on_sandbox.environ["HOOK"]
+    said = applied(on_sandbox, sandbox)
+    assert said.code == 3
+    assert "HTTPSEdgeRoute/root: the secret from env:HOOK cannot be read\n" in said.err
+
+
+def test_a_secret_that_is_the_platforms_own_stays_what_it_is(on_sandbox: Project, sandbox: Sandbox) -> None:
+    """Somebody else rotates it, and the module is written as a whole."""
+    hooked(on_sandbox, EARLIER)
+    on_sandbox("apply", "-y")
+    (edge,) = sandbox.get("/edges/https")["https_edges"]
+    path = f"/edges/https/{edge['id']}/routes/{edge['routes'][0]['id']}/webhook_verification"
+    sandbox.put(path, {"enabled": True, "provider": "github", "secret": LATER})
+    file = on_sandbox.root / "manifests/all.yaml"
+    *others, route = [json.loads(each) for each in file.read_text().split("---\n")]
+    route["lifecycle"] = {"ignore": ["webhook_verification.secret"]}
+    route["spec"]["webhook_verification"]["enabled"] = False
+    on_sandbox.declare(*others, route)
+    planned(on_sandbox)
+    assert LATER not in (on_sandbox.root / "plan.json").read_text()
+    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 1 updated.\n", "")
+    assert sandbox.get(path)["secret"] == LATER
+
+
+# --- the file itself --------------------------------------------------------------------------------------------------
+
+LONG = "a key that nobody guesses"
+
+
+def edited(project: Project, **fields: Any) -> None:
+    file = project.root / "plan.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+@pytest.mark.parametrize("field", ["stack", "account", "targets", "calls", "changes", "consents", "seen", "bindings"])
+def test_an_edited_file_is_refused_whatever_was_edited(changed: Project, sandbox: Sandbox, field: str) -> None:
+    edited(changed, **{field: "other" if field in ("stack", "account") else ["other"]})
+    said = applied(changed, sandbox)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("this plan file cannot be used: it was changed after it was written; plan again")
+    assert changed("show", "plan.json").code == 1
+
+
+def test_a_plan_of_another_stack_is_refused(changed: Project, sandbox: Sandbox) -> None:
+    config = changed.root / "reconciler.yaml"
+    config.write_text(config.read_text().replace("prod", "test"))
+    assert applied(changed, sandbox) == Said(1, "", "error: this is a plan for the stack prod, not test\n")
+
+
+def test_a_plan_for_another_account_is_refused(changed: Project, sandbox: Sandbox) -> None:
+    other = sandbox.base_url.replace("127.0.0.1", "localhost")
+    changed.environ["RECONCILER_BASE_URL"] = other
+    assert applied(changed, sandbox) == Said(
+        1, "", f"error: this is a plan for the account {sandbox.base_url}, not {other}\n"
+    )
+
+
+def test_a_plan_for_an_account_of_another_name_is_refused(changed: Project, sandbox: Sandbox) -> None:
+    config = changed.root / "reconciler.yaml"
+    config.write_text(config.read_text() + "platform: {account: acme}\n")
+    assert applied(changed, sandbox) == Said(
+        1, "", f"error: this is a plan for the account {sandbox.base_url}, not {sandbox.base_url} (acme)\n"
+    )
+
+
+def test_a_plan_of_another_version_is_refused(changed: Project, sandbox: Sandbox) -> None:
+    edited(changed, version=2)
+    said = applied(changed, sandbox)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("this plan file cannot be used: it is a plan of version 2, not 1; plan again")
+
+
+def test_a_signed_file_is_carried_out_and_shown_with_its_key(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.environ["RECONCILER_PLAN_KEY"] = LONG
+    on_sandbox.declare(*policies("a"))
+    planned(on_sandbox)
+    assert LONG not in (on_sandbox.root / "plan.json").read_text()
+    assert on_sandbox("show", "plan.json").code == 0
+    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 1 created.\n", "")
+
+
+def test_a_forged_file_whose_digest_is_right_is_refused_for_its_signature(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.declare(*policies("forged"))
+    on_sandbox.environ["RECONCILER_PLAN_KEY"] = "some other key altogether"
+    planned(on_sandbox)
+    on_sandbox.environ["RECONCILER_PLAN_KEY"] = LONG
+    for words in (("apply", "plan.json", "-y"), ("show", "plan.json")):
+        said = on_sandbox(*words)
+        assert (said.code, said.out) == (1, "")
+        assert said.err.startswith("this plan file cannot be used: its signature is not of this key;")
+
+
+def test_with_a_key_a_file_without_signature_is_refused(changed: Project, sandbox: Sandbox) -> None:
+    changed.environ["RECONCILER_PLAN_KEY"] = LONG
+    said = applied(changed, sandbox)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("this plan file cannot be used: it is not signed;")
+
+
+def test_without_the_key_a_signed_file_is_shown_with_a_note_and_not_carried_out(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.environ["RECONCILER_PLAN_KEY"] = LONG
+    on_sandbox.declare(*policies("a"))
+    planned(on_sandbox)
+    del on_sandbox.environ["RECONCILER_PLAN_KEY"]
+    shown = on_sandbox("show", "plan.json")
+    assert (shown.code, shown.err) == (0, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set\n")
+    assert applied(on_sandbox, sandbox) == Said(
+        1, "", "error: plan.json is signed, and nothing says with what; set RECONCILER_PLAN_KEY\n"
+    )
+
+
+def test_a_key_that_can_be_guessed_is_no_key(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.environ["RECONCILER_PLAN_KEY"] = "short"
+    on_sandbox.declare(*policies("a"))
+    assert on_sandbox("plan", "--out", "plan.json", "--quiet") == Said(
+        64, "", "error: RECONCILER_PLAN_KEY is too short to keep anybody out; give 16 characters\n"
+    )

@@ -1,0 +1,329 @@
+"""A process that dies at any moment, played in memory: the real planner and engine over an account that survives.
+
+A moment is whatever the engine calls a point, each durable write beside those, and the two halves of a request's way.
+They are counted as they come, so that a new one cannot be forgotten. What is in memory dies with the run; the account,
+the journal and the delivered secrets stay, and the next run has nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cache
+from random import Random
+from typing import TypeVar
+
+from reconciler import kinds as registry
+from reconciler.engine import apply, lost, observe
+from reconciler.engine.ports import Intent, Journal, Lost
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.manifest import Manifest
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.snapshot import Binding
+from reconciler.model.value import Json
+from reconciler.planning.planner import Policy, plan
+from tests.engine.world import Crash, MemoryJournal, MemorySinks, SeededChance
+from tests.faults.kills.projects import STACK, Project
+from tests.simulation.account import Account
+from tests.simulation.loop import LoopClock, VirtualLoop
+from tests.simulation.wire import Weather, Wire
+
+KINDS = registry.every()
+WIRE = ("mid-request", "after effect before response")
+_EVERYTHING = {
+    (what, kind): 999
+    for what in ("delete", "delete-protected", "update", "empty", "account")
+    for kind in ("*", *(kind.name for kind in KINDS))
+}
+T = TypeVar("T")
+
+
+class Moments:
+    """Counts the moments of one run, and ends it at the n-th."""
+
+    def __init__(self, dies_at: int | None = None) -> None:
+        self._dies_at = dies_at
+        self._inside: ContextVar[bool] = ContextVar("inside", default=False)
+        self.passed: list[tuple[str, str]] = []
+        self.is_dead = False
+
+    def reach(self, point: str, call: Call) -> None:
+        """The engine's hook."""
+        self._inside.set(point.startswith("before"))
+        self.come(point, call.id)
+
+    def outside(self, point: str) -> None:
+        """A durable write that is not a step of a call."""
+        if not self._inside.get():
+            self.come(point, "")
+
+    def come(self, point: str, what: str) -> None:
+        self.check()
+        self.passed.append((point, what))
+        if len(self.passed) - 1 == self._dies_at:
+            self.is_dead = True
+        self.check()
+
+    def check(self) -> None:
+        if self.is_dead:
+            raise Crash
+
+
+@dataclass
+class CrashingJournal:
+    inner: MemoryJournal | Journal
+    moments: Moments
+
+    async def intend(self, intent: Intent) -> None:
+        await self._around("intend", self.inner.intend(intent))
+
+    async def conclude(self, intent_id: str, object_id: str | None) -> None:
+        await self._around("conclude", self.inner.conclude(intent_id, object_id))
+
+    async def receipt(self, intent_id: str) -> None:
+        await self._around("receipt", self.inner.receipt(intent_id))
+
+    async def bind(self, address: Address, binding: Binding | None) -> None:
+        await self._around("bind", self.inner.bind(address, binding))
+
+    async def _around(self, name: str, write: Awaitable[T]) -> T:
+        try:
+            self.moments.outside(f"before {name}")
+        except Crash:
+            asyncio.ensure_future(write).cancel()  # so that nobody complains that it was never awaited
+            raise
+        written = await write
+        self.moments.outside(f"after {name}")
+        return written
+
+
+@dataclass
+class CrashingWire(Wire):
+    """A quick and honest platform, but that the answer to the first create of each path may be lost."""
+
+    moments: Moments = field(default_factory=Moments)
+    loses_answers: bool = False
+    carried: list[tuple[str, str]] = field(default_factory=list)  # (method, kind) of what took effect
+    _lost: set[str] = field(default_factory=set)
+
+    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+        self.moments.check()
+        self.log.append((method, path, ""))
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            # The process is dead, its request is not.
+            if self.random.random() < 0.5:
+                self._carry(method, path, body)
+            raise
+        self.moments.come(WIRE[0], f"{method} {path}")
+        answer = self._carry(method, path, body)
+        self.moments.come(WIRE[1], f"{method} {path}")
+        await asyncio.sleep(0)
+        if self.loses_answers and method == "POST" and path not in self._lost:
+            self._lost.add(path)
+            raise Lost("connection reset")
+        return answer
+
+    def _carry(self, method: str, path: str, body: Mapping[str, Json] | None) -> Json:
+        answer = self._carry_out(method, path, body or {})
+        self.carried.append((method, self._found(path).kind.name))
+        return answer
+
+
+@dataclass
+class Survivors:
+    """All that outlives a process."""
+
+    account: Account = field(default_factory=lambda: Account(KINDS))
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    sinks: MemorySinks = field(default_factory=MemorySinks)
+    chance: SeededChance = field(default_factory=SeededChance)
+    carried: list[tuple[str, str]] = field(default_factory=list)
+
+    def copy(self) -> Survivors:
+        account, journal, sinks = self.account, MemoryJournal(), MemorySinks()
+        journal.open, journal.concluded = dict(self.journal.open), dict(self.journal.concluded)
+        journal.receipts, journal.bindings = set(self.journal.receipts), dict(self.journal.bindings)
+        sinks.delivered = dict(self.sinks.delivered)
+        return Survivors(
+            replace(
+                account,
+                objects=dict(account.objects),
+                parents=dict(account.parents),
+                makers=dict(account.makers),
+                numbers=dict(account.numbers),
+                tokens=dict(account.tokens),
+                log=[],
+                broken=[],
+                _forms={},
+            ),
+            journal,
+            sinks,
+            SeededChance(len(self.carried) + 7),
+            list(self.carried),
+        )
+
+
+@dataclass
+class Run:
+    plan: Plan
+    wire: CrashingWire
+    moments: Moments
+    ended: list[Ended] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        done = [each for each in self.ended if each.outcome in (Outcome.DONE, Outcome.ALREADY)]
+        return len(done) == len(self.plan.calls) and not self.plan.errors and not self.moments.is_dead
+
+    def __str__(self) -> str:
+        told = [f"{each.call.id}: {each.outcome}: {each.why}" for each in self.ended if each.why]
+        return "; ".join([*(str(each) for each in self.plan.errors), *told])
+
+
+@cache
+def _loop() -> VirtualLoop:
+    return VirtualLoop()
+
+
+def run(left: Survivors, manifest: Manifest, *, dies_at: int | None = None, loses_answers: bool = False) -> Run:
+    """One apply, as the command does it, until it ends or dies."""
+    return _loop().play(_run(left, manifest, Moments(dies_at), loses_answers))
+
+
+async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answers: bool) -> Run:
+    random = Random(len(left.carried))
+    wire = CrashingWire(STACK, left.account, random, Weather(), moments=moments, loses_answers=loses_answers)
+    wire.carried = left.carried
+    journal = CrashingJournal(left.journal, moments)
+    this = Run(Plan(STACK), wire, moments)
+    try:
+        snapshot = await observe.observe(
+            wire, KINDS, bindings=dict(left.journal.bindings), receipts=frozenset(left.journal.receipts)
+        )
+        bound = await lost.settle(tuple(left.journal.open.values()), snapshot, KINDS, journal)
+        snapshot = replace(snapshot, bindings={**snapshot.bindings, **bound})
+        this.plan = made = plan(manifest, snapshot, KINDS, Policy(allow=_EVERYTHING))
+        if made.errors or made.withheld:
+            return this
+        events = apply.apply(
+            made,
+            kinds=KINDS,
+            platform=wire,
+            journal=journal,
+            clock=LoopClock(),
+            chance=left.chance,
+            sinks=left.sinks,
+            stop=asyncio.Event(),
+            concurrency=4,
+            reach=moments.reach,
+        )
+        async for event in events:
+            if isinstance(event, Ended):
+                this.ended.append(event)
+        for address, binding in made.bindings.items():
+            await journal.bind(address, binding)
+    except Crash:
+        pass
+    return this
+
+
+@cache
+def begun(project: Project) -> Survivors:
+    """What there is before the change, made in peace."""
+    left = Survivors()
+    if project.before:
+        assert run(left, _manifest(project, "before")).is_done
+        assert not run(left, _manifest(project, "before")).plan.changes
+    for key, record in list(left.account.records()):
+        for kind, name, module in project.undone:
+            if record.address == Address(kind, name):
+                left.account.edit(key, {module: None})
+    left.carried.clear()
+    return left
+
+
+@cache
+def _manifest(project: Project, which: str) -> Manifest:
+    return project.manifest(project.before if which == "before" else project.after)
+
+
+@dataclass(frozen=True)
+class Change:
+    """The way from `before` to `after`, with or without lost answers; what it takes when nothing else happens."""
+
+    project: Project
+    loses_answers: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.project}{', answers lost' if self.loses_answers else ''}"
+
+    def start(self) -> Survivors:
+        return begun(self.project).copy()
+
+    def go(self, left: Survivors, dies_at: int | None = None) -> Run:
+        manifest = _manifest(self.project, "after")
+        return run(left, manifest, dies_at=dies_at, loses_answers=self.loses_answers)
+
+    def moments(self, left: Survivors) -> list[tuple[str, str]]:
+        """All the moments of a run from here."""
+        return self.go(left.copy()).moments.passed
+
+    def died(self, left: Survivors, at: int) -> Survivors:
+        """What is left when the run from here dies at its n-th moment."""
+        after = left.copy()
+        assert self.go(after, at).moments.is_dead
+        return after
+
+    def flaws(self, left: Survivors) -> list[str]:
+        """What is not as it must be after one run in peace, and another that finds nothing to do."""
+        peace = replace(self, loses_answers=False)
+        after = left.copy()
+        clean, still = peace.go(after), peace.go(after)
+        found = [] if clean.is_done else [f"the clean run: {clean}"]
+        if still.plan.changes or still.wire.changed:
+            found.append(f"the next run: {[f'{each.action} {each.address}' for each in still.plan.changes]}")
+        return [*found, *self._unlike_declared(after), *self._copies(after), *self._unheld(after)]
+
+    def _unlike_declared(self, left: Survivors) -> list[str]:
+        """Objects that nobody declared, or that are there twice, or not at all."""
+        due = Counter(each["kind"] for each in self.project.after)
+        there = Counter(kind for kind, _ in left.account.objects)
+        found = [] if due == there else [f"declared {due - there} more, live {there - due} more"]
+        for address, count in Counter(record.address for _, record in left.account.records()).items():
+            found += [f"{count} objects are {address}"] if count > 1 else []
+        return found + [f"{intent.address}: its intent is open" for intent in left.journal.open.values()]
+
+    def _copies(self, left: Survivors) -> list[str]:
+        """Creates that took effect beyond those that were due. A token that nobody got costs another credential."""
+        due = Counter(call.address.kind for call in creates(self))
+        made = Counter(kind for method, kind in left.carried if method == "POST")
+        return [
+            f"{made[kind]} creates of {kind}, not {due[kind]}"
+            for kind in made
+            if made[kind] != due[kind] and not registry.get(kind).one_time
+        ]
+
+    def _unheld(self, left: Survivors) -> list[str]:
+        """Live one-time secrets that are not where they were to be delivered."""
+        found = []
+        for key, record in left.account.records():
+            if registry.get(key[0]).one_time:
+                held = left.sinks.delivered.get(f"secrets/{record.address.name}")
+                found += [] if held == left.account.tokens[key] else [f"nobody holds the token of {key}"]
+        return found
+
+
+@cache
+def creates(change: Change) -> tuple[Call, ...]:
+    return tuple(call for call in planned(change).calls if call.verb is Verb.CREATE)
+
+
+@cache
+def planned(change: Change) -> Plan:
+    return replace(change, loses_answers=False).go(change.start()).plan

@@ -1,0 +1,65 @@
+"""`python launch.py SPEC apply …`: the real command in a real process, with a hook that ends it at a chosen moment.
+
+SPEC is JSON: `{"record": FILE}` writes each moment as a line; `{"point", "what", "nth", "signal"}` sends this process
+the signal at the n-th such moment. Moments are the engine's points, the store's commits, every fsync and every rename.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.engine.default import DefaultDialect
+
+from reconciler.cli import applying
+from reconciler.cli.main import main
+from reconciler.engine import apply as engine
+from reconciler.model.plan import Call
+
+
+class Moments:
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self._turn = threading.Lock()  # commits come from threads
+        self._file = os.open(spec["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND) if "record" in spec else None
+
+    def reach(self, point: str, call: Call) -> None:
+        self.come(point, call.id)
+
+    def come(self, point: str, what: str = "") -> None:
+        with self._turn:
+            self._seen[point, what] += 1
+            nth = self._seen[point, what]
+            if self._file is not None:
+                os.write(self._file, f"{json.dumps([point, what, nth])}\n".encode())
+            elif [point, what, nth] == [self._spec["point"], self._spec["what"], self._spec["nth"]]:
+                os.kill(os.getpid(), self._spec["signal"])
+
+    def around(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(act)
+        def watched(*words: Any, **more: Any) -> Any:
+            self.come(f"before {name}")
+            answer = act(*words, **more)
+            self.come(f"after {name}")
+            return answer
+
+        return watched
+
+    def install(self) -> None:
+        """Over what writes durably, wherever it is called from."""
+        setattr(applying, "run", functools.partial(engine.apply, reach=self.reach))  # noqa: B010 - no mypy in its way
+        setattr(DefaultDialect, "do_commit", self.around("commit", DefaultDialect.do_commit))  # noqa: B010 - as above
+        setattr(os, "fsync", self.around("fsync", os.fsync))  # noqa: B010 - as above
+        setattr(os, "rename", self.around("rename", os.rename))  # noqa: B010 - as above
+
+
+if __name__ == "__main__":
+    Moments(json.loads(sys.argv[1])).install()
+    sys.exit(main(sys.argv[2:]))

@@ -1,0 +1,102 @@
+"""kill -9 of the real command, which talks to a real sandbox and keeps a real store: one rerun is enough.
+
+A seeded sample of moments in every run of the tests, all of them with `-m soak`.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from reconciler.engine.apply import POINTS
+from tests.faults.kills import projects, proxy, real
+from tests.faults.kills.projects import Project
+from tests.faults.kills.proxy import Proxy
+from tests.faults.kills.real import Moment
+
+Prepared = Callable[[Project], Path]
+MomentsOf = Callable[[Project], list[Moment]]
+
+BUILDING, REBUILDING, FIFTY = projects.building(), projects.rebuilding(), projects.fifty()
+SAMPLE = [(project, draw) for project, draws in ((BUILDING, 7), (REBUILDING, 5), (FIFTY, 6)) for draw in range(draws)]
+SLICES = 16
+
+
+def flaws(project: Project, moment: Moment, prepared: Path, home: Path) -> list[str]:
+    """What one kill does that a rerun does not put right."""
+    point, what, nth = moment
+    with real.scene(project, prepared, home) as scene:
+        process = scene.start({"point": point, "what": what, "nth": nth, "signal": signal.SIGKILL})
+        process.communicate(timeout=60)
+        # How many commits there are is for chance to say, since one serves all who wait: the last ones may not come.
+        assert process.returncode == -signal.SIGKILL or (process.returncode == 0 and not what), moment
+        return [f"killed {point} {what} ({nth}): {flaw}" for flaw in scene.flaws()]
+
+
+def flaws_on_the_wire(project: Project, phase: str, nth: int, prepared: Path, home: Path) -> list[str] | None:
+    """As `flaws`, of a kill during the n-th request that changes something; None: there are not so many."""
+    with real.scene(project, prepared, home) as scene:
+        between = Proxy(scene.sandbox.base_url, phase, nth, lambda: process.kill())
+        try:
+            process = scene.start({"point": "", "what": "", "nth": 0, "signal": 0}, between.url)
+            process.communicate(timeout=60)
+        finally:
+            between.close()
+        if between.struck is None:
+            assert process.returncode == 0
+            return None
+        assert process.returncode == -signal.SIGKILL
+        return [f"killed {phase} of {between.struck}: {flaw}" for flaw in scene.flaws()]
+
+
+@pytest.mark.parametrize(("project", "draw"), SAMPLE, ids=str)
+def test_one_rerun_is_enough_after_a_kill(
+    project: Project, draw: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+) -> None:
+    moment = Random(f"{project}-{draw}").choice(moments_of(project))
+    assert flaws(project, moment, prepared(project), tmp_path) == []
+
+
+@pytest.mark.parametrize("phase", proxy.PHASES)
+@pytest.mark.parametrize(("project", "nth"), [(BUILDING, 2), (REBUILDING, 3), (FIFTY, 20)], ids=str)
+def test_one_rerun_is_enough_after_a_kill_on_the_wire(
+    project: Project, nth: int, phase: str, prepared: Prepared, tmp_path: Path
+) -> None:
+    assert flaws_on_the_wire(project, phase, nth, prepared(project), tmp_path) == []
+
+
+def test_a_real_run_passes_the_points_that_peace_has(moments_of: MomentsOf) -> None:
+    passed = {point for project in (BUILDING, REBUILDING) for point, _, _ in moments_of(project)}
+    only_in_trouble = {"before revoke", "after revoke"}
+    assert passed >= {*POINTS} - only_in_trouble
+    assert passed >= {f"{edge} {name}" for name in ("commit", "fsync", "rename") for edge in ("before", "after")}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("slice_", range(SLICES))
+@pytest.mark.parametrize("project", [BUILDING, REBUILDING, FIFTY], ids=str)
+def test_one_rerun_is_enough_after_a_kill_at_any_moment(
+    project: Project, slice_: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+) -> None:
+    found = []
+    for number, moment in enumerate(moments_of(project)[slice_::SLICES]):
+        found += flaws(project, moment, prepared(project), tmp_path / str(number))
+    assert found == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("phase", proxy.PHASES)
+@pytest.mark.parametrize("project", [BUILDING, REBUILDING, FIFTY], ids=str)
+def test_one_rerun_is_enough_after_a_kill_during_any_request(
+    project: Project, phase: str, prepared: Prepared, tmp_path: Path
+) -> None:
+    nth, all_found = 1, []
+    while (found := flaws_on_the_wire(project, phase, nth, prepared(project), tmp_path / str(nth))) is not None:
+        all_found += found
+        nth += 1
+    assert all_found == []
+    assert nth > 5

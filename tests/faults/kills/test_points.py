@@ -1,0 +1,125 @@
+"""A process that dies at any moment: one run in peace makes it whole, and the next has nothing to do.
+
+Whole: every declared object is there once, none was made twice, nothing that nobody declares is left, and every
+credential's token is where it was to be delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from reconciler.engine import lost
+from reconciler.engine.apply import POINTS
+from reconciler.model.plan import Verb
+from tests.faults.kills import crashing, projects
+from tests.faults.kills.crashing import Change
+
+SLICES = 8
+BUILDING, REBUILDING, FIFTY = (Change(make()) for make in (projects.building, projects.rebuilding, projects.fifty))
+LOSSY = tuple(Change(each.project, loses_answers=True) for each in (BUILDING, REBUILDING, FIFTY))
+ALL = (BUILDING, REBUILDING, FIFTY, *LOSSY)
+
+by_slice = pytest.mark.parametrize("slice_", range(SLICES))
+
+
+def flaws(change: Change, moments: Iterator[int] | range) -> list[str]:
+    start = change.start()
+    passed = change.moments(start)
+    return [
+        f"died {' '.join(passed[moment])} (moment {moment}): {flaw}"
+        for moment in moments
+        if moment < len(passed)
+        for flaw in change.flaws(change.died(start, moment))
+    ]
+
+
+def flaws_of_pairs(change: Change, pairs: Iterator[tuple[int, int]]) -> list[str]:
+    start = change.start()
+    passed = change.moments(start)
+    found = []
+    for first, second in pairs:
+        after = change.died(start, first)
+        again = change.moments(after)
+        if second < len(again):
+            told = f"died {' '.join(passed[first])}, then {' '.join(again[second])} (moments {first}, {second})"
+            found += [f"{told}: {flaw}" for flaw in change.flaws(change.died(after, second))]
+    return found
+
+
+def pairs(change: Change, slice_: int) -> Iterator[tuple[int, int]]:
+    start = change.start()
+    for first in range(slice_, len(change.moments(start)), SLICES):
+        for second in range(len(change.moments(change.died(start, first)))):
+            yield first, second
+
+
+@by_slice
+@pytest.mark.parametrize("change", [BUILDING, REBUILDING, FIFTY, *LOSSY[:2]], ids=str)
+def test_one_rerun_is_enough_after_a_death_at_any_moment(change: Change, slice_: int) -> None:
+    assert flaws(change, range(slice_, len(change.moments(change.start())), SLICES)) == []
+
+
+@by_slice
+@pytest.mark.parametrize("change", [BUILDING, REBUILDING], ids=str)
+def test_one_rerun_is_enough_after_deaths_at_any_two_moments(change: Change, slice_: int) -> None:
+    assert flaws_of_pairs(change, pairs(change, slice_)) == []
+
+
+@pytest.mark.parametrize("change", LOSSY, ids=str)
+def test_one_rerun_is_enough_after_lost_answers_and_two_deaths(change: Change) -> None:
+    random = Random(1)
+    length = len(change.moments(change.start()))
+    drawn = [(random.randrange(length), random.randrange(length)) for _ in range(60)]
+    assert flaws_of_pairs(change, iter(drawn)) == []
+
+
+@pytest.mark.soak
+@by_slice
+def test_one_rerun_is_enough_after_lost_answers_and_a_death_at_any_moment(slice_: int) -> None:
+    assert flaws(LOSSY[2], range(slice_, len(LOSSY[2].moments(LOSSY[2].start())), SLICES)) == []
+
+
+@pytest.mark.soak
+@by_slice
+@pytest.mark.parametrize("change", LOSSY[:2], ids=str)
+def test_one_rerun_is_enough_after_lost_answers_and_deaths_at_any_two_moments(change: Change, slice_: int) -> None:
+    assert flaws_of_pairs(change, pairs(change, slice_)) == []
+
+
+# --- that nothing is forgotten ----------------------------------------------------------------------------------------
+
+
+def test_every_point_of_the_engine_is_a_moment() -> None:
+    passed = {point for change in ALL for point, _ in change.moments(change.start())}
+    assert passed >= {*POINTS, *crashing.WIRE}
+
+
+def test_every_shape_of_a_call_meets_every_moment_of_a_request() -> None:
+    calls = {call.id: call for change in ALL for call in crashing.planned(change).calls}
+    met = {
+        (calls[what].verb, point) for change in ALL for point, what in change.moments(change.start()) if what in calls
+    }
+    assert met >= {(verb, f"{edge} send") for verb in Verb for edge in ("before", "after")}
+
+
+def test_the_projects_hold_every_special_case() -> None:
+    plan = crashing.planned(FIFTY)
+    made = {call.address.kind for call in plan.calls if call.verb is Verb.CREATE}
+    assert {"BotUser", "EventSource", "TunnelCredential"} <= made
+    assert {change.order for change in plan.changes} >= {"create first", "delete first"}
+    assert FIFTY.project.resources >= 50
+    assert [each.project.resources for each in (BUILDING, REBUILDING)] == [5, 5]
+
+
+# --- that these tests can fail ----------------------------------------------------------------------------------------
+
+
+def test_an_engine_that_does_not_look_after_a_lost_answer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def blind(*_: object) -> list[object]:
+        return []
+
+    monkeypatch.setattr(lost, "look", blind)
+    assert flaws(LOSSY[0], range(20, 60))

@@ -1,0 +1,100 @@
+"""SIGINT and SIGTERM at any moment of a real apply: exit 130, a true report, nothing half-written, and one rerun.
+
+As with kills, a seeded sample in every run of the tests, and all moments with `-m soak`.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.faults.kills import crashing, projects, real
+from tests.faults.kills.crashing import Change
+from tests.faults.kills.projects import Project
+from tests.faults.kills.real import Moment
+
+Prepared = Callable[[Project], Path]
+MomentsOf = Callable[[Project], list[Moment]]
+
+BUILDING, REBUILDING = projects.building(), projects.rebuilding()
+REPORT = re.compile(r"(\d+) calls? done, (\d+) failed, (\d+) not tried\.")
+HOW = [signal.SIGINT, signal.SIGTERM]
+SLICES = 8
+
+
+def flaws(project: Project, moment: Moment, how: signal.Signals, prepared: Path, home: Path) -> list[str]:
+    point, what, nth = moment
+    with real.scene(project, prepared, home) as scene:
+        process = scene.start({"point": point, "what": what, "nth": nth, "signal": how})
+        out, err = process.communicate(timeout=60)
+        found = _untrue(project, out, err, process.returncode, len(scene.sandbox.calls()))
+        return [f"{how.name} {point} {what} ({nth}): {flaw}" for flaw in [*found, *scene.flaws()]]
+
+
+def _untrue(project: Project, out: str, err: str, code: int, sent: int) -> list[str]:
+    """What the report of an interrupted run says that is not so."""
+    calls = len(crashing.planned(Change(project)).calls)
+    report = REPORT.search(out)
+    if code == 0:
+        return [] if sent == calls else [f"exit 0 after {sent} of {calls} calls"]  # it was over already
+    found = [] if code == 130 else [f"exit {code}: {err}"]
+    if "Traceback" in err:
+        found.append(err)
+    if report is None:
+        # Before the first call, or after the last: then the sum of all was told.
+        told = "Applied:" in out
+        return found + ([] if sent == (calls if told else 0) else [f"nothing tells of {sent} calls that were sent"])
+    done, failed, left = map(int, report.groups())
+    if (done + failed + left, done, failed) != (calls, sent, 0):
+        found.append(f"{report[0]} Sent were {sent} of {calls}")
+    named = [line for line in err.splitlines() if line.startswith("not tried: ")]
+    return found + ([] if len(named) == left else [f"{len(named)} of {left} are named"])
+
+
+@pytest.mark.parametrize("how", HOW, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    ("project", "draw"), [(each, draw) for each in (BUILDING, REBUILDING) for draw in range(4)], ids=str
+)
+def test_an_interrupt_at_any_moment_ends_well(
+    project: Project, draw: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+) -> None:
+    moment = Random(f"{project}-{draw}-{how.name}").choice(moments_of(project))
+    assert flaws(project, moment, how, prepared(project), tmp_path) == []
+
+
+def test_a_second_interrupt_leaves_at_once_and_names_what_was_on_its_way(prepared: Prepared, tmp_path: Path) -> None:
+    project = projects.plain()
+    with real.scene(project, prepared(project), tmp_path) as scene:
+        scene.sandbox.fault("POST /ip_policies", then="commit-then-hang")
+        moment = {"point": "before send", "what": "create IPPolicy/office", "nth": 1, "signal": signal.SIGINT}
+        process = scene.start(moment)
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("interrupted: starting nothing more")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, "0 calls done, 0 failed, 2 not tried, 1 not known.\n")
+        assert err.splitlines() == [
+            "not known: create IPPolicy/office: it was on its way; the next run finds out",
+            "not tried: create TCPEdge/db: interrupted",
+            "not tried: create TLSEdge/pay: interrupted",
+            "interrupted",
+        ]
+        assert scene.flaws() == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("how", HOW, ids=lambda each: each.name)
+@pytest.mark.parametrize("slice_", range(SLICES))
+@pytest.mark.parametrize("project", [BUILDING, REBUILDING], ids=str)
+def test_an_interrupt_at_every_moment_ends_well(
+    project: Project, slice_: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+) -> None:
+    found = []
+    for number, moment in enumerate(moments_of(project)[slice_::SLICES]):
+        found += flaws(project, moment, how, prepared(project), tmp_path / str(number))
+    assert found == []

@@ -1,0 +1,155 @@
+"""Two applies at the same moment: on one store the lock decides, on two stores the platform shows it afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.kills import projects, real
+from tests.faults.kills.projects import Project
+from tests.faults.kills.real import Scene
+
+Prepared = Callable[[Project], Path]
+BUILDING, REBUILDING = projects.building(), projects.rebuilding()
+UNDISTURBED = {"point": "", "what": "", "nth": 0, "signal": 0}
+
+
+def halted(scene: Scene, point: str, what: str) -> subprocess.Popen[str]:
+    """The command, asleep at a moment while it holds the lock."""
+    process = scene.start({"point": point, "what": what, "nth": 1, "signal": signal.SIGSTOP})
+    stopped = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    assert stopped is not None
+    assert stopped.si_status == signal.SIGSTOP, "it ended before it fell asleep"
+    return process
+
+
+@pytest.fixture
+def building(prepared: Prepared, tmp_path: Path) -> Iterator[Scene]:
+    with real.scene(BUILDING, prepared(BUILDING), tmp_path) as made:
+        yield made
+
+
+def test_while_one_applies_another_is_refused_and_told_by_whom(building: Scene) -> None:
+    first = halted(building, "after send", "create BotUser/ci")
+    second = building.start(UNDISTURBED)
+    out, err = second.communicate(timeout=60)
+    assert (second.returncode, out) == (1, "")
+    told = re.fullmatch(r"error: stack kills is being applied by process (\d+) on \S+ since \S+; wait .*\n", err)
+    assert told is not None, err
+    assert int(told[1]) == first.pid
+    first.send_signal(signal.SIGCONT)
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert building.flaws() == []
+
+
+def test_the_lock_of_a_killed_run_is_taken_over_at_once_and_nothing_is_made_twice(building: Scene) -> None:
+    first = halted(building, "after send", "create BotUser/ci")
+    first.kill()
+    first.communicate(timeout=60)
+    second = building.start(UNDISTURBED)
+    _, err = second.communicate(timeout=60)
+    assert second.returncode == 0, err
+    assert building.flaws() == []
+
+
+@pytest.mark.parametrize("project", [BUILDING, REBUILDING], ids=str)
+@pytest.mark.parametrize("point", ["before intend", "after send"])
+def test_a_run_that_starts_while_the_first_dies_ends_the_work(
+    project: Project, point: str, prepared: Prepared, tmp_path: Path
+) -> None:
+    what = "create BotUser/ci" if project is BUILDING else "create CertificateAuthority/partners"
+    with real.scene(project, prepared(project), tmp_path) as scene:
+        first = halted(scene, point, what)
+        second = scene.start(UNDISTURBED)
+        first.kill()
+        first.communicate(timeout=60)
+        second.communicate(timeout=60)
+        assert second.returncode in (0, 1)  # it may have come while the first was still alive
+        assert scene.flaws() == []
+
+
+# --- two stores: nothing tells the two runs of each other -------------------------------------------------------------
+
+
+def elsewhere(scene: Scene, name: str) -> Scene:
+    """The same project on another machine, with a store of its own."""
+    root = scene.root.with_name(name)
+    shutil.copytree(scene.root, root)
+    return Scene(scene.project, root, scene.sandbox)
+
+
+def test_two_runners_that_make_the_same_at_once_settle_it_by_the_rule(prepared: Prepared, tmp_path: Path) -> None:
+    project = projects.plain()
+    with real.scene(project, prepared(project), tmp_path) as scene:
+        other = elsewhere(scene, "other")
+        first = halted(scene, "before intend", "create IPPolicy/office")  # it has listed, and found nothing
+        assert other.run() == 0
+        first.send_signal(signal.SIGCONT)
+        _, err = first.communicate(timeout=60)
+        # What only one may have was refused; what two may have was made twice, and the next look settles it.
+        assert scene.run() == 0, err
+        assert other.run() == 0
+        scene.sandbox.forget_log()
+        assert scene.run() == 0
+        assert other.run() == 0
+        assert scene.sandbox.calls() == []
+        assert scene.unlike_declared() == []
+
+
+def test_what_was_made_twice_at_once_is_settled_by_the_run_that_ends_last(prepared: Prepared, tmp_path: Path) -> None:
+    project = projects.plain()
+    with real.scene(project, prepared(project), tmp_path) as scene:
+        other = elsewhere(scene, "other")
+        first = halted(scene, "before intend", "create IPPolicy/office")
+        assert other.run() == 0
+        kept = {body["id"] for _, body in scene.live()}
+        first.send_signal(signal.SIGCONT)
+        _, err = first.communicate(timeout=60)
+        assert first.returncode == 0, err
+        assert "IPPolicy/office was made twice by two runs at once; the first stays" in err
+        assert {body["id"] for _, body in scene.live()} == kept
+
+
+def test_two_tokens_for_one_credential_are_told_with_both_names_and_the_way_out(
+    prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = projects.single()
+    with real.scene(project, prepared(project), tmp_path) as scene:
+        other = elsewhere(scene, "other")
+        first = halted(scene, "before intend", "create TunnelCredential/agent")
+        assert other.run() == 0
+        first.send_signal(signal.SIGCONT)
+        _, told = first.communicate(timeout=60)
+        older, newer = sorted(body["id"] for _, body in scene.live())
+        assert first.returncode == 1
+        assert scene.run() == 1
+        for said in (told, capsys.readouterr().err):
+            assert f"2 objects were made for it: {older}, {newer}; delete all but the one that is in use" in said
+        scene.sandbox.delete(f"/credentials/{newer}")
+        assert other.run() == 0
+
+
+def test_whoever_is_refused_because_another_run_was_quicker_is_right_after_a_rerun(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    """A domain can be reserved once: the second POST is refused, and nothing is left to settle."""
+    project = projects.named()
+    with real.scene(project, prepared(project), tmp_path) as scene:
+        other = elsewhere(scene, "other")
+        first = halted(scene, "before intend", "create ReservedDomain/pay")
+        assert other.run() == 0
+        first.send_signal(signal.SIGCONT)
+        first.communicate(timeout=60)
+        assert first.returncode in (1, 5)
+        scene.sandbox.forget_log()
+        assert scene.run() == 0
+        assert scene.sandbox.calls() == []
+        assert scene.unlike_declared() == []

@@ -1,0 +1,24 @@
+"""The ear that the whole suite is listened to with hears what it must."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from reconciler.sandbox.ids import token
+from tests.silence import secrets_in
+
+TOKEN = token("cr_2NRkVKTkDKAsJSWVGHEqBHVjPXS")
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_a_token_is_heard_as_it_is_and_in_base64(before: int) -> None:
+    coded = base64.b64encode(b"x" * before + b" " + TOKEN.encode() + b" tail").decode()
+    assert secrets_in(f"so {TOKEN} it is") == [TOKEN]
+    assert TOKEN in secrets_in(f"so {coded} it is")
+
+
+def test_ids_and_digests_are_no_secrets() -> None:
+    said = f"ipp_2NRkVKTkDKAsJSWVGHEqBHVjPXS {'0123456789abcdef' * 8} edghtsrt_2NRkVKTkDKAsJSWVGHEqBHVjPXS"
+    assert secrets_in(said) == []

@@ -1,0 +1,315 @@
+"""A platform that answers with anything at all brings about neither a traceback, nor a hang, nor a wrong delete."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler import kinds
+from reconciler.api.machine import MachineClock
+from reconciler.cli.main import main
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.owner import Owner
+
+KEYS = {kind.path: kind.list_key for kind in kinds.every() if kind.parent is None}
+CODES = {0, 1, 2, 3, 4, 5, 6}
+
+Answer = Callable[[str, str], bytes]  # method and path → body
+
+
+class Platform:
+    """Answers 200 (201, 204) with whatever bytes it is told to, and keeps what it was asked to change."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = lambda method, path: b"{}"
+        self.headers: dict[str, str] = {}
+        self.changed: list[tuple[str, str]] = []
+        platform = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # one piece per answer: two of them wait for each other
+
+            def serve(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                path = urlsplit(self.path).path
+                if self.command != "GET":
+                    platform.changed.append((self.command, path))
+                content = platform.answer(self.command, path)
+                self.send_response(201 if self.command == "POST" else 200)
+                for name, value in {"Content-Type": "application/json", **platform.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = serve
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who hung up on us had a reason
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
+        self.thread.start()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[Platform]:
+    running = Platform()
+    yield running
+    running.stop()
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """A command in a project; its standard output and error."""
+
+    async def no_sleep(self: MachineClock, seconds: float) -> None:
+        return
+
+    monkeypatch.setattr(MachineClock, "sleep", no_sleep)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RECONCILER_BASE_URL", platform.base_url)
+    monkeypatch.setenv("RECONCILER_API_KEY", "k")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "reconciler.yaml").write_text(
+        "version: 1\nstack: prod\nguards: {max_delete_percent: 100, max_update_percent: 100}\n", encoding="utf-8"
+    )
+    (tmp_path / "manifests/a.yaml").write_text(
+        "kind: IPPolicy\nname: a\nspec: {description: x}\n---\n"
+        "kind: TLSEdge\nname: a\nspec: {hostports: ['a.example.com:443']}\n---\n"
+        "kind: BotUser\nname: a\nspec: {name: a}\n---\n"
+        "kind: ReservedDomain\nname: a\nspec: {domain: a.example.com}\n",
+        encoding="utf-8",
+    )
+
+    def said(*words: str) -> str:
+        capsys.readouterr()
+        platform.changed.clear()
+        began = time.monotonic()
+        code = main(words)
+        assert time.monotonic() - began < 30
+        out, err = capsys.readouterr()
+        assert code in CODES
+        assert "Traceback" not in err
+        assert "unexpected" not in err, err
+        return str(out + err)
+
+    return said
+
+
+def pages(objects: Callable[[str], Any]) -> Answer:
+    """Lists of what `objects` gives for a path."""
+
+    def answer(method: str, path: str) -> bytes:
+        key = KEYS.get(path, path.rpartition("/")[2])
+        return json.dumps({key: objects(path), "uri": "", "next_page_uri": None}).encode()
+
+    return answer
+
+
+DEEP = "[" * 900 + "]" * 900
+RAW = {
+    "nothing": b"",
+    "null": b"null",
+    "a number": b"7",
+    "NaN": b"NaN",
+    "infinity": b'{"x": Infinity}',
+    "too large a number": b'{"x": 1e999}',
+    "a number of too many digits": b'{"x": ' + b"9" * 10_000 + b"}",
+    "a list": b"[]",
+    "an HTML page": b"<html>Sign in</html>",
+    "half of it": b'{"tls_edges": [{"id": "edgtls_',
+    "not UTF-8": b'{"x": "\xff\xfe"}',
+    "UTF-16": '{"x": 1}'.encode("utf-16"),
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "deep lists": b"[" * 200_000,
+    "deep maps": b'{"a":' * 200_000,
+    "just deep enough to be read": DEEP.encode(),
+    "100 MB": b'{"x": "' + b"x" * 100_000_000 + b'"}',
+}
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_what_is_no_list_changes_nothing(run: Run, platform: Platform, name: str) -> None:
+    content = RAW[name]
+    first: list[str] = []
+
+    def answer(method: str, path: str) -> bytes:
+        first.append(path)
+        return b"7" if len(content) > 1_000_000 and len(first) > 1 else content  # one of the large ones is enough
+
+    platform.answer = answer
+    for words in (["plan"], ["apply", "-y"], ["destroy", "-y"]):
+        run(*words)
+        assert platform.changed == []
+
+
+def test_a_bomb_of_compression_is_not_unpacked(run: Run, platform: Platform) -> None:
+    bomb = gzip.compress(b"x" * 300_000_000, 9)
+    platform.headers = {"Content-Encoding": "gzip"}
+    platform.answer = lambda method, path: bomb if path == "/edges/tls" else gzip.compress(b"7")
+    try:
+        run("plan")
+    finally:
+        platform.headers = {}
+
+
+def record(kind: str, name: str = "gone") -> str:
+    return owners.write("", Owner("prod", Address(kind, name), "intent-1"))
+
+
+METADATA = {
+    "deep": '{"reconciler":' + DEEP + "}",
+    "deep in a line": 'x\n#reconciler {"stack":' + DEEP + "}",
+    "other stack": record("IPPolicy").replace("prod", "other"),
+    "other kind": record("TLSEdge"),
+    "no address": record("IPPolicy").replace("IPPolicy/gone", "../../x"),
+    "stack is a list": '{"reconciler":{"stack":["prod"],"address":"IPPolicy/gone","intent":"i"}}',
+    "applied is a number": '{"reconciler":{"stack":"x","address":"IPPolicy/gone","intent":"i","applied":7}}',
+    "a number": 7,
+    "a list": ["reconciler"],
+    "a map": {"reconciler": {"stack": "prod", "address": "IPPolicy/gone", "intent": "i"}},
+    "twice": '{"reconciler":' + record("IPPolicy") + ',"reconciler":7}',
+}
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_a_record_that_cannot_be_read_makes_nothing_ours(run: Run, platform: Platform, name: str) -> None:
+    platform.answer = pages(lambda path: [{"id": "x_1", "metadata": METADATA[name]}])
+    for words in (["plan"], ["drift"], ["destroy", "-y"]):
+        run(*words)
+        assert [each for each in platform.changed if each[0] == "DELETE"] == []
+
+
+LIVE: dict[str, Any] = {
+    "no id": {"description": "x"},
+    "id is a number": {"id": 7},
+    "id is a list": {"id": ["ipp_1"]},
+    "id is empty": {"id": ""},
+    "id is a path": {"id": "../../credentials"},
+    "id is an address": {"id": "http://evil.example/"},
+    "id has a line break": {"id": "ipp_1\r\nX: y"},
+    "id is huge": {"id": "ipp_" + "x" * 100_000},
+    "half a character": {"id": "ipp_1", "description": "\ud83d", "domain": "\udc00", "\ud800": "\udfff"},
+    "deep description": {"id": "ipp_1", "description": json.loads("[" * 90 + "]" * 90)},
+    "huge description": {"id": "ipp_1", "description": "x" * 1_000_000},
+}
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_an_object_that_is_none_is_left_alone(run: Run, platform: Platform, name: str) -> None:
+    platform.answer = pages(lambda path: [LIVE[name]])
+    for words in (["plan"], ["plan", "--format", "json"], ["drift"], ["apply", "-y", "--adopt"]):
+        run(*words)
+        assert [each for each in platform.changed if each[0] == "DELETE"] == []
+
+
+def test_an_id_of_ours_that_is_a_path_stays_one_segment(run: Run, platform: Platform) -> None:
+    body = {"id": "../credentials/cr_1?x#y", "metadata": record("IPPolicy")}
+    platform.answer = pages(lambda path: [body] if path == "/ip_policies" else [])
+    run("destroy", "-y")
+    assert all(path.startswith("/ip_policies/") and path.count("/") == 2 for _, path in platform.changed)
+
+
+def test_the_last_of_two_equal_keys_counts_and_nothing_breaks(run: Run, platform: Platform) -> None:
+    twice = b'{"id": "x_1", "id": 7, "metadata": "", "metadata": {}}'
+    platform.answer = lambda method, path: b'{"%s": [%s], "uri": ""}' % (KEYS.get(path, "x").encode(), twice)
+    run("apply", "-y")
+    assert [each for each in platform.changed if each[0] == "DELETE"] == []
+
+
+# --- anything at all --------------------------------------------------------------------------------------------------
+
+WORDS = [
+    "",
+    "x",
+    "a.example.com",
+    "a.example.com:443",
+    "prod",
+    "a",
+    "\ud800",
+    "\x1b[2J",
+    "1",
+    "2020-01-01T00:00:00Z",
+    "::",
+]
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(WORDS)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "enabled", "value", "ip_policies", "backend", "type", "uri", "x"]), inner
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def odd(kind: Any) -> st.SearchStrategy[dict[str, Any]]:
+    """Objects that look like the kind's, with anything in the place of anything."""
+    known = {name.partition(".")[0].removesuffix("[]") for field in kind.fields for name in _spellings(field)}
+    named = st.sampled_from(sorted(known | {"metadata", "uri", "created_at"}))
+    first = st.sampled_from([f"{kind.id_prefix}1", f"{kind.id_prefix}2"]) | ANY
+    return st.builds(lambda id, rest: {**rest, kind.key: id}, first, st.dictionaries(named, ANY, max_size=8))
+
+
+def _spellings(field: Any) -> Iterator[str]:
+    yield field.name
+    if field.read_as is not None:
+        yield field.read_as.path
+
+
+LISTS = {
+    kind.path: st.lists(odd(kind) | ANY if kind.name == "TLSEdge" else odd(kind), max_size=3)
+    for kind in kinds.every()
+    if kind.parent is None
+}
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(lists=st.fixed_dictionaries(LISTS), answers=st.lists(ANY, min_size=1, max_size=3), adopt=st.booleans())
+def test_objects_of_the_wrong_shape_throughout_change_nothing_that_is_not_ours(
+    run: Run, platform: Platform, lists: dict[str, Any], answers: list[Any], adopt: bool
+) -> None:
+    def answer(method: str, path: str) -> bytes:
+        if method == "GET" and path in KEYS:
+            return pages(lambda path: lists[path])(method, path)
+        return json.dumps(answers[len(path) % len(answers)]).encode()
+
+    platform.answer = answer
+    for words in (["plan"], ["drift", "--format", "json"], ["apply", "-y", *(["--adopt"] if adopt else [])]):
+        run(*words)
+        assert [each for each in platform.changed if each[0] == "DELETE"] == []

@@ -1,0 +1,158 @@
+"""Manifests made to exhaust whoever reads them are refused before they cost anything: 100 ms of processor, 50 MB."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.project.unreadable import MAX_BYTES
+
+MOST_MS, MOST_MB = 100, 50
+M = MAX_BYTES
+HEAD = b"kind: IPPolicy\nname: a\nspec:\n"
+
+
+def _repeated(text: bytes, size: int = M) -> bytes:
+    return (text * (size // len(text) + 1))[:size]
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "aliases that double": lambda: (
+        b"a0: &a0 [x,x]\n" + b"".join(b"a%d: &a%d [*a%d,*a%d]\n" % (n, n, n - 1, n - 1) for n in range(1, 60))
+    ),
+    "aliases of one large list": lambda: b"a: &a [" + b"x," * 50_000 + b"]\nb: [" + b"*a ," * 50_000 + b"]",
+    "aliases of maps": lambda: b"a: &a {x: 1, y: 2}\n" + b"".join(b"k%d: *a\n" % n for n in range(30_000)),
+    "an alias inside what it names": lambda: b"a: &a [*a]",
+    "lists in lists": lambda: _repeated(b"["),
+    "maps in maps": lambda: _repeated(b"{a: "),
+    "dashes": lambda: _repeated(b"- "),
+    "steps": lambda: b"\n".join(b" " * n + b"a:" for n in range(4000)),
+    "question marks": lambda: _repeated(b"? "),
+    "colons": lambda: _repeated(b": "),
+    "quotes": lambda: _repeated(b'"'),
+    "a huge plain text": lambda: b"a: " + b"x" * (M - 3),
+    "a huge quoted text": lambda: b'a: "' + b"x" * (M - 5) + b'"',
+    "a huge text of escapes": lambda: b'a: "' + _repeated(rb"\u0041", M - 5 - (M - 5) % 6) + b'"',
+    "a huge folded text": lambda: b"a: >\n" + _repeated(b" xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n", M - 5),
+    "a huge key": lambda: b"x" * (M - 3) + b": 1",
+    "a huge number": lambda: b"a: " + b"1" * (M - 3),
+    "a huge tag": lambda: b"a: !" + b"x" * (M - 6) + b" 1",
+    "a huge alias": lambda: b"a: *" + b"x" * (M - 4),
+    "a huge directive": lambda: _repeated(b"%YAML 1.2\n"),
+    "a huge reference": lambda: HEAD + b"  description: '" + b"${{ " * (M // 4 - 20) + b"'",
+    "a text that never closes": lambda: b"['" + _repeated(b"abcdefghijklmnopqrstuvwxyz\n", M - 2),
+    "one word after the other": lambda: b"{" + _repeated(b"a ", M - 1),
+    "millions of keys": lambda: b"".join(b"k%d: 1\n" % n for n in range(1_000_000))[:M],
+    "millions of items": lambda: b"a: [" + _repeated(b"x,", M - 5) + b"]",
+    "millions of anchors": lambda: b"".join(b"- &a%d x\n" % n for n in range(1_000_000))[:M],
+    "millions of lines": lambda: _repeated(b"\n"),
+    "millions of comments": lambda: _repeated(b"#\n"),
+    "millions of documents": lambda: _repeated(b"---\n"),
+    "thousands of documents": lambda: b"--- a\n" * 21_000,
+    "the same key": lambda: _repeated(b"a: 1\n"),
+    "the same key in a smaller file": lambda: b"a: 1\n" * 100_000,
+    "keys that are no text": lambda: b"".join(b"%d: 1\n" % n for n in range(100_000)),
+    "tags": lambda: b"- !x a\n" * 100_000,
+    "large characters": lambda: b"a: '" + "\U0001f600".encode() * (M // 4 - 10) + b"'",
+    "one large character": lambda: b"a: '" + b"x" * (M - 20) + "\U0001f600".encode() + b"'",
+    "a control at the end": lambda: b"a" * (M - 1) + b"\x01",
+    "no UTF-8 at the end": lambda: b"a" * (M - 1) + b"\xff",
+    "too large": lambda: b"a" * (M + 1),
+    "UTF-16": lambda: ("a: 1\n" * 100_000).encode("utf-16"),
+    "NUL": lambda: b"\0" * M,
+}
+
+_MEASURED = """
+import gc, json, sys, time
+from reconciler import kinds
+from reconciler.project import manifests
+from reconciler.model.problem import Rejected
+def memory(what):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what))
+kinds.every()
+try:
+    manifests.load_texts({"warm.yaml": b"kind: IPPolicy\\nname: a\\nspec: {x: 1}\\n"}, "prod", {})
+except Rejected:
+    pass
+text = sys.stdin.buffer.read()
+gc.collect()
+open("/proc/self/clear_refs", "w").write("5")  # the high-water mark of memory begins anew
+held = memory("VmHWM")
+began = time.process_time()
+said = []
+try:
+    manifests.load_texts({"bomb.yaml": text}, "prod", {})
+except Rejected as rejected:
+    said = [str(problem) for problem in rejected.problems]
+spent = time.process_time() - began
+grown = memory("VmHWM") - held
+print(json.dumps([spent * 1000, grown / 1024, len(said), max(map(len, said), default=0)]))
+"""
+
+
+def measured(text: bytes) -> tuple[float, float, int, int]:
+    """Milliseconds, megabytes beyond the file itself, problems, and the longest of them."""
+    import json
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+    ran = subprocess.run(
+        [sys.executable, "-c", _MEASURED],
+        input=text,
+        capture_output=True,
+        check=False,
+        preexec_fn=limits,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()[-500:]
+    spent, grown, problems, longest = json.loads(ran.stdout)
+    return spent, grown, problems, longest
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_for_next_to_nothing(name: str) -> None:
+    spent, grown, problems, longest = measured(BOMBS[name]())
+    if spent > MOST_MS:  # somebody else may have been using the machine's caches: the better of two is what it takes
+        spent = min(spent, measured(BOMBS[name]())[0])
+    print(f"{name}: {spent:.0f} ms, {grown:.0f} MB, {problems} problems")
+    assert problems > 0
+    assert spent <= MOST_MS
+    assert grown <= MOST_MB
+    assert longest < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("unknown fields", HEAD + b"".join(b"  k%d: 1\n" % n for n in range(50_000))),
+        ("long unknown fields", HEAD + b"".join(b"  " + b"k%d" % n * 20 + b": 1\n" for n in range(20_000))),
+        (
+            "misspelt references",
+            HEAD + b"  metadata: '" + b"".join(b"${{ IPPolicy/x%d }}" % n for n in range(20_000)) + b"'",
+        ),
+        (
+            "references to nowhere",
+            b"kind: IPRestriction\nname: a\nspec:\n  type: api\n  ip_policy_ids:\n"
+            + b"".join(b"  - {ref: IPPolicy/x%d}\n" % n for n in range(50_000)),
+        ),
+        ("unknown kinds", b"---\nkind: Nope\nname: a\n" * 10_000),
+        ("the same resource", b"---\nkind: IPPolicy\nname: a\nspec: {}\n" * 10_000),
+        (
+            "misspelt names",
+            b"".join(b"---\nkind: IPPolicy\nname: a%d\nspec: {descriptio: x}\n" % n for n in range(3000)),
+        ),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_what_is_wrong_throughout_takes_no_longer_than_what_is_right(name: str, text: bytes) -> None:
+    """Telling of a mistake costs something, and a file may hold nothing else: never more than its size explains."""
+    spent, grown, problems, longest = measured(text)
+    print(f"{name}: {len(text) / 1e6:.1f} MB, {spent:.0f} ms, {grown:.0f} MB, {problems} problems")
+    assert problems > 0
+    assert spent < 300 + 3000 * len(text) / 1e6
+    assert longest < 1000

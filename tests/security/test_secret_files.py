@@ -1,0 +1,234 @@
+"""Files that hold secrets are for their owner alone from the moment they exist, and are written through no link."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cli import whole
+from reconciler.engine.ports import Undeliverable
+from reconciler.model.manifest import Delivery
+from reconciler.model.value import Secret
+from reconciler.project.sinks import ProjectSinks
+
+TOKEN = Secret("token-canary-77aQxL0p", "test")
+DELIVERIES = [
+    Delivery("to_file", "deep/below/a.token"),
+    Delivery("to_dotenv", "deep/.env", settings={"name": "TOKEN"}),
+    Delivery("to_kubernetes_secret", "deep/a.yaml", settings={"name": "a", "key": "token"}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_mask() -> Iterator[None]:
+    """Nothing is left to the user's umask."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def deliver(root: Path, delivery: Delivery) -> None:
+    async def run() -> None:
+        sinks = ProjectSinks(root)
+        await sinks.prove(delivery)
+        await sinks.deliver(delivery, TOKEN)
+
+    asyncio.run(run())
+
+
+class Watch:
+    """Looks at every file below a folder, over and over, and keeps the modes it has seen."""
+
+    def __init__(self, root: Path) -> None:
+        self.seen: dict[int, set[str]] = {}
+        self._root = root
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            for folder, _, names in os.walk(self._root):
+                for name in names:
+                    try:
+                        mode = os.lstat(Path(folder, name)).st_mode & 0o777
+                    except FileNotFoundError:
+                        continue
+                    self.seen.setdefault(mode, set()).add(name)
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda each: each.way)
+def test_nobody_else_can_read_a_secret_at_any_time(tmp_path: Path, delivery: Delivery) -> None:
+    with Watch(tmp_path) as watch:
+        for _ in range(60):
+            deliver(tmp_path, delivery)
+    assert set(watch.seen) == {0o600}
+    assert (tmp_path / delivery.target).stat().st_mode & 0o777 == 0o600
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*") if path.is_dir()} == {0o700}
+
+
+def test_a_file_is_never_opened_with_more_than_its_owner_may_have(tmp_path: Path) -> None:
+    """Of every file that the store, a sink, a plan and a layout of manifests make: the mode it is created with."""
+    script = f"""
+import os
+from pathlib import Path
+real = os.open
+def opening(path, flags, mode=0o777, *, dir_fd=None):
+    if flags & os.O_CREAT:
+        print("os.open", path, oct(mode), bool(flags & os.O_EXCL), bool(flags & os.O_NOFOLLOW))
+    return real(path, flags, mode, dir_fd=dir_fd)
+os.open = opening
+os.umask(0)
+from reconciler.cli import whole
+from reconciler.project import secret_files
+root = Path({str(tmp_path)!r})
+secret_files.write(root, "a/b", lambda present: "x")
+whole.write(root / "plan.json", "x")
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    lines = [line.split() for line in said.stdout.splitlines()]
+    assert len(lines) >= 2
+    assert {tuple(line[2:]) for line in lines} == {("0o600", "True", "True")}
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda each: each.way)
+@pytest.mark.parametrize(
+    "lay",
+    [
+        lambda root, target: (root / target).symlink_to(root.parent / "victim"),
+        lambda root, target: (root / target).symlink_to("nowhere"),
+        lambda root, target: os.mkfifo(root / target),
+        lambda root, target: (root / target).mkdir(),
+        lambda root, target: ((root / target).parent.rmdir(), (root / target).parent.symlink_to(root.parent)),
+    ],
+    ids=["link", "dangling-link", "pipe", "folder", "linked-folder"],
+)
+def test_nothing_is_delivered_through_a_link_or_into_what_is_no_file(
+    tmp_path: Path, delivery: Delivery, lay: Callable[[Path, str], Any]
+) -> None:
+    root = tmp_path / "root"
+    (root / delivery.target).parent.mkdir(parents=True)
+    (tmp_path / "victim").write_text("as it was", encoding="utf-8")
+    lay(root, delivery.target)
+    with pytest.raises(Undeliverable):
+        deliver(root, delivery)
+    assert (tmp_path / "victim").read_text(encoding="utf-8") == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["root", "victim"]
+
+
+@pytest.mark.parametrize("target", ["../a", "/etc/a", "a/../../b", "", ".", "..", "a/..", "a\0b"])
+def test_nothing_is_delivered_out_of_the_project(tmp_path: Path, target: str) -> None:
+    with pytest.raises(Undeliverable):
+        deliver(tmp_path, Delivery("to_file", target))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_that_others_could_read_is_theirs_no_more(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OTHER=1\n", encoding="utf-8")
+    (tmp_path / ".env").chmod(0o666)
+    others = (tmp_path / ".env").open(encoding="utf-8")  # whoever has it open already
+    deliver(tmp_path, Delivery("to_dotenv", ".env", settings={"name": "TOKEN"}))
+    assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
+    with others:
+        assert others.read() == "OTHER=1\n"
+
+
+def test_a_second_name_of_the_file_does_not_get_the_secret(tmp_path: Path) -> None:
+    (tmp_path / "a.token").write_text("old", encoding="utf-8")
+    os.link(tmp_path / "a.token", tmp_path / "second-name")
+    deliver(tmp_path, Delivery("to_file", "a.token"))
+    assert (tmp_path / "second-name").read_text(encoding="utf-8") == "old"
+
+
+def test_a_target_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "real").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    stop = threading.Event()
+
+    def link(path: Path) -> None:
+        path.symlink_to(tmp_path / "outside")
+
+    def swap() -> None:
+        spare, target = root / "spare", root / "deep"
+        while not stop.is_set():
+            for make in (link, Path.mkdir):
+                make(spare)
+                with contextlib.suppress(OSError):  # neither takes the place of a folder with something in it
+                    target.unlink()
+                try:
+                    spare.rename(target)
+                except OSError:
+                    spare.unlink() if spare.is_symlink() else spare.rmdir()
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    outcomes = set()
+    try:
+        for _ in range(300):
+            try:
+                deliver(root, Delivery("to_file", "deep/a.token"))
+                outcomes.add("delivered")
+                (root / "deep/a.token").unlink(missing_ok=True)
+                (root / "deep").rmdir()
+            except Undeliverable:
+                outcomes.add("refused")
+            except OSError:
+                continue
+    finally:
+        stop.set()
+        thread.join()
+    assert outcomes == {"delivered", "refused"}
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_command_gets_the_secret_and_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_API_KEY", "api-key-canary")
+    monkeypatch.setenv("MY_API_KEY", "api-key-canary")
+    monkeypatch.setenv("VAULT_TOKEN", "needed-by-the-command")
+    run = ["sh", "-c", "cat > got; tr '\\0' '\\n' < /proc/$$/environ > environ; tr '\\0' ' ' < /proc/$$/cmdline > argv"]
+
+    async def deliver_to_command() -> None:
+        sinks = ProjectSinks(tmp_path, withheld=["MY_API_KEY"])
+        await sinks.deliver(Delivery("to_command", "sh", settings={"run": run}), TOKEN)
+
+    asyncio.run(deliver_to_command())
+    environ = (tmp_path / "environ").read_text(encoding="utf-8")
+    assert (tmp_path / "got").read_text(encoding="utf-8") == TOKEN.reveal()
+    assert "api-key-canary" not in environ
+    assert "needed-by-the-command" in environ
+    assert TOKEN.reveal() not in environ + (tmp_path / "argv").read_text(encoding="utf-8")
+
+
+def test_a_plan_is_written_in_the_place_of_a_link_not_through_it(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("as it was", encoding="utf-8")
+    (tmp_path / "plan.json").symlink_to("victim")
+    whole.write(tmp_path / "plan.json", "the plan")
+    assert (tmp_path / "victim").read_text(encoding="utf-8") == "as it was"
+    assert not (tmp_path / "plan.json").is_symlink()
+    assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_manifest_for_its_owner_alone_stays_so_while_it_is_laid_out(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("x", encoding="utf-8")
+    (tmp_path / "a.yaml").chmod(0o600)
+    with Watch(tmp_path) as watch:
+        for _ in range(200):
+            whole.write(tmp_path / "a.yaml", "y" * 1000, mode=0o600)
+    assert set(watch.seen) == {0o600}

@@ -1,0 +1,143 @@
+"""The platform's account as it truly is: objects, who made each of them, and how it looked a moment ago.
+
+Rules (unique keys, what is in use, what exists) are those of the laws' world. Whoever breaks an invariant that can be
+told at the moment of the deed is written down in `broken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from reconciler import kinds as registry
+from reconciler.model import owner as owners
+from reconciler.model.kind import Kind
+from reconciler.model.owner import Owner
+from reconciler.planning.normalize import Form
+from tests.laws.world import World
+
+Key = tuple[str, str]  # kind and locator
+Bodies = dict[Key, dict[str, Any]]
+HUMAN = "human"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a path leads to: a collection, an object (`id`), or a module of it (`segment`)."""
+
+    kind: Kind
+    parent: str | None = None
+    id: str | None = None
+    segment: str | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.kind.name, f"{self.parent}/{self.id}" if self.parent else str(self.id)
+
+
+@cache
+def place(path: str) -> Place:
+    """LookupError if there is nothing of that path."""
+    parts = path.strip("/").split("/")
+    length = next(n for n in (1, 2) if "/" + "/".join(parts[:n]) in _TOPS)
+    kind = _TOPS["/" + "/".join(parts[:length])]
+    rest = parts[length:]
+    if len(rest) >= 2 and (kind.name, rest[1]) in _CHILDREN:
+        return Place(_CHILDREN[kind.name, rest[1]], rest[0], *rest[2:])
+    return Place(kind, None, *rest)
+
+
+_TOPS = {kind.path: kind for kind in registry.every() if kind.parent is None}
+_CHILDREN = {(kind.parent.kind, kind.path.rpartition("/")[2]): kind for kind in registry.every() if kind.parent}
+_CARRIED = {kind.parent.kind: ((kind.name, kind.parent.embedded),) for kind in _CHILDREN.values() if kind.parent}
+
+
+@dataclass
+class Account(World):
+    now: Callable[[], float] = lambda: 0.0
+    remembers: float = 0.0  # seconds
+    makers: dict[Key, str] = field(default_factory=dict)
+    numbers: dict[Key, int] = field(default_factory=dict)  # in the order of creation
+    tokens: dict[Key, str] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    _past: list[tuple[float, Bodies]] = field(default_factory=list)  # how it was until then
+    _forms: dict[Key, tuple[dict[str, Any], Form]] = field(default_factory=dict)
+
+    # --- deeds -------------------------------------------------------------------------------------------------------
+
+    def make(self, maker: str, kind: Kind, body: Mapping[str, Any], parent: str | None = None) -> Key:
+        self._keep()
+        object_id = self.put(kind, body, parent)
+        key = (kind.name, f"{parent}/{object_id}" if parent else object_id)
+        self.objects[key].update(kind.fixed)
+        self.makers[key] = maker
+        self.numbers[key] = self.born
+        if kind.one_time:
+            self.tokens[key] = f"token-{self.born}"
+        return key
+
+    def edit(self, key: Key, body: Mapping[str, Any]) -> None:
+        self._keep()
+        before = self.objects[key]
+        self.objects[key] = dict(before)  # whoever has been shown the object keeps what was shown
+        try:
+            self.change(self.by_name[key[0]], key[1], body)
+        except BaseException:
+            self.objects[key] = before
+            raise
+
+    def end(self, key: Key) -> None:
+        self._keep()
+        self.remove(self.by_name[key[0]], key[1])
+        for child in [each for each, parent in self.parents.items() if parent == key[1]]:
+            del self.objects[child], self.parents[child]
+
+    def vanish(self, key: Key) -> None:
+        """As `end`, even if somebody uses it."""
+        del self.objects[key]
+
+    def _keep(self) -> None:
+        if self.remembers:
+            now = self.now()
+            self._past = [each for each in self._past if each[0] >= now - self.remembers]
+            self._past.append((now, dict(self.objects)))
+
+    # --- looks -------------------------------------------------------------------------------------------------------
+
+    def at(self, moment: float) -> Bodies:
+        return next((bodies for until, bodies in self._past if until > moment), self.objects)
+
+    def listed(self, where: Place, bodies: Bodies) -> list[tuple[int, dict[str, Any]]]:
+        """Number and body of everything in a collection, newest first."""
+        found = [
+            (self.numbers[key], self.shown(where.kind, key, bodies))
+            for key in bodies
+            if key[0] == where.kind.name and (where.parent is None or key[1].startswith(f"{where.parent}/"))
+        ]
+        return found[::-1]
+
+    def shown(self, kind: Kind, key: Key, bodies: Bodies) -> dict[str, Any]:
+        """A parent's body carries its children."""
+        body = bodies[key]
+        for child, embedded in _CARRIED.get(kind.name, ()):
+            inside = [each for other, each in bodies.items() if other[0] == child and other[1].startswith(f"{key[1]}/")]
+            body = {**body, embedded: inside}
+        return body
+
+    def form(self, name: str, locator: str) -> Form:
+        body = self.objects[name, locator]
+        known = self._forms.get((name, locator))
+        if known is None or known[0] is not body:
+            self._forms[name, locator] = known = (body, super().form(name, locator))
+        return known[1]
+
+    def records(self) -> Iterator[tuple[Key, Owner]]:
+        for key, body in self.objects.items():
+            record = owners.read(body.get("metadata"))[1]
+            if record is not None:
+                yield key, record
+
+    def made_by(self, maker: str) -> list[Key]:
+        return [key for key in self.objects if self.makers[key] == maker]

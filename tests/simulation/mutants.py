@@ -1,0 +1,104 @@
+"""`python -m tests.simulation.mutants [WORDS]`: plants one bug after the other in a copy of the source, and tells by
+which tests it is caught. Ends badly if one survives. WORDS choose bugs by a part of their name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.simulation.planted import BUGS, Bug
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+DETECTORS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("simulation", ("-m", "tests.simulation", "0:2000", "1")),
+    ("engine", (*PYTEST, "tests/engine")),
+    ("planning", (*PYTEST, "tests/planning")),
+    ("laws", (*PYTEST, "tests/laws")),
+    ("store", (*PYTEST, "tests/store")),
+)
+"""In this order, but for the expected one, until one of them catches the bug."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    bug: Bug
+    by: str  # empty: it survives
+    how: str
+    seconds: float
+
+
+def verdict(bug: Bug, source: Path = ROOT) -> Verdict:
+    """Plant it in a copy of the source, and see."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+        copied(source, Path(folder))
+        plant(bug, Path(folder))
+        by, how = _caught(Path(folder), bug.expected)
+    return Verdict(bug, by, how, time.perf_counter() - began)
+
+
+def copied(source: Path, folder: Path) -> None:
+    for part in ("reconciler", "tests"):
+        shutil.copytree(source / part, folder / part)
+    shutil.copy2(source / "pyproject.toml", folder)
+
+
+def plant(bug: Bug, root: Path) -> None:
+    """ValueError if the source does not hold what the bug is to replace, once."""
+    path = root / "reconciler" / bug.file
+    text = path.read_text()
+    for old, new in bug.changes:
+        if text.count(old) != 1:
+            raise ValueError(f"{bug.file} holds {text.count(old)} times, not once: {old!r}")
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+def _caught(root: Path, expected: str) -> tuple[str, str]:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(root)}
+    for name, words in sorted(DETECTORS, key=lambda each: each[0] != expected):
+        run = subprocess.run(
+            [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, check=False
+        )
+        if run.returncode:
+            return name, _gist(run.stdout + run.stderr)
+    return "", ""
+
+
+def _gist(output: str) -> str:
+    """The line that says most: a history's seed, or the name of a test."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("FAILED ", "ERROR ")) or line.split(":")[0].isdigit()]
+    return (told or lines or ["?"])[0].removeprefix("FAILED ")[:110]
+
+
+def main(words: Sequence[str]) -> int:
+    bugs = [bug for bug in BUGS if not words or any(word in bug.name for word in words)]
+    with tempfile.TemporaryDirectory(prefix="sound-") as folder, ThreadPoolExecutor(os.cpu_count()) as several:
+        source = Path(folder)  # what is edited meanwhile changes nothing here
+        copied(ROOT, source)
+        sound = verdict(Bug("nothing planted", "__init__.py", ()), source)
+        if sound.by:
+            print(f"nothing was planted, and yet {sound.by} fails: {sound.how}")
+            return 1
+        verdicts = []
+        for each in several.map(lambda bug: verdict(bug, source), bugs):
+            verdicts.append(each)
+            print(f"{each.bug.name:<56} {each.by or 'SURVIVES':<10} {each.seconds:5.1f} s  {each.how}", flush=True)
+    survivors = [each.bug.name for each in verdicts if not each.by]
+    print(f"{len(bugs) - len(survivors)} of {len(bugs)} planted bugs caught")
+    return bool(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,267 @@
+"""Bugs that we plant, as data: each breaks one promise, in one or a few places of the source.
+
+The text to replace must occur exactly once in its file: whoever changes a promised line meets its bug here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bug:
+    name: str
+    file: str  # below reconciler/
+    changes: tuple[tuple[str, str], ...]  # text, and what stands there instead
+    expected: str = "simulation"  # what is to catch it, and so is tried first
+
+
+CREATE, LOST, APPLY = "engine/create.py", "engine/lost.py", "engine/apply.py"
+SEQUENCE, IDENTIFY, DECIDE = "planning/sequence.py", "planning/identify.py", "planning/decide.py"
+
+RECEIPT = (
+    '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(self._intent.id))\n'
+)
+DELIVERING = "        try:\n            await delivery.deliver("
+DELIVER = "            await self._deliver(object_id, answer.body)\n"
+REMEMBER = "        await self._remember(object_id, answer.body)\n"
+LEARN = "        means.known.learn(call.address, self._kind, answer)\n"
+CONCLUDE = "        await self._conclude(object_id)\n"
+INTEND = '        await means.step("intend", call, lambda: means.journal.intend(intent))\n'
+MADE = "        object_id = str(answer.body[self._kind.key])\n"
+
+BUGS: tuple[Bug, ...] = (
+    # --- the engine: a create happens once ---------------------------------------------------------------------------
+    Bug("the intent is written after the POST", CREATE, ((INTEND, ""), (MADE, INTEND + MADE))),
+    Bug(
+        "nobody waits until the intent is on disk",
+        CREATE,
+        ((INTEND, "        __import__('asyncio').ensure_future(means.journal.intend(intent))\n"),),
+    ),
+    Bug("the disk is not synced", "store/database.py", (("synchronous=FULL", "synchronous=OFF"),), "store"),
+    Bug(
+        "no search after a lost answer",
+        CREATE,
+        (("        return await self._search(failure) if self._in_doubt else None\n", "        return None\n"),),
+    ),
+    Bug(
+        "a list is believed at once, however it lags",
+        CREATE,
+        (("self._means.retries.lag if self._in_doubt else 0.0", "0.0"),),
+    ),
+    Bug(
+        "the search ignores the intent",
+        LOST,
+        (("return record is not None and record.intent == intent.id", "return record is not None"),),
+    ),
+    Bug(
+        "the search takes what was there before",
+        LOST,
+        (("        and body.get(kind.key) not in intent.before\n", ""),),
+        "engine",
+    ),
+    Bug(
+        "the twin of a repeated create stays",
+        CREATE,
+        (("        if not self._kind.keeps_owner:\n            return\n", "        return\n"),),
+        "engine",
+    ),
+    Bug(
+        "an object is concluded before it is bound",
+        CREATE,
+        (
+            (
+                LEARN,
+                LEARN + CONCLUDE,
+            ),
+            (CONCLUDE + "\n    async def _conclude", "\n    async def _conclude"),
+        ),
+    ),
+    Bug(
+        "an open intent is settled by an incomplete list",
+        LOST,
+        (("if kind is None or not listing.complete:", "if kind is None:"),),
+        "engine",
+    ),
+    Bug("an old binding hides what an open intent made", LOST, (("known.id != found[0].locator", "False"),), "engine"),
+    # --- the engine: one-time secrets --------------------------------------------------------------------------------
+    Bug(
+        "the receipt is written before the delivery",
+        CREATE,
+        ((DELIVERING, RECEIPT + DELIVERING),),
+    ),
+    Bug(
+        "the create is concluded before its secret is delivered",
+        CREATE,
+        (
+            (
+                DELIVER + REMEMBER,
+                "    " + REMEMBER + DELIVER + "            return Made(Outcome.DONE, object_id)\n" + REMEMBER,
+            ),
+        ),
+        "engine",
+    ),
+    Bug(
+        "a credential whose delivery failed stays",
+        "engine/delivery.py",
+        (("        await revoke(means, call, path, because=str(why))\n", ""),),
+        "engine",
+    ),
+    Bug(
+        "a credential whose token was lost stays",
+        CREATE,
+        (("        if call.deliver:\n", "        if call.deliver and not answer.found:\n"),),
+    ),
+    Bug(
+        "nobody asks whether a pending secret arrived",
+        DECIDE,
+        (("if owner.intent not in register.snapshot.receipts:", "if False:"),),
+    ),
+    Bug(
+        "pending is never cleared",
+        "planning/calls.py",
+        (("            owner=_draft(decision),\n", "            owner=_draft(decision, pending=True),\n"),),
+    ),
+    # --- the engine: everything else ---------------------------------------------------------------------------------
+    Bug(
+        "a PATCH of what is gone counts as done",
+        APPLY,
+        (
+            (
+                "    except Gone as failure:\n        raise Gone(",
+                "    except Gone as failure:\n        return {}\n        raise Gone(",
+            ),
+        ),
+        "engine",
+    ),
+    Bug(
+        "calls do not wait for what they need",
+        "engine/schedule.py",
+        (
+            ("State.BLOCKED if needs else State.READY", "State.READY"),
+            ("        if not needs:\n            heapq", "        if True:\n            heapq"),
+        ),
+    ),
+    Bug(
+        "a failed call counts as a need that is met",
+        "engine/schedule.py",
+        (("_SUCCESS = (Outcome.DONE, ", "_SUCCESS = (Outcome.FAILED, Outcome.DONE, "),),
+    ),
+    Bug(
+        "deleting the old one forgets the new one",
+        APPLY,
+        (("if call.unbinds:", "if True:"),),
+        "engine",
+    ),
+    Bug(
+        "a list that was cut short counts as whole",
+        "engine/observe.py",
+        (
+            (
+                "return Listing(tuple(found.values()), complete=not why, why=why)",
+                "return Listing(tuple(found.values()))",
+            ),
+        ),
+    ),
+    Bug("the record does not say what it replaces", "engine/compose.py", (("        replaces=draft.replaces,\n", ""),)),
+    # --- planning ----------------------------------------------------------------------------------------------------
+    Bug(
+        "what is not in an incomplete list is pruned",
+        "planning/planner.py",
+        (("            if listing.complete:\n", "            if True:\n"),),
+        "laws",
+    ),
+    Bug("adopting needs no consent", DECIDE, (("needs_consent=not consent", "needs_consent=False"),)),
+    Bug(
+        "another stack's record is not respected",
+        IDENTIFY,
+        (("    if owner.stack != register.stack:\n", "    if False:\n"),),
+    ),
+    Bug(
+        "every record is ours",
+        "planning/register.py",
+        (("if owner is not None and owner.stack == self.stack:", "if owner is not None:"),),
+    ),
+    Bug(
+        "what has been replaced is taken for the resource",
+        "planning/register.py",
+        (
+            (
+                "if live.id not in replaced]\n            if len(lives) > 1",
+                "if live.id in replaced]\n            if len(lives) > 1",
+            ),
+        ),
+        "planning",
+    ),
+    Bug(
+        "what has been replaced is given to another",
+        "planning/register.py",
+        (
+            (
+                "for address, live in self.superseded})",
+                "for address, live in ()})",
+            ),
+        ),
+        "planning",
+    ),
+    Bug(
+        "a unique key is taken before it is free",
+        DECIDE,
+        (
+            (
+                "Order.DELETE_FIRST if same_key else Order.CREATE_FIRST",
+                "Order.CREATE_FIRST",
+            ),
+        ),
+    ),
+    Bug(
+        "a binding does not say what it replaces",
+        CREATE,
+        (("None if told_elsewhere else record.replaces", "None"),),
+    ),
+    Bug(
+        "the guard does not ask for protection",
+        "planning/guard.py",
+        (("return decision.ends_live and (decision.guarded or decision.protect)", "return False"),),
+    ),
+    Bug(
+        "protection ends with its YAML",
+        "planning/guard.py",
+        (("(decision.guarded or decision.protect)", "decision.protect"),),
+    ),
+    Bug(
+        "what is referred to is deleted first",
+        SEQUENCE,
+        (("draft.wait(delete, draft.deleters[referrer])", "draft.wait(draft.deleters[referrer], delete)"),),
+    ),
+    Bug(
+        "the old one goes before its referrers are re-pointed",
+        SEQUENCE,
+        (("            draft.wait(delete, *draft.setters[decision.address])\n", "            continue\n"),),
+    ),
+    Bug(
+        "what is referred to need not be there first",
+        SEQUENCE,
+        (("                    draft.wait(call, draft.creators[needed])\n", "                    continue\n"),),
+    ),
+    Bug(
+        "a hostport is taken before it is let go",
+        SEQUENCE,
+        (("                draft.wait(call, *(releases[claim] - set(own)))\n", "                continue\n"),),
+    ),
+    Bug(
+        "an orphan is never deleted",
+        "planning/planner.py",
+        (("self.orphaned.append(", "str("),),
+    ),
+)
+
+SAMPLE = (
+    "the intent is written after the POST",
+    "no search after a lost answer",
+    "a credential whose token was lost stays",
+    "a list that was cut short counts as whole",
+    "another stack's record is not respected",
+    "the old one goes before its referrers are re-pointed",
+)
+"""Planted in every run of the tests, so that the detector itself is tested."""

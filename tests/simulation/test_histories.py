@@ -1,0 +1,46 @@
+"""Whatever happens to a run, one clean rerun makes everything right. What `right` means is listed in `invariants`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation import simulate
+from tests.simulation.found import FOUND
+
+HISTORIES = 10_000
+A_TEST = 250
+SOAK = 1_000_000
+SOAK_TEST = 5_000
+
+
+def expect_none(seeds: range) -> None:
+    for seed, broken in simulate.failing(seeds).items():
+        told = "\n  ".join(broken)
+        pytest.fail(
+            f"history {seed} ends badly:\n  {told}\nreplay: .venv/bin/python -m tests.simulation {seed}", pytrace=False
+        )
+
+
+@pytest.mark.parametrize("seed", FOUND, ids=str)
+def test_what_once_ended_badly_ends_well(seed: int) -> None:
+    expect_none(range(seed, seed + 1))
+
+
+@pytest.mark.parametrize("first", range(0, HISTORIES, A_TEST))
+def test_one_clean_run_makes_everything_right(first: int) -> None:
+    expect_none(range(first, first + A_TEST))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(HISTORIES, HISTORIES + SOAK, SOAK_TEST))
+def test_one_clean_run_makes_everything_right_a_million_times(first: int) -> None:
+    expect_none(range(first, first + SOAK_TEST))
+
+
+def test_a_seed_is_the_whole_of_a_history() -> None:
+    def told(seed: int) -> list[str]:
+        lines: list[str] = []
+        simulate.play(seed, lines.append)
+        return lines
+
+    assert [told(seed) for seed in range(30)] == [told(seed) for seed in range(30)]

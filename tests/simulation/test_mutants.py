@@ -1,0 +1,30 @@
+"""The detector is tested: bugs that are planted do not survive. All of them: `make mutants`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulation import mutants
+from tests.simulation.planted import BUGS, SAMPLE
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_planted_bug_is_caught_by_the_simulation(name: str) -> None:
+    bug = next(each for each in BUGS if each.name == name)
+    assert mutants.verdict(bug).by == "simulation"
+
+
+def test_every_bug_still_has_a_place_to_be_planted(tmp_path: Path) -> None:
+    for bug in BUGS:
+        source = mutants.ROOT / "reconciler" / bug.file
+        copy = tmp_path / "reconciler" / bug.file
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(source.read_text())
+        mutants.plant(bug, tmp_path)
+        compile(copy.read_text(), bug.file, "exec")
+
+
+def test_bugs_are_many_and_differ() -> None:
+    assert len({bug.name for bug in BUGS}) == len(BUGS) >= 20

@@ -1,0 +1,228 @@
+"""The engine's platform port onto the account, with weather: seeded latencies and faults of every sort.
+
+One wire per run, so that each request is known to be somebody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from reconciler.engine import retry
+from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
+from reconciler.model import owner as owners
+from reconciler.model.value import Json
+from tests.laws.world import RefusedCall
+from tests.simulation.account import Account, Place, place
+
+LAG = retry.Policy().lag
+"""Seconds after which what was sent shows in every list, if it is ever to have an effect."""
+
+LATE = 0.4 * LAG
+"""Seconds by which a request may outlive its connection; lists lag by no more than the rest."""
+
+_READS = ("busy", "throttled", "reset", "cut", "stale", "stale", "stale")
+_WRITES = (
+    "refused",
+    "conflict",
+    "busy",
+    "throttled",
+    "lost before",
+    "lost after",
+    "lost late",
+    "broken before",
+    "broken after",
+)
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How often a request meets a fault, and how many objects a page holds. Latencies are up to `slowness` seconds."""
+
+    faults: float = 0.0
+    page: int = 100
+    slowness: float = 0.2
+
+    @property
+    def is_fine(self) -> bool:
+        return not self.faults
+
+
+@dataclass
+class Wire:
+    stack: str
+    account: Account
+    random: Random
+    weather: Weather
+    log: list[tuple[str, str, str]] = field(default_factory=list)  # method, path, what happened
+    cut: set[str] = field(default_factory=set)  # kinds of which the run has not seen every object, before it acted
+    acting: bool = False
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    async def get(self, path: str) -> Json:
+        fault = await self._leave("GET", path, _READS)
+        where, bodies = self._found(path), self._bodies(fault)
+        if where.key not in bodies:
+            raise Gone(f"{path} is not there", status=404)
+        return self.account.shown(where.kind, where.key, bodies)
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        where = self._found(path)
+        before: int | None = None
+        try:
+            while True:
+                fault = await self._leave("GET", path, _READS)
+                listed = self.account.listed(where, self._bodies(fault))
+                listed = [each for each in listed if before is None or each[0] < before]
+                page = listed[: self.weather.page]
+                yield [body for _, body in page]
+                if len(page) == len(listed):
+                    return
+                before = page[-1][0]
+                if fault == "cut":
+                    raise Transient("the second page is not to be had", status=502)
+        except Failure:
+            if not self.acting:
+                self.cut.add(where.kind.name)
+            raise
+
+    def _bodies(self, fault: str) -> dict[tuple[str, str], dict[str, Any]]:
+        if fault != "stale":
+            return self.account.objects
+        return self.account.at(self.account.now() - self.random.random() * (LAG - LATE))
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+        outlives = self.random.random() < 0.5
+        try:
+            fault = await self._leave(method, path, _WRITES)
+        except asyncio.CancelledError:
+            # The process is dead, its request may not be.
+            if outlives:
+                self._late(method, path, body or {})
+            raise
+        match fault:
+            case "refused":
+                raise Refused("not like that", status=422)
+            case "conflict":
+                raise Conflict("not now", status=409)
+            case "lost before":
+                raise _unanswered()
+            case "lost late":
+                asyncio.get_running_loop().call_later(self.random.random() * LATE, self._late, method, path, body or {})
+                raise _unanswered()
+            case "broken before":
+                raise _broken(method)
+        answer = self._carry_out(method, path, body or {})
+        await self._travel()
+        match fault:
+            case "lost after":
+                raise _unanswered()
+            case "broken after":
+                raise _broken(method)
+        return answer
+
+    def _late(self, method: str, path: str, body: Mapping[str, Any]) -> None:
+        with suppress(Failure):
+            self._carry_out(method, path, body)
+
+    def _carry_out(self, method: str, path: str, body: Mapping[str, Any]) -> Json:
+        where, account = self._found(path), self.account
+        if method != "POST" and where.key not in account.objects:
+            raise Gone(f"{path} is not there", status=404)
+        if where.parent is not None and (_parent(where), where.parent) not in account.objects:
+            raise Gone(f"{path} is not there", status=404)
+        self._watch(method, where, body)
+        try:
+            match method:
+                case "POST":
+                    key = account.make(self.stack, where.kind, _own(where, body), where.parent)
+                    token = {where.kind.one_time: account.tokens[key]} if where.kind.one_time else {}
+                    return {**account.shown(where.kind, key, account.objects), **token}
+                case "PUT":
+                    account.edit(where.key, {str(where.segment): body})
+                case "PATCH":
+                    account.edit(where.key, body)
+                case _ if where.segment is not None:
+                    cleared = next(each for each in where.kind.fields if each.clearing == where.segment)
+                    account.edit(where.key, {cleared.name: None})
+                case _:
+                    account.end(where.key)
+                    return None
+        except RefusedCall as why:
+            raise Refused(str(why), status=400) from why
+        return account.shown(where.kind, where.key, account.objects)
+
+    def _watch(self, method: str, where: Place, body: Mapping[str, Any]) -> None:
+        """The invariants that are told at the moment of the deed."""
+        account = self.account
+        key = (_parent(where), str(where.parent)) if method == "POST" and where.parent else where.key
+        if (method != "POST" or where.parent) and account.makers[key] != self.stack:
+            account.broken.append(f"hands off: {self.stack} sent {method} to {key}, made by {account.makers[key]}")
+        if method == "DELETE" and where.segment is None:
+            record = owners.read(account.objects[where.key].get("metadata"))[1]
+            fresh = record is not None and record.intent in self.made
+            if where.kind.name in self.cut and not fresh:
+                account.broken.append(f"{where.key} went, and not all of its kind had been seen")
+            if record is not None and record.protect and not fresh and not self.may_end_protected:
+                account.broken.append(f"protected: {where.key} was deleted without consent")
+        if method == "POST":
+            record = owners.read(body.get("metadata"))[1]
+            self.made.update({record.intent} if record else ())
+
+    may_end_protected: bool = True
+    made: set[str] = field(default_factory=set)  # intents of this very run
+
+    # --- on the way --------------------------------------------------------------------------------------------------
+
+    async def _leave(self, method: str, path: str, faults: Sequence[str]) -> str:
+        """The request on its way there; the fault it is to meet, if any."""
+        # Most runs are to get past their first look.
+        likely = self.weather.faults if self.acting else self.weather.faults / 3
+        fault = self.random.choice(faults) if self.random.random() < likely else ""
+        self.log.append((method, path, fault))
+        await self._travel()
+        match fault:
+            case "busy":
+                raise Transient("busy", status=503) if method != "POST" else _broken(method)
+            case "throttled":
+                raise Transient("throttled", status=429, retry_after=self.random.choice([None, 0.0, 3.0]))
+            case "reset":
+                raise Transient("connection reset")
+        return fault
+
+    async def _travel(self) -> None:
+        await asyncio.sleep(self.random.random() * self.weather.slowness)
+
+    def _found(self, path: str) -> Place:
+        try:
+            return place(path)
+        except (LookupError, StopIteration):
+            raise Gone(f"{path} is not there", status=404) from None
+
+    @property
+    def changed(self) -> list[tuple[str, str, str]]:
+        return [each for each in self.log if each[0] != "GET"]
+
+
+def _unanswered() -> Failure:
+    return Lost("connection reset")
+
+
+def _broken(method: str) -> Failure:
+    """A 5xx, as the client reads it."""
+    return Lost("500", status=500) if method == "POST" else Transient("500", status=500)
+
+
+def _parent(where: Place) -> str:
+    return where.kind.parent.kind if where.kind.parent else ""
+
+
+def _own(where: Place, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name in where.kind.by_name}

@@ -1,0 +1,192 @@
+"""The store on a real PostgreSQL server, which `make test-postgres` starts for these tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import uuid
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from reconciler.engine.ports import Intent
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.plan import Call, Verb
+from reconciler.model.snapshot import Binding
+from reconciler.store.failures import Damaged, Locked, StoreError, Unavailable
+from reconciler.store.membership import Membership
+from reconciler.store.store import opened
+from tests.end_to_end.project import Project, Said, policies, resource
+from tests.platform import Sandbox
+
+pytestmark = pytest.mark.postgres
+
+BOT = Address("BotUser", "berlin")
+INTENT = Intent("i1", BOT, "prod", "/bot_users", frozenset({"bot_2", "bot_1"}), {"name": "berlin"})
+
+
+def run(url: str, *statements: str) -> list[tuple[object, ...]]:
+    """What the last statement answers with, as an administrator would ask."""
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    found: list[tuple[object, ...]] = []
+    with engine.connect() as connection:
+        for statement in statements:
+            result = connection.execute(text(statement))
+            found = [tuple(row) for row in result] if result.returns_rows else []
+    engine.dispose()
+    return found
+
+
+@pytest.fixture
+def url() -> str:
+    """An empty database."""
+    server = os.environ["RECONCILER_TEST_POSTGRES"]
+    name = f"t{uuid.uuid4().hex}"
+    run(server, f"CREATE DATABASE {name}")
+    return make_url(server).set(database=name).render_as_string(hide_password=False)
+
+
+def fail(failure: StoreError) -> None:
+    raise AssertionError(failure)
+
+
+async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
+    binding = Binding("bot_3", {"name": "abc"}, protect=True)
+    call = Call("create BotUser/berlin", BOT, Verb.CREATE, "/bot_users")
+    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+        await journal.intend(INTENT)
+        await journal.bind(BOT, binding)
+        await journal.receipt("i0")
+        await journal.belong(Membership("https://a", ("BotUser:bot_3",)))
+        await journal.record(Ended(call, Outcome.DONE, 1.0, "bot_3"))
+    async with opened(url) as store:
+        assert await store.open_intents("prod") == (INTENT,)
+        assert await store.bindings("prod") == {BOT: binding}
+        assert await store.receipts("prod") == frozenset({"i0"})
+        assert await store.membership("prod") == Membership("https://a", ("BotUser:bot_3",))
+        assert [each.outcome for each in await store.history("prod")] == ["done"]
+        assert await store.open_intents("dev") == ()
+
+
+async def test_a_concluded_intent_is_open_no_more(url: str) -> None:
+    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+        await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(200)))
+        await journal.conclude("i7", "bot_3")
+        assert len(await store.open_intents("prod")) == 199
+
+
+async def test_a_stack_is_locked_for_everybody_else(url: str) -> None:
+    async with opened(url) as one, opened(url) as other, one.lock("prod", on_loss=fail):
+        with pytest.raises(Locked, match="is being applied by process"):
+            async with other.lock("prod", on_loss=fail):
+                pass
+        async with other.lock("dev", on_loss=fail):
+            pass
+
+
+KILLED = textwrap.dedent(
+    """
+    import asyncio, os, signal, sys
+    from reconciler.engine.ports import Intent
+    from reconciler.model.address import Address
+    from reconciler.store.store import opened
+
+    async def main():
+        async with opened(sys.argv[1]) as store, store.lock("prod", on_loss=print) as holder:
+            async with store.journal("prod", command="apply", holder=holder) as journal:
+                for number in range(25):
+                    await journal.intend(Intent(f"i{number}", Address("BotUser", "b"), "prod", "/bot_users"))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(main())
+    """
+)
+
+
+async def test_a_killed_process_leaves_what_was_acknowledged_and_no_lock(url: str) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, url], check=False)  # noqa: ASYNC221 - waits for its end
+    assert killed.returncode == -signal.SIGKILL
+    async with opened(url) as store, store.lock("prod", on_loss=fail):
+        assert len(await store.open_intents("prod")) == 25
+
+
+async def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
+    async def one(stack: str) -> None:
+        async with opened(url) as store, store.journal(stack, command="apply") as journal:
+            await journal.receipt(stack)
+
+    await asyncio.gather(*(one(f"s{n}") for n in range(8)))
+    assert run(url, "SELECT version FROM reconciler.store") == [(1,)]
+
+
+async def test_tables_of_others_with_our_names_are_left_alone(url: str) -> None:
+    run(url, "CREATE TABLE store (version text)", "INSERT INTO store VALUES ('a shop')", "CREATE TABLE locks (x text)")
+    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+        await journal.receipt("i0")
+    assert run(url, "SELECT version FROM public.store") == [("a shop",)]
+
+
+async def test_a_newer_version_is_refused(url: str) -> None:
+    async with opened(url):
+        pass
+    run(url, "UPDATE reconciler.store SET version = 99")
+    with pytest.raises(Unavailable, match="newer reconciler: version 99, not 1"):
+        async with opened(url):
+            pass
+
+
+async def test_a_row_that_somebody_edited_is_refused(url: str) -> None:
+    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+        await journal.bind(BOT, Binding("bot_3"))
+    run(url, "UPDATE reconciler.bindings SET object = 'bot_4'")
+    async with opened(url) as store:
+        with pytest.raises(Damaged, match="a row does not match its seal"):
+            await store.bindings("prod")
+
+
+async def test_a_user_without_rights_is_told_so_and_the_password_is_not(url: str) -> None:
+    name = make_url(url).database
+    run(url, f"CREATE ROLE guest_{name} LOGIN", f"REVOKE ALL ON DATABASE {name} FROM public")
+    guest = make_url(url).set(username=f"guest_{name}", password="canary-d41d8cd9")
+    with pytest.raises(Unavailable) as refused:
+        async with opened(guest.render_as_string(hide_password=False)):
+            pass
+    assert "permission denied" in str(refused.value)
+    assert "canary" not in str(refused.value)
+    assert "move it away" not in str(refused.value)
+
+
+async def test_a_server_that_is_not_there_is_named(url: str) -> None:
+    with pytest.raises(Unavailable) as refused:
+        async with opened("postgresql://tester:canary-d41d8cd9@127.0.0.1:9/x"):
+            pass
+    assert str(refused.value).startswith("postgresql://tester:***@127.0.0.1:9/x cannot be used (connection failed")
+    assert "see whether the server runs" in str(refused.value)
+
+
+async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(url: str) -> None:
+    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+        name = make_url(url).database
+        run(
+            os.environ["RECONCILER_TEST_POSTGRES"],
+            f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",  # noqa: S608 - our own
+        )
+        with pytest.raises(Unavailable):
+            await journal.intend(INTENT)
+
+
+def test_commands_keep_their_memory_there(on_sandbox: Project, sandbox: Sandbox, url: str) -> None:
+    on_sandbox.environ["RECONCILER_STORE"] = url
+    on_sandbox.declare(*policies("a"), resource("BotUser", "robot", name="robot"))
+    assert on_sandbox("history") == Said(0, "", "Nothing was recorded yet.\n")
+    assert on_sandbox("apply", "-y", "--quiet") == Said(0, "Applied: 2 created.\n", "")
+    assert on_sandbox("apply", "-y", "--quiet").code == 0
+    assert on_sandbox("history").out.count("create BotUser/robot") == 1
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+    assert not (on_sandbox.root / "state").exists()
