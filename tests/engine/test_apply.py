@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,6 +202,14 @@ class TestKindsWithoutMetadata:
         world.journal.bindings[BOT] = Binding("bot_7")
         await world.apply(plan(delete(str(BOT), "/bot_users/bot_7", "bot_7")))
         assert world.journal.bindings == {}
+
+    async def test_what_is_replaced_is_remembered_until_it_is_deleted(self, world: World) -> None:
+        world.journal.bindings[BOT] = Binding("bot_7")
+        new = create(str(BOT), "/bot_users", {"name": "berlin"})
+        assert new.owner is not None
+        new = replace(new, owner=replace(new.owner, replaces="bot_7"))
+        await world.apply(plan(new))
+        assert world.journal.bindings == {BOT: Binding("bot_0001", replaces="bot_7")}
 
     async def test_the_delete_of_a_create_first_replacement_leaves_the_new_binding(self, world: World) -> None:
         world.journal.bindings[BOT] = Binding("bot_7")

@@ -213,11 +213,13 @@ BUGS: tuple[Bug, ...] = (
                 "Order.CREATE_FIRST",
             ),
         ),
+        "planning",
     ),
     Bug(
         "a binding does not say what it replaces",
         CREATE,
         (("None if told_elsewhere else record.replaces", "None"),),
+        "engine",
     ),
     Bug(
         "the guard does not ask for protection",
