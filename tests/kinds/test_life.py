@@ -285,9 +285,9 @@ def the_change(plan: Plan, project: Project) -> tuple[Action, set[str], set[Move
 
 
 def order_of(kind: Kind, path: str) -> Order:
-    """Two objects with one key cannot be there at once; where no record tells them apart there is never a second."""
+    """Two objects with one key cannot be there at once."""
     keeps_key = path.partition(".")[0] not in kind.identity
-    return Order.DELETE_FIRST if (kind.unique and keeps_key) or not kind.keeps_owner else Order.CREATE_FIRST
+    return Order.DELETE_FIRST if kind.unique and keeps_key else Order.CREATE_FIRST
 
 
 def assert_holds(project: Project, live: Found, leaf: Leaf, declared: Any) -> None:

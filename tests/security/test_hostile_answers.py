@@ -40,7 +40,8 @@ class Platform:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # one piece per answer: two of them wait for each other
+            wbufsize = -1  # one piece per answer, and at once: pieces wait for each other
+            disable_nagle_algorithm = True
 
             def serve(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
