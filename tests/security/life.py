@@ -121,11 +121,11 @@ class Life:
     def interrupted(self, *words: str, on: str, by: signal.Signals) -> None:
         """A command that gets a signal when the platform is asked this, which it is long in answering."""
         self.sandbox.forget_log()
-        self.sandbox.fault(on, then="answer", delay=3.0)
+        self.sandbox.fault(on, then="answer", delay=1.0)
         with self.started(*words) as process:
             deadline = time.monotonic() + 60
             while process.poll() is None and time.monotonic() < deadline:
-                if self._fault_was_met():
+                if (self.root / "state/reconciler.db-wal").exists() and self._fault_was_met():
                     break
                 time.sleep(0.02)
             process.send_signal(by)
