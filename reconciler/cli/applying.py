@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +23,7 @@ from reconciler.cli.progress import Reading, Witness, telling
 from reconciler.cli.session import Session, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
+from reconciler.engine.ports import Intent
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan, Verb
@@ -117,13 +119,28 @@ async def _first_look(
 ) -> Snapshot:
     """The snapshot with what an earlier run could not write down any more; for a file, of what it touches."""
     left = await memory.open_intents(session.manifest.stack)
-    if file is None:
-        snapshot = await session.look(platform, memory)
-    else:
+    only, by_id = None, None
+    if file is not None:
         only = stale.kinds_of(file.plan) | {intent.address.kind for intent in left}
-        snapshot = await session.look(platform, memory, only=only, by_id=stale.by_id(file.plan))
+        by_id = stale.by_id(file.plan)
+    snapshot = await session.look(platform, memory, only=only, by_id=by_id)
+    if await _waited_for(lost.unsettled(left, snapshot, kinds.every()), session.config.limits.settle_seconds):
+        snapshot = await session.look(platform, memory, only=only, by_id=by_id)
     bound = await lost.settle(left, snapshot, kinds.every(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
+
+
+async def _waited_for(unsettled: Sequence[Intent], settle_seconds: float) -> bool:
+    """Whether there was something to wait for: a request may outlive its sender, and take effect after our look."""
+    if not unsettled:
+        return False
+    latest = max(unsettled, key=lambda intent: intent.opened)
+    remaining = min(latest.opened + settle_seconds - time.time(), settle_seconds)  # clocks may differ
+    if remaining <= 0:
+        return False
+    talk.say(f"waiting {remaining:.0f} s: the create of {latest.address} was cut off, and may still take effect")
+    await asyncio.sleep(remaining)
+    return True
 
 
 async def _belong(

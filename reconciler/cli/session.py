@@ -82,7 +82,12 @@ class Session:
         )
         _refuse_blindness(snapshot)
         membership = await store.membership(stack) if store else None
-        return replace(snapshot, doubt=belonging.doubt(membership, self.home, stack, snapshot))
+        secretive = (kind.name for kind in kinds.every() if kind.one_time)
+        return replace(
+            snapshot,
+            undelivered=await store.undelivered(stack, secretive) if store else frozenset(),
+            doubt=belonging.doubt(membership, self.home, stack, snapshot),
+        )
 
 
 def opened(options: Options, *, destroy: bool = False) -> Session:

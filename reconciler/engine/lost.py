@@ -17,7 +17,7 @@ from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call
-from reconciler.model.snapshot import Binding, Snapshot
+from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Json
 
 _ENDED = frozenset({408, 500, 503})
@@ -93,6 +93,25 @@ def came_of(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
     )
 
 
+def unsettled(intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind]) -> list[Intent]:
+    """The intents of which this look shows nothing: their requests died with their sender, or are still on the way."""
+    by_name = {kind.name: kind for kind in kinds}
+    return [
+        intent
+        for intent in intents
+        if (kind := by_name.get(intent.address.kind)) is not None and not _found(kind, intent, snapshot)
+    ]
+
+
+def _found(kind: Kind, intent: Intent, snapshot: Snapshot) -> list[Live]:
+    there = snapshot.of(kind.name).objects
+    return [
+        live
+        for live in there
+        if observe.collection(kind, live.parent_id) == intent.path and came_of(kind, live.body, intent)
+    ]
+
+
 async def settle(
     intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind], journal: Journal
 ) -> Mapping[Address, Binding]:
@@ -108,8 +127,7 @@ async def settle(
         listing = snapshot.of(intent.address.kind)
         if kind is None or not listing.complete:
             continue
-        there = (live for live in listing.objects if observe.collection(kind, live.parent_id) == intent.path)
-        found = [live for live in there if came_of(kind, live.body, intent)]
+        found = _found(kind, intent, snapshot)
         known = snapshot.bindings.get(intent.address)
         # An open intent is younger than any binding: that one is of an object which is gone, or being replaced.
         if not kind.keeps_owner and len(found) == 1 and (known is None or known.id != found[0].locator):

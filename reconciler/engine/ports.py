@@ -79,7 +79,7 @@ class Intent:
     """A create that is about to leave, or whose answer was never recorded.
 
     The object of a kind that cannot carry the intent is found again by `identity`, the natural key in canonical form,
-    among the ids that were not there `before`.
+    among the ids that were not there `before`. The store says when it was `opened`, in seconds since the epoch.
     """
 
     id: str
@@ -88,6 +88,7 @@ class Intent:
     path: str
     before: frozenset[str] = field(default=frozenset())
     identity: Mapping[str, Json] = field(default_factory=dict)
+    opened: float = 0.0
 
 
 class Journal(Protocol):

@@ -49,7 +49,7 @@ def url(value: Json) -> Json:
 
 
 def scheme(value: Json) -> Json:
-    return value.strip().partition(":")[0].lower() if isinstance(value, str) else value
+    return value.partition(":")[0].strip().lower() if isinstance(value, str) else value
 
 
 def member(value: Json) -> Json:
@@ -101,6 +101,21 @@ def acl(value: Json) -> Json:
 def word(value: Json) -> Json:
     """A word in which upper and lower case mean the same."""
     return value.lower() if isinstance(value, str) else value
+
+
+def number(value: Json) -> Json:
+    """1 and 1.0 are one number."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def user(value: Json) -> Json:
+    """A bot user is a service user as well, under an id that differs in its prefix."""
+    return f"bot_{value.removeprefix('service_')}" if isinstance(value, str) and value.startswith("service_") else value
+
+
+def resolving(value: Json) -> Json:
+    """Everywhere is where a domain resolves to if nothing is said."""
+    return [] if value == [{"value": "global"}] else value
 
 
 def headers(value: Json) -> Json:

@@ -69,6 +69,7 @@ class Snapshot:
     listings: Mapping[str, Listing]
     bindings: Mapping[Address, Binding] = field(default_factory=dict)
     receipts: frozenset[str] = frozenset()  # intents whose one-time secret the store knows to be delivered
+    undelivered: frozenset[str] = frozenset()  # and those whose secret it knows to have arrived nowhere
     doubt: str = ""  # why this may not be the account that the stack belongs to
 
     def of(self, kind: str) -> Listing:

@@ -82,21 +82,30 @@ class Register:
     def _tell_first_from_later(self, kinds: Mapping[str, Kind]) -> None:
         """Two runs without a common store may each make what neither has seen: everybody keeps the first.
 
-        The rule rests on what never changes, so that runs which settle it at once agree. One-time secrets are left to a
-        human: either may be the one in use.
+        The rule rests on what never changes, so that runs which settle it at once agree. Of one-time secrets either may
+        be the one in use, which is for a human to say, unless the store knows that all but one arrived nowhere.
         """
         for address, lives in self.by_owner.items():
             made = {live.owner.intent for live in lives if live.owner is not None}
-            if len(lives) < 2 or len(made) < len(lives) or kinds[address.kind].one_time:
+            if len(lives) < 2 or len(made) < len(lives):
                 continue
             replaced = {live.owner.replaces for live in lives if live.owner is not None}
             heads = [live for live in lives if live.id not in replaced]
             if not heads:
                 continue  # they name each other
-            first = min(heads, key=lambda live: (str(live.body.get("created_at") or ""), live.id))
+            in_use = heads
+            if kinds[address.kind].one_time:
+                in_use = [live for live in heads if not self._is_undelivered(live)] or heads[:1]
+                if len(in_use) > 1:
+                    continue
+            first = min(in_use, key=lambda live: (str(live.body.get("created_at") or ""), live.id))
             self.superseded += [(address, live) for live in lives if live is not first]
             self.twice |= {(live.kind, live.locator) for live in heads if live is not first}
             self.by_owner[address] = [first]
+
+    def _is_undelivered(self, live: Live) -> bool:
+        owner = live.owner
+        return owner is not None and owner.pending and owner.intent in self.snapshot.undelivered
 
     def _reserve(self, kinds: Mapping[str, Kind]) -> None:
         # What has been replaced is about to go, and is nobody else's even if its key is wanted.

@@ -33,10 +33,11 @@ _STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves roo
 @dataclass(frozen=True, slots=True)
 class Limits:
     """`requests_per_minute` is the platform's budget for the account, shared by all that read and write;
-    None: as the profile has it."""
+    None: as the profile has it. `settle_seconds` is how long the platform may work on a request whose sender died."""
 
     requests_per_minute: int | None = None
     concurrency: int = 16
+    settle_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,14 @@ class LimitsForm(_Form):
         Doc("Requests in any 60 seconds: 120 with the profile ngrok, else without limit, where nothing is said."),
     ] = None
     concurrency: Annotated[int, Between(1, 256), Doc("Requests at the same time.")] = 16
+    settle_seconds: Annotated[
+        float,
+        Between(0, 600),
+        Doc(
+            "After a crash: how long a create that was cut off may still take effect. "
+            "Until then, what does not show is not created again."
+        ),
+    ] = 10.0
 
 
 class GuardsForm(_Form):

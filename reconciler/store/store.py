@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +74,18 @@ class Store:
             self._check(row, row.intent, row.stack)
         return frozenset(row.intent for row in rows)
 
+    async def undelivered(self, stack: str, kinds: Iterable[str]) -> frozenset[str]:
+        """Intents for objects with a one-time secret, of these kinds, which no delivery followed. While a run of the
+        stack goes on, that may be because it did not get that far yet."""
+        made, known = schema.intents, schema.receipts
+        found: set[str] = set()
+        for kind in kinds:
+            of_kind = made.c.address.startswith(f"{kind}/", autoescape=True)
+            arrived = select(known.c.intent).where(known.c.stack == stack)
+            rows = await self._rows(select(made.c.id).where(made.c.stack == stack, of_kind, made.c.id.not_in(arrived)))
+            found |= {row.id for row in rows}
+        return frozenset(found)
+
     async def open_intents(self, stack: str) -> tuple[Intent, ...]:
         """Creates whose end was never recorded, oldest first."""
         table = schema.intents
@@ -89,6 +101,7 @@ class Store:
             path=row.path,
             before=frozenset(json.loads(row.before)),
             identity=json.loads(row.identity),
+            opened=row.opened,
         )
 
     async def membership(self, stack: str) -> Membership | None:

@@ -170,6 +170,7 @@ def _files(known: Mapping[str, str]) -> dict[str, str]:
     return {
         "reconciler.yaml": (
             "version: 1\nstack: prod\nplatform: {api_key: {from_env: MY_API_KEY}}\n"
+            "limits: {settle_seconds: 3}\n"
             f"variables: {{hook: {quoted['webhook secret from a variable']}}}\n"
         ),
         "pki/cert.pem": pems.certificate("canary"),

@@ -1,0 +1,66 @@
+"""A request that outlives its sender: the platform works on a create after the process that sent it was killed.
+
+The rerun looks at an account in which the object does not show yet.
+"""
+
+from __future__ import annotations
+
+import time
+
+from tests.end_to_end.project import Project, resource
+from tests.platform import Sandbox
+
+PLATFORM_TAKES = 2.0  # seconds, of which none has passed when the sender dies
+APPLY = ("apply", "-y", "--quiet")
+
+
+def credential() -> dict[str, object]:
+    return {**resource("TunnelCredential", "agent"), "deliver": {"token": {"to_file": "secrets/agent"}}}
+
+
+def killed_while_sending(project: Project, sandbox: Sandbox, on: str) -> None:
+    sandbox.fault(on, then="answer", delay=PLATFORM_TAKES)
+    process = project.started(*APPLY)
+    deadline = time.monotonic() + 60
+    while not any(each.get("seen") for each in sandbox.get("/_sandbox/faults")["faults"]):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+    process.kill()
+    process.communicate()
+    sandbox.delete("/_sandbox/faults")
+
+
+def test_a_create_that_may_still_take_effect_is_waited_for(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 4}\n")
+    on_sandbox.declare(resource("IPPolicy", "office"))
+    killed_while_sending(on_sandbox, sandbox, "POST /ip_policies")
+    sandbox.forget_log()
+    said = on_sandbox.process("apply", "-y")
+    assert said.code == 0
+    assert "the create of IPPolicy/office was cut off, and may still take effect" in said.err
+    assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
+    assert [each for each in sandbox.log() if each["method"] == "POST"] == []
+
+
+def test_a_token_that_nobody_got_is_replaced_once_it_shows(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 4}\n")
+    on_sandbox.declare(credential())
+    killed_while_sending(on_sandbox, sandbox, "POST /credentials")
+    assert on_sandbox.process(*APPLY).code == 0
+    (only,) = sandbox.get("/credentials")["credentials"]
+    assert (on_sandbox.root / "secrets/agent").read_text().startswith(only["id"].partition("_")[2])
+
+
+def test_one_that_comes_later_than_anybody_waits_goes_again(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 0}\n")
+    on_sandbox.declare(credential())
+    killed_while_sending(on_sandbox, sandbox, "POST /credentials")
+    assert on_sandbox.process(*APPLY).code == 0
+    delivered = (on_sandbox.root / "secrets/agent").read_text()
+    deadline = time.monotonic() + 60
+    while len(sandbox.get("/credentials")["credentials"]) < 2:
+        assert time.monotonic() < deadline
+    assert on_sandbox.process(*APPLY).code == 0
+    (only,) = sandbox.get("/credentials")["credentials"]
+    assert delivered.startswith(only["id"].partition("_")[2])
+    assert (on_sandbox.root / "secrets/agent").read_text() == delivered

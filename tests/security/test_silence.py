@@ -1,0 +1,173 @@
+"""No secret shows anywhere, in no spelling and not in part, in the whole life of a project at the command line."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.plan import FORMATS
+from tests.kinds import pems
+from tests.platform import Sandbox
+from tests.security.canaries import TOKEN, Canaries, fresh
+from tests.security.life import Life, made_up, private_part, wrong_manifests, wrong_projects
+
+CLEAN = "CanaryWithoutPunctuation" + fresh()  # for places where punctuation would mean something of its own
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    known = made_up()
+    with Sandbox(api_key=known["api key"]) as sandbox:
+        made = Life(tmp_path_factory.mktemp("life"), sandbox, known)
+        made.build()
+        _live(made)
+        yield made
+
+
+def _live(life: Life) -> None:
+    """From the first plan to the last delete, with everything that can go wrong on the way."""
+    life.run("validate", code=0)
+    for form in FORMATS:
+        life.run("plan", "--format", form, code=0)
+    life.run("plan", "--out", "plan.json", "--no-color", code=0)
+    life.run("show", "plan.json", code=0)
+    life.run("show", "plan.json", "--format", "json", code=0)
+    for form in ("dot", "mermaid", "svg"):
+        life.run("graph", "--format", form, code=0)
+    life.run("graph", "--plan", "plan.json", code=0)
+    life.run("explain", "HTTPSEdgeRoute.webhook_verification.secret", code=0)
+    life.run("broken", "plan", RECONCILER_DEBUG="1", code=1)
+    life.run("broken", "plan", code=1)
+    _refused(life)
+    _cut(life)
+    for by, events in ((signal.SIGKILL, "events.ndjson"), (signal.SIGINT, "events2.ndjson")):
+        _lose_a_credential(life)
+        life.interrupted("apply", "-y", "--events", events, on="POST /credentials", by=by)
+    life.run("apply", "-y", "--events", "events3.ndjson", RECONCILER_DEBUG="1", code=0)
+    life.run("plan", "--detailed-exitcode", code=0)
+    _drifting(life)
+    life.run("fmt", "--check")
+    life.run("history", code=0)
+    life.run("history", "--format", "json", code=0)
+    life.run("destroy", "-y", "--events", "-", "--allow", "delete:ReservedDomain=1", "--allow", "delete:*=100")
+    _unwelcome(life)
+
+
+def _refused(life: Life) -> None:
+    """Every create of something with a secret is refused with all secrets in the message: at once, and after a wait."""
+    for number, collection in enumerate(("/event_destinations", "/tls_certificates", "/edges/https/*", "/credentials")):
+        life.refuse_quoting(f"POST {collection}", "446", times=2)
+        life.refuse_quoting(f"POST {collection}", "400", times=0)
+        life.refuse_quoting(f"PUT {collection}", "400", times=0)
+        life.run("apply", "-y", "--events", f"refused{number}.ndjson", "--parallelism", "2")
+        life.sandbox.delete("/_sandbox/faults")
+    for status in (401, 404, 500):
+        life.refuse_quoting("GET *", "400", times=0, status=status)
+        life.run("plan", "--target", "BotUser/*")
+        life.sandbox.delete("/_sandbox/faults")
+
+
+def _cut(life: Life) -> None:
+    """Answers that never come."""
+    for on in ("POST /credentials", "POST /event_destinations", "POST /tls_certificates"):
+        life.sandbox.fault(on, then="commit-then-cut")
+    life.run("apply", "-y", "--events", "-")
+    life.sandbox.delete("/_sandbox/faults")
+
+
+def _lose_a_credential(life: Life) -> None:
+    """Somebody deletes one, so that the next apply creates it."""
+    lost = life.sandbox.get("/credentials")["credentials"][0]["id"]
+    life.sandbox.delete(f"/credentials/{lost}")
+
+
+def _drifting(life: Life) -> None:
+    """Secrets that were changed by hand are secrets too."""
+    edge = life.sandbox.get("/edges/https")["https_edges"][0]["id"]
+    route = next(each for each in life.sandbox.get(f"/edges/https/{edge}")["routes"] if each["match"] == "/hooks")
+    life.known["secret by hand"] = fresh('"<&')
+    module = {"provider": "github", "secret": life.known["secret by hand"]}
+    life.sandbox.put(f"/edges/https/{edge}/routes/{route['id']}/webhook_verification", module)
+    for form in FORMATS:
+        life.run("drift", "--format", form, code=2)
+    life.run("plan", "--out", "drifted.json", code=0)
+    life.run("apply", "drifted.json", "-y", "--events", "-", code=0)
+
+
+def _unwelcome(life: Life) -> None:
+    """Secrets where they are not understood: the problems name the place, not the value."""
+    life.known["secret in a wrong place"] = CLEAN
+    manifests = life.root / "manifests/all.yaml"
+    kept = manifests.read_text(encoding="utf-8")
+    for name, text in wrong_manifests(CLEAN).items():
+        # One at a time where a file is not YAML at all; validation tells all there is.
+        manifests.write_text(text, encoding="utf-8")
+        life.run("validate", code=1) if name != "number" else life.run("validate")
+    manifests.write_text(kept, encoding="utf-8")
+    project = life.root / "reconciler.yaml"
+    for text in wrong_projects(CLEAN).values():
+        project.write_text(text, encoding="utf-8")
+        life.run("history", MY_API_KEY="")
+        life.run("validate", MY_API_KEY="")
+
+
+@pytest.fixture(scope="module")
+def canaries(life: Life) -> Canaries:
+    """All secrets, now that they are all known: those that the platform issued are where they were delivered."""
+    issued = {f"token in {path.name}": _token(path) for path in sorted((life.root / "secrets").iterdir())}
+    pem = pems.private_key("canary")
+    return Canaries({**life.known, **issued, "TLS key": private_part(pem)})
+
+
+def _token(path: Path) -> str:
+    found = TOKEN.search(path.read_bytes())
+    assert found is not None, f"{path.name} holds no token"
+    return found[0].decode().partition("_")[2]  # what is before it is the credential's id, which is no secret
+
+
+def test_every_sink_got_a_token(canaries: Canaries) -> None:
+    delivered = {what for what in canaries.known if what.startswith("token in ")}
+    assert delivered == {f"token in {name}" for name in ("file.token", "agent.env", "agent.yaml", "command.token")}
+
+
+def test_nothing_that_was_said_or_left_holds_a_piece_of_a_secret(life: Life, canaries: Canaries) -> None:
+    places = [*life.said, *life.left("at the end")]
+    once = {text: place for place, text in places}  # most files are as they were after the command before
+    hits = canaries.within((place, text) for text, place in once.items())
+    print(
+        f"{len(canaries.known)} secrets, {canaries.runs} runs of eight, {len(places)} places, {canaries.searched} bytes"
+    )
+    assert hits == [], "\n".join(hits[:60])
+
+
+def test_no_token_was_said_or_left_that_no_sink_has(life: Life) -> None:
+    """Among them those of credentials that were deleted again because nobody could have their token."""
+    places = [*life.said, *life.left("at the end")]
+    assert [place for place, text in places if TOKEN.search(text)] == []
+
+
+def test_what_was_meant_to_happen_did(life: Life) -> None:
+    said = b"".join(text for place, text in life.said if place.startswith("stderr of "))
+    assert said.count(b"(secret)") > 20  # the platform quoted them, and was not believed
+    assert said.count(b"(key)") > 5
+    assert b"Traceback" in said
+    assert [code for name, code in life.codes.items() if "SIGKILL" in name or "SIGINT" in name] == [-9, 130]
+
+
+def test_everything_was_looked_at(life: Life) -> None:
+    names = {place.partition(" ")[0] for place, _ in life.left("now")}
+    assert {"project/plan.json", "project/events.ndjson", "project/state/reconciler.db"} <= names
+    assert any(name.startswith("children/git") for name in names)
+    assert any(name.startswith("children/keep-token") for name in names)
+    assert [path.name for path in (life.base / "tmp").iterdir()] == []
+
+
+def test_a_file_with_a_secret_is_for_its_owner_alone(life: Life) -> None:
+    for path in (life.root / "secrets").iterdir():
+        if path.name != "command.token":  # what a command does with it is its own business
+            assert path.stat().st_mode & 0o777 == 0o600
+    assert (life.root / "state/reconciler.db").stat().st_mode & 0o077 == 0
+    assert (life.root / "plan.json").stat().st_mode & 0o077 == 0
