@@ -29,6 +29,7 @@ test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
 .PHONY: soak
 soak: install ## the long form of the tests that play with fire: a million histories, every kill (ARGS as above)
 	@$(python) -m pytest -n auto -m soak $(ARGS)
+	@$(python) -m pytest -n auto --hypothesis-profile=roam tests/kinds tests/laws tests/planning tests/project tests/rendering
 
 .PHONY: test-postgres
 test-postgres: install ## the store's tests on a PostgreSQL server of their own (installed if root runs this; ARGS as above)

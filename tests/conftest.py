@@ -1,4 +1,8 @@
-"""What tests all over the tree share: a sandbox to talk to."""
+"""What tests all over the tree share: a sandbox to talk to, and how laws are tried.
+
+A law is tried on the same cases each time, so that a change is judged by what it did. `--hypothesis-profile=roam` looks
+for new cases (`make soak` does), and `sketch` reports one as it was found, without the minutes that shrinking it takes.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 from tests.platform import Sandbox
 
 pytest_plugins = ["tests.silence"]
+
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("roam", deadline=None)
+settings.register_profile("sketch", deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -38,9 +39,18 @@ class Reading:
             talk.say(events.line(Waited(seconds)))
 
     def retried(self, seconds: float, why: str) -> None:
-        if why not in self._told and not self.quiet:
-            self._told.add(why)
+        reason = same_reason(why)
+        if reason not in self._told and not self.quiet:
+            self._told.add(reason)
             talk.say(f"{why}; trying again")
+
+
+_OPERATION = re.compile(r"\bop_[A-Za-z0-9]+")
+
+
+def same_reason(why: str) -> str:
+    """What two failures have in common that differ only in the number the platform gave the request."""
+    return _OPERATION.sub("op_", why)
 
 
 @dataclass

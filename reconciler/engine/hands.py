@@ -1,16 +1,19 @@
 """Makes sure, just before an object is changed or deleted, that it has not changed hands since the plan was made.
 
-The platform knows no conditional requests, so a look at the owner record is all there is. A few objects of a collection
-are asked for one by one, many by a list that serves all calls of the next seconds.
+The platform knows no conditional requests, so a look at the owner record is all there is. The objects of a collection
+are asked for one by one or by a list, whichever takes fewer requests. A list serves all calls for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import unquote
 
+from reconciler.engine import compose
 from reconciler.engine.ports import Clock, Platform, Refused
 from reconciler.model.change import Action, Reason
 from reconciler.model.kind import Kind
@@ -19,7 +22,8 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
 
 FRESH = 5.0  # seconds for which a list is as good as asking anew
-FEW = 3  # requests for single objects that cost no more than a list
+SHARE = 10  # times as long as it took to be had is a list good for: looking must not take longer than acting
+PAGE = 100  # objects: the platform's largest page
 
 
 @dataclass
@@ -41,26 +45,36 @@ class Hands:
         """Raises Refused if the object is somebody else's by now, Gone if it is no more."""
         kind = self.kinds[call.address.kind]
         path = _object(call)
-        live = await self._from_list(kind, path) if self._are_many(kind, path) else None
+        live = await self._from_list(kind, path) if _collection(path) in self._quicker_by_list else None
         if live is None:
             live = _live(kind, await self.platform.get(path), path)
         self._check(call, live)
 
-    def _are_many(self, kind: Kind, path: str) -> bool:
-        collection = _collection(path)
-        same = {_object(each) for each in self.plan.calls if self.concerns(each) and each.address.kind == kind.name}
-        return kind.parent is None and sum(_collection(each) == collection for each in same) > FEW
+    @cached_property
+    def _quicker_by_list(self) -> frozenset[str]:
+        """The collections of which a list takes fewer requests than the objects that the plan's calls are to."""
+        wanted: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for call in self.plan.calls:
+            if self.concerns(call) and self.kinds[call.address.kind].parent is None:
+                path = _object(call)
+                wanted[call.address.kind, _collection(path)].add(path)
+        return frozenset(
+            collection
+            for (kind, collection), paths in wanted.items()
+            if len(paths) > 1 + len(compose.ids(self.plan, kind)) // PAGE
+        )
 
     async def _from_list(self, kind: Kind, path: str) -> Live | None:
         collection = _collection(path)
         async with self._turns.setdefault(collection, asyncio.Lock()):
-            looked, found = self._lists.get(collection, (float("-inf"), {}))
-            if self.clock.now() - looked > FRESH:
-                looked = self.clock.now()
+            good_until, found = self._lists.get(collection, (float("-inf"), {}))
+            began = self.clock.now()
+            if began > good_until:
                 found = {}
                 async for page in self.platform.pages(collection, kind.list_key):
                     found |= {str(body.get(kind.key)): _live(kind, body, path) for body in page}
-                self._lists[collection] = (looked, found)
+                took = self.clock.now() - began
+                self._lists[collection] = (began + max(FRESH, SHARE * took), found)
         return found.get(unquote(path.rpartition("/")[2]))
 
     def _check(self, call: Call, live: Live) -> None:

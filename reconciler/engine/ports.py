@@ -88,7 +88,7 @@ class Intent:
     path: str
     before: frozenset[str] = field(default=frozenset())
     identity: Mapping[str, Json] = field(default_factory=dict)
-    opened: float = 0.0
+    opened: float = field(default=0.0, compare=False)
 
 
 class Journal(Protocol):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 8  # characters of a secret that already say too much of it
+LEAST = 4  # characters of a spelling that is not the secret's own: shorter ones are in every other word
 _SPACE = re.compile(r"\s+")
 
 
@@ -94,4 +95,5 @@ def _spellings(secret: str) -> set[str]:
             first = (before * 8 + 5) // 6
             whole = (before + len(octets)) * 8 // 6
             escaped.add(coded[first:whole])
-    return {bare for each in escaped if (bare := _SPACE.sub("", each))}
+    spelt = {bare for each in escaped if len(bare := _SPACE.sub("", each)) >= LEAST}
+    return spelt | {bare for bare in [_SPACE.sub("", secret)] if bare}

@@ -93,7 +93,8 @@ def _opened(root: Path, directories: list[str], *, keep: bool) -> Iterator[int]:
         raise
     finally:
         for above, name in reversed([] if keep_made else made):
-            os.rmdir(name, dir_fd=above)
+            with suppress(OSError):  # somebody has put something there meanwhile
+                os.rmdir(name, dir_fd=above)
         for descriptor in reversed(chain):
             os.close(descriptor)
 

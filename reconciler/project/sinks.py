@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -31,13 +30,13 @@ class ProjectSinks:
         """`withheld`: names in the environment that hold the project's own secrets."""
         self._root = root
         self._withheld = frozenset(withheld)
-        self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # several entries may share a file
+        self._turn = asyncio.Lock()  # entries share files, and to prove a file is to make its folder and remove it
 
     async def prove(self, delivery: Delivery) -> None:
         if delivery.way not in WAYS:
             raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
         if delivery.way != "to_command":
-            async with self._turns[delivery.target]:
+            async with self._turn:
                 await asyncio.to_thread(secret_files.prove, self._root, delivery.target)
             return
         if shutil.which(delivery.target, path=os.environ.get("PATH")) is None:
@@ -50,7 +49,7 @@ class ProjectSinks:
             await self._run(delivery.settings["run"], secret.reveal().encode())
             return
         content = _contents(delivery, secret)
-        async with self._turns[delivery.target]:
+        async with self._turn:
             await asyncio.to_thread(secret_files.write, self._root, delivery.target, content)
 
     async def _run(self, arguments: Sequence[str], text: bytes) -> None:

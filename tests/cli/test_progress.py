@@ -45,6 +45,13 @@ def test_a_reason_to_try_again_is_told_once(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == "cannot reach http://127.0.0.1:1: connection refused; trying again\n"
 
 
+def test_the_number_of_the_request_makes_no_other_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Reading()
+    for number in range(20):
+        told.retried(0.3, f"500 internal error (operation op_2Xy{number})")
+    assert capsys.readouterr().err == "500 internal error (operation op_2Xy0); trying again\n"
+
+
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     told = Reading(quiet=True)
     told.retried(0.3, "cannot reach it")

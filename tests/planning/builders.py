@@ -102,6 +102,7 @@ def snapshot(
     *objects: Live,
     bindings: Mapping[str, Binding] | None = None,
     receipts: Iterable[str] = (),
+    undelivered: Iterable[str] = (),
     cut: Iterable[str] = (),
 ) -> Snapshot:
     """What was seen; `cut` names the kinds whose list broke off."""
@@ -115,6 +116,7 @@ def snapshot(
         },
         {at(address): binding for address, binding in (bindings or {}).items()},
         frozenset(receipts),
+        frozenset(undelivered),
     )
 
 

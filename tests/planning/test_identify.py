@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -151,7 +152,7 @@ def test_two_that_name_each_other_are_a_problem() -> None:
 # --- made twice by two runs at once -----------------------------------------------------------------------------------
 
 
-def at(second: int, id: str, intent: str, kind: str = "TLSEdge", **more: str) -> Live:
+def at(second: int, id: str, intent: str, kind: str = "TLSEdge", **more: Any) -> Live:
     made = {"created_at": f"2026-01-01T00:00:{second:02}Z"}
     return live(kind, id, made, owner=record(f"{kind}/a", {}, intent=intent, **more))
 
@@ -188,6 +189,29 @@ def test_of_two_credentials_that_were_made_at_once_none_is_touched() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
     made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair))
     assert (made.changes, errors(made)) == ((), ["2 objects were made for it: cr_1, cr_2"])
+
+
+def test_of_two_credentials_the_one_whose_token_arrived_nowhere_goes_though_it_is_the_first() -> None:
+    pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential", pending=True) for n in (1, 2)]
+    seen = snapshot(*pair, receipts=["i2"], undelivered=["i1"])
+    made = planned(declare("TunnelCredential/a"), seen=seen)
+    assert errors(made) == []
+    assert [each for each in requests(made) if each.startswith("DELETE")] == ["DELETE /credentials/cr_1"]
+    assert not [each for each in requests(made) if each.startswith("POST")]
+
+
+def test_a_credential_that_nothing_says_is_pending_is_not_taken_for_undelivered() -> None:
+    pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
+    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1"]))
+    assert (made.changes, errors(made)) == ((), ["2 objects were made for it: cr_1, cr_2"])
+
+
+def test_of_two_credentials_whose_tokens_arrived_nowhere_neither_stays() -> None:
+    pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential", pending=True) for n in (1, 2)]
+    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1", "i2"]))
+    deletes = sorted(each for each in requests(made) if each.startswith("DELETE"))
+    assert (errors(made), deletes) == ([], ["DELETE /credentials/cr_1", "DELETE /credentials/cr_2"])
+    assert [each for each in requests(made) if each.startswith("POST")] == ["POST /credentials"]
 
 
 # --- moved ------------------------------------------------------------------------------------------------------------

@@ -62,6 +62,15 @@ async def test_proving_leaves_nothing_behind(root: Path) -> None:
     assert (root / "kept.token").read_text() == "old"
 
 
+async def test_proving_one_does_not_take_the_folder_from_under_another(root: Path) -> None:
+    sinks = ProjectSinks(root)
+    for number in range(20):
+        targets = [to(f"secrets/{number}/{name}") for name in "abcd"]
+        both = ((sinks.prove(each), sinks.deliver(each, TOKEN)) for each in targets)
+        await asyncio.gather(*(work for pair in both for work in pair))
+    assert len([*root.glob("secrets/*/?")]) == 80
+
+
 @pytest.mark.parametrize("target", ["../x", "a/../../x", "/etc/x", "", ".", "a/..", "/", "a\0b"])
 async def test_a_path_out_of_the_project_is_refused(root: Path, target: str) -> None:
     for act in (ProjectSinks(root).prove(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):

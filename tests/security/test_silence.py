@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.plan import FORMATS
+from reconciler.cli.forms import FORMS
 from tests.kinds import pems
 from tests.platform import Sandbox
 from tests.security.canaries import TOKEN, Canaries, fresh
@@ -30,7 +30,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
 def _live(life: Life) -> None:
     """From the first plan to the last delete, with everything that can go wrong on the way."""
     life.run("validate", code=0)
-    for form in FORMATS:
+    for form in FORMS:
         life.run("plan", "--format", form, code=0)
     life.run("plan", "--out", "plan.json", "--no-color", code=0)
     life.run("show", "plan.json", code=0)
@@ -91,7 +91,7 @@ def _drifting(life: Life) -> None:
     life.known["secret by hand"] = fresh('"<&')
     module = {"provider": "github", "secret": life.known["secret by hand"]}
     life.sandbox.put(f"/edges/https/{edge}/routes/{route['id']}/webhook_verification", module)
-    for form in FORMATS:
+    for form in FORMS:
         life.run("drift", "--format", form, code=2)
     life.run("plan", "--out", "drifted.json", code=0)
     life.run("apply", "drifted.json", "-y", "--events", "-", code=0)

@@ -44,7 +44,7 @@ class Project:
         """As a project's folder."""
         (root / "manifests").mkdir(parents=True, exist_ok=True)
         guards = "guards: {max_delete_percent: 100, max_update_percent: 100}\n"
-        (root / "reconciler.yaml").write_text(f"version: 1\nstack: {STACK}\n{guards}")
+        (root / "reconciler.yaml").write_text(f"version: 1\nstack: {STACK}\nlimits: {{settle_seconds: 1}}\n{guards}")
         (root / "manifests" / "all.yaml").write_text(text_of(documents))
 
 

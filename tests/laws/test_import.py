@@ -1,0 +1,146 @@
+"""The law of import: for a random account, import → plan --adopt → apply → plan is empty, and no field changes.
+
+Beside it: the same text whatever order the platform lists in, no secret in it, and nothing left for a second import.
+The sandbox is real, behind a real socket; the steps of the commands are taken one by one, so that two hundred accounts
+are quick. The commands themselves are run in `end_to_end.test_import`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from reconciler import kinds
+from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.api.platform import changing, reading
+from reconciler.cli import proposing, session
+from reconciler.cli.options import Options
+from reconciler.cli.session import Session
+from reconciler.engine.apply import apply
+from reconciler.model.change import Action
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Snapshot
+from tests.engine.world import MemoryJournal, MemorySinks
+from tests.laws.accounts import SECRET, Filled
+from tests.platform import KEY, Sandbox
+
+ACCOUNTS = 200
+CHUNK = 25
+SECRETS = (SECRET, "PRIVATE KEY", "EntityDescriptor")
+TOUCHED_BY_APPLY = frozenset({"metadata", "updated_at", "last_updated_by"})  # the owner record, and who wrote it
+
+
+@dataclass
+class Journey:
+    """One account, from its first sight to the plan after it was taken over."""
+
+    root: Path
+    opened: Session
+    journal: MemoryJournal
+
+    @classmethod
+    def begin(cls, root: Path) -> Journey:
+        root.mkdir()
+        (root / "reconciler.yaml").write_text("version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n")
+        return cls(root, session.opened_to_import(Options(project=root)), MemoryJournal())
+
+    async def look(self) -> Snapshot:
+        async with reading(self.opened.account) as reader:
+            return await self.opened.look(reader, None)
+
+    def propose(self, snapshot: Snapshot) -> Mapping[str, str]:
+        """What import would write."""
+        found = proposing.propose(self.opened, snapshot, {}, folder="manifests", selects=lambda address: True)
+        assert found.left_out == ()
+        return found.files
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for path, text in files.items():
+            file = self.root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode())
+
+    def reopen(self) -> None:
+        self.opened = session.opened_to_import(Options(project=self.root, adopt=True))
+
+    async def take_over(self, plan: Plan) -> None:
+        async with changing(self.opened.account) as platform:
+            events = apply(
+                plan,
+                kinds=kinds.every(),
+                platform=platform,
+                journal=self.journal,
+                clock=MachineClock(),
+                chance=MachineChance(),
+                sinks=MemorySinks(),
+                stop=asyncio.Event(),
+                concurrency=8,
+            )
+            ended = [event async for event in events if isinstance(event, Ended)]
+        assert {each.outcome for each in ended} <= {Outcome.DONE}
+        assert len(ended) == len(plan.calls)
+
+
+@pytest.fixture
+def at_sandbox(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
+    monkeypatch.setenv("RECONCILER_API_KEY", KEY)
+    return sandbox
+
+
+@pytest.mark.parametrize("chunk", range(ACCOUNTS // CHUNK))
+def test_what_is_imported_is_taken_over_without_a_change_of_any_field(
+    at_sandbox: Sandbox, tmp_path: Path, chunk: int
+) -> None:
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        at_sandbox.reset()
+        Filled(at_sandbox, seed)
+        try:
+            asyncio.run(_law(Journey.begin(tmp_path / str(seed))))
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+async def _law(journey: Journey) -> None:
+    before = await journey.look()
+    files = journey.propose(before)
+    assert files == journey.propose(_shuffled(before))
+    assert not any(secret in text for text in files.values() for secret in SECRETS)
+    journey.write(files)
+    journey.reopen()
+    plan = journey.opened.plan(before)
+    assert [str(each) for each in plan.problems] == []
+    assert plan.withheld == ()
+    assert [(str(each.address), each.action, each.fields) for each in plan.changes] == [
+        (str(each.address), Action.ADOPT, ()) for each in plan.changes
+    ]
+    await journey.take_over(plan)
+    after = replace(await journey.look(), bindings={a: b for a, b in plan.bindings.items() if b is not None})
+    again = journey.opened.plan(after)
+    assert (again.changes, again.calls, again.problems) == ((), (), ())
+    assert _fields(after) == _fields(before)
+    assert journey.propose(after) == {}
+
+
+def _shuffled(snapshot: Snapshot) -> Snapshot:
+    listings = {name: replace(each, objects=each.objects[::-1]) for name, each in snapshot.listings.items()}
+    return replace(snapshot, listings=dict(reversed(listings.items())))
+
+
+def _fields(snapshot: Snapshot) -> list[tuple[str, str, object]]:
+    """What every object holds, in its user's eyes."""
+    return sorted(
+        (name, live.locator, str({**_rest(live.body), "metadata": live.metadata}))
+        for name, listing in snapshot.listings.items()
+        for live in listing.objects
+    )
+
+
+def _rest(body: Mapping[str, object]) -> dict[str, object]:
+    return {key: each for key, each in sorted(body.items()) if key not in TOUCHED_BY_APPLY and key != "routes"}
