@@ -20,7 +20,7 @@ install: ## make .venv with the locked dependencies and the project itself, or b
 
 .PHONY: demo
 demo: install ## play the product's story against a sandbox, with real commands
-	@$(python) examples/quickstart/demo.py
+	@$(python) examples/quickstart/demo.py build/demo
 
 .PHONY: test
 test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
@@ -35,9 +35,22 @@ soak: install ## the long form of the tests that play with fire: a million histo
 test-postgres: install ## the store's tests on a PostgreSQL server of their own (installed if root runs this; ARGS as above)
 	@scripts/test-postgres $(ARGS)
 
+.PHONY: test-browser
+test-browser: install ## look at the HTML pages in a Chromium (installed if root runs this; ARGS as above)
+	@scripts/test-browser $(ARGS)
+
 .PHONY: mutants
 mutants: install ## plant known bugs, one after the other, and see that the tests catch each of them
 	@$(python) -m tests.simulation.mutants $(ARGS)
+
+# Ratios are compared with those of docs/performance/bench.json; absolute times are of the machine.
+.PHONY: bench
+bench: install ## measure speed and memory, with terraform beside us if it is installed: a few minutes (ARGS="--only plan")
+	@$(python) -m tests.bench --check docs/performance/bench.json $(ARGS)
+
+.PHONY: bench-full
+bench-full: install ## the same up to 100,000 resources: half an hour
+	@$(python) -m tests.bench --full $(ARGS)
 
 .PHONY: check
 check: lint types imports locked generated test ## all of the following, then the tests

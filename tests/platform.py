@@ -26,21 +26,31 @@ class Sandbox:
         requests_per_minute: int | None = None,
         latency_ms: int = 0,
         port: int = 0,
+        agent: bool = False,
+        agent_config: Path | None = None,
     ) -> None:
         self.api_key = api_key
+        self.agent_url = ""
         self._words = ["--db", str(db), "--api-key", api_key, "--latency", str(latency_ms)]
         if seed is not None:
             self._words += ["--seed", str(seed)]
         if requests_per_minute is not None:
             self._words += ["--requests-per-minute", str(requests_per_minute)]
+        if agent_config is not None:
+            self._words += ["--agent-config", str(agent_config)]
+        self._has_agent = agent or agent_config is not None
         self._start(port)
 
     def _start(self, port: int) -> None:
         command = [sys.executable, "-m", "reconciler.sandbox", "--port", str(port), *self._words]
+        if self._has_agent:
+            command += ["--agent-port", self.agent_url.rpartition(":")[2] or "0"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.base_url = self.process.stdout.readline().strip()
         assert self.base_url, "the sandbox did not start"
+        if self._has_agent:
+            self.agent_url = self.process.stdout.readline().strip().removeprefix("agent ")
         headers = {"Authorization": f"Bearer {self.api_key}", "Service-Version": "2"}
         self.client = httpx.Client(base_url=self.base_url, headers=headers, timeout=30, trust_env=False)
 

@@ -1,8 +1,9 @@
 """Tells the product's story with real commands against an embedded sandbox, and fails where a step is not as told.
 
-    python examples/quickstart/demo.py
+    python examples/quickstart/demo.py [FOLDER]
 
-Works on a copy of this project in a temporary directory; nothing outside it changes.
+Works on a copy of this project in a temporary directory; nothing outside it changes, but that the pages which it writes
+are left in FOLDER if one is named.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def must(holds: object, told: str) -> None:
 class Story:
     """A project, the platform beside it, and what has been said so far."""
 
-    def __init__(self, project: Path, base_url: str) -> None:
+    def __init__(self, project: Path, base_url: str, pages: Path) -> None:
         self.project = project
+        self.pages = pages
         self._environ = {**os.environ, "RECONCILER_BASE_URL": base_url, "RECONCILER_API_KEY": KEY}
         headers = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
         self._http = httpx.Client(base_url=base_url, headers=headers)
@@ -110,8 +112,11 @@ def tell(story: Story) -> None:
     before = {policy["id"]: policy, robot["id"]: robot}
 
     story.chapter("Plan: every kind of resource, in dependency order")
-    planned = story.reconciler("plan", "--detailed-exitcode", expect=2)
+    forms = [f"{form}={story.pages / name}" for form, name in (("markdown", "plan.md"), ("html", "plan.html"))]
+    words = [word for form in ("text", *forms) for word in ("--format", form)]
+    planned = story.reconciler("plan", "--detailed-exitcode", *words, expect=2)
     must(" to create" in planned, "the plan counts what it will create")
+    must("known after apply" in (story.pages / "plan.md").read_text(), "the page for a review has the fields")
 
     story.chapter("Apply, then plan again: nothing is left to do")
     story.reconciler("apply", "--auto-approve")
@@ -129,7 +134,7 @@ def tell(story: Story) -> None:
     story.by_hand("PATCH", f"/backends/failover/{backend['id']}", {"description": "edited in the dashboard"})
     story.by_hand("DELETE", f"/edges/tls/{edge['id']}/ip_restriction")
     story.by_hand("DELETE", f"/bot_users/{nightly['id']}")
-    drift = story.reconciler("drift", expect=2)
+    drift = story.reconciler("drift", "--record", expect=2)
     must("changed on the platform" in drift, "drift says that the platform changed")
     must("changed in Git" not in drift, "drift does not blame Git")
     must("deleted on the platform" in drift, "drift says that the robot is gone")
@@ -168,7 +173,21 @@ def tell(story: Story) -> None:
     left = [*story.look("/ip_policies")["ip_policies"], *story.look("/bot_users")["bot_users"]]
     must({each["id"] for each in left} == before.keys(), "only what was made by hand is left")
     must(story.look("/edges/tls")["tls_edges"] == [], "no edge is left")
-    story.say("\nAll as told.", "1;32")
+
+    story.chapter("Report: what differed, and what the applies came to")
+    story.reconciler("report", "--out", str(story.pages / "report.html"))
+    must("3 differed" in (story.pages / "report.html").read_text(), "the report tells of the drift")
+
+
+def kept(pages: Path) -> Iterator[str]:
+    """Where the pages are."""
+    yield "\nTo be looked at:"
+    for name, told in (
+        ("plan.md", "the first plan as a review shows it"),
+        ("plan.html", "the same to click through"),
+        ("report.html", "drift and applies"),
+    ):
+        yield f"  {pages / name}  {told}"
 
 
 @contextmanager
@@ -194,9 +213,15 @@ def main() -> int:
         shutil.copytree(HERE, project, ignore=shutil.ignore_patterns("pki", "secrets", "state", "__pycache__"))
         certificates.everything(project / "pki")
         with sandbox(directory) as base_url:
-            story = Story(project, base_url)
+            pages = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else directory / "pages"
+            pages.mkdir(parents=True, exist_ok=True)
+            story = Story(project, base_url, pages)
             try:
                 tell(story)
+                if pages.parent != directory:
+                    for line in kept(pages):
+                        story.say(line)
+                story.say("\nAll as told.", "1;32")
             except NotAsTold as told:
                 story.say(f"\nNot as told: {told}.", "1;31")
                 return 1

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from reconciler import __version__
 from reconciler.api import answers, errors
@@ -20,19 +21,17 @@ from reconciler.api.ledger import Ledger
 from reconciler.api.limiter import WINDOW, Limiter
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Clock, Failure, Lost, Refused, Transient
+from reconciler.model import profile as profiles
 from reconciler.model.concealing import Veil
+from reconciler.model.profile import PROFILES
 from reconciler.model.value import Json, Secret
 
 if TYPE_CHECKING:
     import httpx
 
-Profile = Literal["specification", "ngrok"]
-
-_VERSION = {"specification": ("Service-Version", "2"), "ngrok": ("Ngrok-Version", "2")}
-_BUDGET = {"specification": 0, "ngrok": 120}  # requests per rolling minute that the public platform grants an account
 _TOO_LONG = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
 _QUOTED = 2_000  # characters of an error that are looked at; a few hundred are shown
-_IDLE = 4.0  # seconds; servers commonly close an idle connection after five, and a POST must not meet that moment
+IDLE = 4.0  # seconds; servers commonly close an idle connection after five, and a POST must not meet that moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +43,19 @@ class Account:
 
     base_url: str
     key: Secret
-    profile: Profile = "specification"
+    profile: profiles.Name = "specification"
     requests_per_minute: int | None = None
     timeout: float = 30.0
     connections: int = 32
     secrets: tuple[Secret, ...] = ()  # what the platform knows besides the key, and might quote in an error
     window: float = WINDOW
     ledger: Path | None = None
+    agent: str | None = None  # address of the agent beside the platform
 
     @property
     def budget(self) -> int:
-        return _BUDGET[self.profile] if self.requests_per_minute is None else self.requests_per_minute
+        granted = PROFILES[self.profile].requests_per_minute
+        return granted if self.requests_per_minute is None else self.requests_per_minute
 
 
 class Client:
@@ -71,7 +72,8 @@ class Client:
         self._limiter = limiter
         self.has_been_answered = False
         self._methods = {"GET"} if reading else {"GET", "POST", "PATCH", "PUT", "DELETE"}
-        version, number = _VERSION[account.profile]
+        self.profile = PROFILES[account.profile]
+        version, number = self.profile.version
         self._headers = {
             version: number,
             "Authorization": f"Bearer {account.key.reveal()}",
@@ -112,7 +114,7 @@ class Client:
         except Failure:
             raise
         except Exception as failure:  # noqa: BLE001 - two libraries' worth of network errors, and some unwrapped
-            unsent, why = _network(failure)
+            unsent, why = network(failure)
             text = f"cannot reach {self._origin}: {why}" if unsent else f"{self._origin} broke off: {why}"
             if unsent:
                 raise errors.Unreachable(self._concealed(text)) from None
@@ -176,7 +178,7 @@ class Client:
         return text
 
 
-def _network(failure: Exception) -> tuple[bool, str]:
+def network(failure: Exception) -> tuple[bool, str]:
     """Whether the request surely never left, and why it failed. Anything not recognised counts as sent."""
     import aiohttp
     import httpx
@@ -196,7 +198,10 @@ def _reason(cause: Exception) -> str:
     if isinstance(cause, aiohttp.ClientConnectorError) and cause.os_error.errno:
         number = cause.os_error.errno
         return (os.strerror(number) if number > 0 else str(cause.os_error.strerror)).lower()
-    return errors.harmless(str(cause), 200)
+    return errors.harmless(_CONNECTING.sub("", str(cause)), 200)
+
+
+_CONNECTING = re.compile(r"^Cannot connect to host \S+ ssl:\S+ ")  # aiohttp's way to begin, of which we told the rest
 
 
 @asynccontextmanager
@@ -206,7 +211,10 @@ async def opened(
     """A client whose connections are closed at the end. ValueError if the base address will not do."""
     origin = Origin.parse(account.base_url)
     import ssl
+    import sys
 
+    # httpx would bring its own command line along, and with it rich and pygments: half of what it costs to import.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None says that there is no such module
     import httpx
     from httpx_aiohttp import HttpxAiohttpClient
 
@@ -216,7 +224,7 @@ async def opened(
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if origin.scheme == "http" else True
     ledger = Ledger(account.ledger) if account.ledger else None
     limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
-    limits = httpx.Limits(max_connections=account.connections, keepalive_expiry=_IDLE)
+    limits = httpx.Limits(max_connections=account.connections, keepalive_expiry=IDLE)
     trusts_environment = not origin.is_loopback  # for proxies and certificates
     async with HttpxAiohttpClient(
         transport=OneRequest(verify=verify, limits=limits, trust_env=trusts_environment),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from reconciler.api import client
+from reconciler.api import agent, client
+from reconciler.api.agent import Agent, is_agents
 from reconciler.api.client import Account, Client
 from reconciler.api.errors import Unreachable
 from reconciler.api.machine import MachineChance, MachineClock
@@ -31,17 +32,28 @@ class ReadOnlyClient:
         chance: Chance,
         retries: retry.Policy = retry.READS,
         on_retry: OnRetry | None = None,
+        agent: Agent | None = None,
     ) -> None:
         self._client = client
+        self._beside = agent
         self._on_retry = on_retry or (lambda seconds, why: None)
         self._clock = clock
         self._chance = chance
         self._retries = retries
 
+    def agent(self, path: str) -> Agent | None:
+        """Who answers to a path instead of the platform, if anybody does."""
+        return self._beside if self._beside is not None and is_agents(path) else None
+
     async def get(self, path: str) -> Json:
-        return await self._get(self._client.origin.at(path))
+        if (beside := self.agent(path)) is not None:
+            return await beside.get(path)
+        return self._client.profile.read(path, await self._get(self._client.origin.at(path)))
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        if (beside := self.agent(path)) is not None:
+            yield await beside.list(path, key)
+            return
         address: str | None = self._client.origin.at(path)
         seen: set[str] = set()
         ids: set[str] = set()
@@ -49,7 +61,7 @@ class ReadOnlyClient:
             if address in seen:
                 raise Refused(f"the pages of {path} lead in a circle; the list is not complete")
             seen.add(address)
-            objects, following = _page(await self._get(address), path, key)
+            objects, following = _page(self._client.profile.read(path, await self._get(address)), path, key)
             fresh = {str(each.get("id", each.get("type", place))) for place, each in enumerate(objects)} - ids
             if following is not None and not fresh:
                 raise Refused(f"a page of {path} shows nothing new and still leads on; the list is not complete")
@@ -79,7 +91,11 @@ class HTTPPlatform(ReadOnlyClient):
     """Reads and writes."""
 
     async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
-        return await self._client.exchange(method, self._client.origin.at(path), body)
+        if (beside := self.agent(path)) is not None:
+            return await beside.send(method, path, body)
+        profile = self._client.profile
+        spelt = None if body is None else profile.sent(path, body)
+        return profile.read(path, await self._client.exchange(method, self._client.origin.at(path), spelt))
 
 
 def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:
@@ -104,8 +120,9 @@ async def reading(
 ) -> AsyncIterator[ReadOnlyClient]:
     """The account, for commands that change nothing. ValueError if the base address will not do."""
     clock = clock or MachineClock()
-    async with client.opened(account, clock, reading=True, on_wait=on_wait) as opened:
-        yield ReadOnlyClient(opened, clock, chance or MachineChance(), on_retry=on_retry)
+    opening = client.opened(account, clock, reading=True, on_wait=on_wait)
+    async with opening as opened, agent.opened(account.agent, reading=True) as beside:
+        yield ReadOnlyClient(opened, clock, chance or MachineChance(), on_retry=on_retry, agent=beside)
 
 
 @asynccontextmanager
@@ -119,5 +136,6 @@ async def changing(
 ) -> AsyncIterator[HTTPPlatform]:
     """The account, for commands that may change it. ValueError if the base address will not do."""
     clock = clock or MachineClock()
-    async with client.opened(account, clock, reading=False, on_wait=on_wait) as opened:
-        yield HTTPPlatform(opened, clock, chance or MachineChance(), on_retry=on_retry)
+    opening = client.opened(account, clock, reading=False, on_wait=on_wait)
+    async with opening as opened, agent.opened(account.agent, reading=False) as beside:
+        yield HTTPPlatform(opened, clock, chance or MachineChance(), on_retry=on_retry, agent=beside)

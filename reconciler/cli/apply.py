@@ -30,8 +30,9 @@ def command(common: options.Options, file: Path | None, partial: bool, auto_appr
     refuse_to_guess("apply", auto_approve)
     _refuse_to_mix(common, file, partial)
     from reconciler.cli import applying, session
+    from reconciler.cli.outcome import Wording
 
-    wording = applying.Wording("apply", "Carry out these changes?", "Applied:")
+    wording = Wording("apply", "Carry out these changes?", "Applied:")
     if file is None:
         opened, planned = session.opened(common), None
     else:

@@ -7,16 +7,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from reconciler import kinds
 from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.api.platform import HTTPPlatform, changing
 from reconciler.cli import belonging, exits, signals, stale, talk
 from reconciler.cli.options import Options
+from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest
 from reconciler.cli.plan import show
 from reconciler.cli.planfile import PlanFile, secrets_in
 from reconciler.cli.progress import Reading, Witness, telling
@@ -24,12 +24,11 @@ from reconciler.cli.session import Session, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
 from reconciler.engine.ports import Intent
-from reconciler.model.change import Action, Change, Reason
-from reconciler.model.event import Ended, Outcome
+from reconciler.model.change import Reason
+from reconciler.model.event import Ended
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.project.sinks import ProjectSinks
-from reconciler.rendering.outline import symbol
 from reconciler.store import store
 from reconciler.store.failures import StoreError
 from reconciler.store.journal import StoreJournal
@@ -37,32 +36,14 @@ from reconciler.store.membership import Membership
 from reconciler.store.store import Store
 
 
-@dataclass(frozen=True)
-class Wording:
-    command: str
-    question: str
-    done: str
-
-
-@dataclass
-class Halt:
-    """Why nothing more may be started. Set by a signal, or when the stack's lock is lost."""
-
-    event: asyncio.Event = field(default_factory=asyncio.Event)
-    interrupted: bool = False
-    failure: StoreError | None = None
-
-    def by_signal(self) -> None:
-        self.interrupted = True
-        self.event.set()
-
-    def by_store(self, failure: StoreError) -> None:
-        self.failure = self.failure or failure
-        self.event.set()
-
-
 async def apply(
-    session: Session, options: Options, file: PlanFile | None, *, ask: bool, wording: Wording, partial: bool = False
+    session: Session,
+    options: Options,
+    file: PlanFile | None,
+    *,
+    ask: bool,
+    wording: Wording,
+    partial: bool = False,
 ) -> int:
     """The whole of it; answers with the exit code. `partial`: what is left of a plan file that is stale in part."""
     halt = Halt()
@@ -90,11 +71,11 @@ async def apply(
             try:
                 await _carry_out(plan, session, platform, journal, halt, seen)
             except asyncio.CancelledError:
-                _report_torn(plan, seen)
+                report_torn(plan, seen)
                 raise
         if plan.is_empty:
             return exits.DONE
-        code = _report(plan, seen, halt, wording, left)
+        code = report(plan, seen, halt, wording, left)
         if code != exits.DONE:
             return code
         if file is not None and not file.is_of_these_manifests:
@@ -111,7 +92,7 @@ async def apply(
             talk.say("error: everything was carried out, and yet not all is well:")
             talk.problems(wrong)
             return exits.ERROR
-        return _rest([each for each in again.changes if only is None or each.address in only]) or left.code
+        return rest([each for each in again.changes if only is None or each.address in only]) or left.code
 
 
 async def _first_look(
@@ -124,9 +105,9 @@ async def _first_look(
         only = stale.kinds_of(file.plan) | {intent.address.kind for intent in left}
         by_id = stale.by_id(file.plan)
     snapshot = await session.look(platform, memory, only=only, by_id=by_id)
-    if await _waited_for(lost.unsettled(left, snapshot, kinds.every()), session.config.limits.settle_seconds):
+    if await _waited_for(lost.unsettled(left, snapshot, kinds.planned()), session.config.limits.settle_seconds):
         snapshot = await session.look(platform, memory, only=only, by_id=by_id)
-    bound = await lost.settle(left, snapshot, kinds.every(), journal)
+    bound = await lost.settle(left, snapshot, kinds.planned(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
 
 
@@ -210,7 +191,7 @@ async def _carry_out(
     """Every event to the witness, every end to the journal, and then what the store is to remember."""
     events = run(
         plan,
-        kinds=kinds.every(),
+        kinds=kinds.planned(),
         platform=platform,
         journal=journal,
         clock=MachineClock(),
@@ -219,18 +200,17 @@ async def _carry_out(
         stop=halt.event,
         concurrency=session.parallelism,
     )
+    recording: list[asyncio.Task[None]] = []  # nobody waits for the history while there are calls to be made
     try:
-        recorded = 0
         async for event in events:
             seen.tell(event)
-            for ended in seen.ended[recorded:]:
-                await _record(journal, ended, halt)
-                recorded += 1
-        if not halt.event.is_set():
-            for address, binding in plan.bindings.items():
-                await journal.bind(address, binding)
+            recording += [asyncio.create_task(_record(journal, ended, halt)) for ended in seen.ended[len(recording) :]]
+        if plan.bindings and not halt.event.is_set():
+            await journal.bind(plan.bindings)
     except StoreError as failure:
         halt.by_store(failure)
+    finally:
+        await asyncio.gather(*recording)
 
 
 async def _record(journal: StoreJournal, ended: Ended, halt: Halt) -> None:
@@ -256,7 +236,7 @@ async def _seen_again(
     if before is None:
         return await session.look(platform, memory)
     touched = frozenset(call.address.kind for call in plan.calls)
-    touched |= {kind.name for kind in kinds.every() if kind.parent is not None and kind.parent.kind in touched}
+    touched |= {kind.name for kind in kinds.planned() if kind.parent is not None and kind.parent.kind in touched}
     fresh = await session.look(platform, memory, only=touched)
     return replace(fresh, listings={**before.listings, **fresh.listings})
 
@@ -278,69 +258,3 @@ def _made_twice(plan: Plan) -> Plan | None:
         wanted.add(call := found.pop())
         found += [need for need in needs[call] if need not in wanted]
     return replace(plan, calls=tuple(call for call in plan.calls if call.id in wanted), bindings={})
-
-
-def _report_torn(plan: Plan, seen: Witness) -> None:
-    """After a second interrupt: what runs is not waited for, and may or may not have taken effect."""
-    ended = {each.call.id for each in seen.ended}
-    done, failed = seen.those(Outcome.DONE, Outcome.ALREADY), seen.those(Outcome.FAILED)
-    torn = [call for call in plan.calls if call.id in seen.started and call.id not in ended]
-    left = [call for call in plan.calls if call.id not in seen.started and call.id not in ended]
-    skipped = [*seen.those(Outcome.SKIPPED)]
-    for each in [*failed, *skipped]:
-        talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
-    for call in torn:
-        talk.say(f"not known: {call.id}: it was on its way; the next run finds out")
-    for call in left:
-        talk.say(f"{Outcome.SKIPPED}: {call.id}: interrupted")
-    count = len(skipped) + len(left)
-    calls = talk.count(len(done), "call")
-    talk.answer(f"{calls} done, {len(failed)} failed, {count} not tried, {len(torn)} not known.")
-
-
-def _report(plan: Plan, seen: Witness, halt: Halt, wording: Wording, left: stale.Left) -> int:
-    done = seen.those(Outcome.DONE, Outcome.ALREADY)
-    failed, skipped = seen.those(Outcome.FAILED), seen.those(Outcome.SKIPPED)
-    for line in left.lines:
-        talk.say(line)
-    if len(done) == len(plan.calls) and halt.failure is None:
-        talk.answer(f"{wording.done} {_sums(plan)}")
-        return exits.INTERRUPTED if halt.interrupted else exits.DONE
-    for each in [*failed, *skipped]:
-        talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
-    if halt.failure is not None:
-        talk.say(f"error: {halt.failure}")
-    talk.answer(f"{talk.count(len(done), 'call')} done, {len(failed)} failed, {len(skipped)} not tried.")
-    if halt.interrupted:
-        return exits.INTERRUPTED
-    return exits.PARTLY if done else exits.ERROR
-
-
-def _sums(plan: Plan) -> str:
-    """`2 created, 1 updated.`"""
-    counts = Counter(change.action for change in plan.changes)
-    return ", ".join(f"{counts[action]} {_PAST[action]}" for action in Action if counts[action]) + "."
-
-
-_PAST = {
-    Action.CREATE: "created",
-    Action.UPDATE: "updated",
-    Action.REPLACE: "replaced",
-    Action.DELETE: "deleted",
-    Action.ADOPT: "adopted",
-    Action.FORGET: "forgotten",
-    Action.MOVE: "moved",
-}
-
-
-def _rest(changes: list[Change]) -> int:
-    """What a fresh look finds still to be done; nothing, if all is well."""
-    if not changes:
-        return exits.DONE
-    talk.say("error: everything was carried out, and yet this differs from what is declared:")
-    for each in changes:
-        fields = ", ".join(field.path for field in each.fields)
-        talk.say(
-            f"  {symbol(each.action, each.order)} {each.address}: {each.reason}" + (f": {fields}" if fields else "")
-        )
-    return exits.ERROR

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from reconciler import kinds
 from reconciler.api.origin import Origin
+from reconciler.model.kind import Home
 from reconciler.model.snapshot import Snapshot
 from reconciler.store.membership import Membership
 
@@ -48,6 +50,7 @@ def membership(
     found = {
         f"{kind}:{live.locator}"
         for kind, listing in snapshot.listings.items()
+        if kinds.get(kind).home is Home.PLATFORM  # what ends with an agent says nothing of the account
         for live in listing.objects
         if live.id not in doomed
         and ((live.owner is not None and live.owner.stack == stack) or (kind, live.locator) in bound)

@@ -23,7 +23,8 @@ def command(common: options.Options, auto_approve: bool) -> int:
     """Delete everything this stack owns, and nothing else."""
     refuse_to_guess("destroy", auto_approve)
     from reconciler.cli import applying, session
+    from reconciler.cli.outcome import Wording
 
-    wording = applying.Wording("destroy", "Delete all of these?", "Destroyed:")
+    wording = Wording("destroy", "Delete all of these?", "Destroyed:")
     opened = session.opened(common, destroy=True)
     return session.run(applying.apply(opened, common, None, ask=not auto_approve, wording=wording))

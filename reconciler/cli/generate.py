@@ -18,8 +18,9 @@ import click
 
 from reconciler import kinds
 from reconciler.cli.main import reconciler as command
+from reconciler.project.config import ProjectForm
+from reconciler.rendering import events, kind_page, schema
 from reconciler.rendering import json as plan_json
-from reconciler.rendering import kind_page, schema
 
 _HELP = "<!-- help: written by `make generate` -->\n"
 _END = "<!-- end of help -->\n"
@@ -28,12 +29,13 @@ _OURS = ("schemas/kinds", "docs/kinds")  # folders that hold nothing else
 
 def files(root: Path) -> Mapping[str, str]:
     """Every generated file: its path below the root, and its text."""
-    every = kinds.every()
+    every = kinds.declarable()
     return {
         **_readme(root / "README.md"),
+        "schemas/event.json": _json(events.event_schema()),
         "schemas/manifest.json": _json(schema.manifest_schema(every)),
         "schemas/plan.json": _json(plan_json.plan_schema()),
-        "schemas/project.json": _json(schema.project_schema()),
+        "schemas/project.json": _json(schema.project_schema(ProjectForm)),
         **{f"schemas/kinds/{kind.name}.json": _json(schema.kind_schema(kind)) for kind in every},
         "docs/kinds/README.md": kind_page.index(every),
         **{f"docs/kinds/{kind.name}.md": kind_page.page(kind) for kind in every},
@@ -48,7 +50,8 @@ def _readme(path: Path) -> dict[str, str]:
     _, end, after = rest.partition(_END)
     if not begin or not end:
         raise SystemExit(f"{path}: expected {_HELP!r} and {_END!r}")
-    shown = command.get_help(click.Context(command, info_name="reconciler", terminal_width=80))
+    settings = {**command.context_settings, "terminal_width": 80}
+    shown = command.get_help(click.Context(command, info_name="reconciler", **settings))
     return {path.name: f"{before}{begin}```\n$ reconciler --help\n{shown}\n```\n{end}{after}"}
 
 

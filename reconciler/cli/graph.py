@@ -50,7 +50,7 @@ def _of_manifests(common: options.Options) -> Graph:
     from reconciler.rendering import graph
 
     loaded = manifests.load(config.load(common.project, os.environ), os.environ, common.variables)
-    catalogue = {kind.name: kind for kind in kinds.every()}
+    catalogue = {kind.name: kind for kind in kinds.planned()}
     hosts: order.HostIndex[Address] = order.HostIndex()
     for address, declaration in loaded.manifest.declarations.items():
         if host := catalogue[address.kind].host:

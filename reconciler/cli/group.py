@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,7 +60,8 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.table:
             return None
-        found: click.Command = importlib.import_module(f"reconciler.cli.{cmd_name}").command
+        home = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        found: click.Command = importlib.import_module(f"reconciler.cli.{home}").command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -20,5 +20,5 @@ def command() -> int:
     from reconciler import kinds
     from reconciler.rendering import reference
 
-    talk.answer(reference.listing(kinds.every()))
+    talk.answer(reference.listing(kinds.declarable()))
     return exits.DONE

@@ -4,6 +4,7 @@ on standard error and an exit code. Imports nothing heavy: each command's module
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -26,11 +27,18 @@ COMMANDS = {
     "explain": "say what a kind or one of its fields is for",
     "plan": "show what would change, and the exact calls",
     "apply": "carry out a plan",
+    "import": "write manifests for what exists and is not declared",
+    "adopt": "take over what exists and belongs to nobody",
     "destroy": "delete everything this stack owns",
     "drift": "show what moved since the last apply, and who moved it",
+    "snapshot": "write down the account, for plans where there is no key",
     "graph": "draw what depends on what",
     "show": "show a plan file",
+    "list": "list what there is of a kind, whoever it belongs to",
+    "comment": "write a plan as a comment on a pull or merge request",
     "history": "list the runs that were recorded",
+    "report": "write a page about drift over time and past applies",
+    "agent": "write the configuration file of an agent",
     "sandbox": "run a stand-in of the platform on this machine",
     "completion": "print the completion script of a shell",
 }
@@ -64,6 +72,8 @@ def reconciler(context: click.Context) -> int | None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and answers with its exit code. Never raises, unless RECONCILER_DEBUG is set."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    # What a command builds lives until it ends: to look for garbage in it would be a third of the work.
+    gc.set_threshold(1_000_000, 20, 100)
     with _terminable():
         return _main(arguments)
 

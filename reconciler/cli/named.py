@@ -19,7 +19,7 @@ def kind(name: str) -> Kind:
 
     found = kinds.find(name)
     if found is None:
-        near = nearest(name, (each.name for each in kinds.every()))
+        near = nearest(name, (each.name for each in kinds.declarable()))
         raise click.UsageError(f"there is no kind {name!r}; {near or '`reconciler kinds` lists them'}")
     return found
 
@@ -53,5 +53,5 @@ def complete(_context: click.Context, _parameter: click.Parameter, incomplete: s
     name, dot, path = incomplete.partition(".")
     found = kinds.find(name) if dot else None
     if found is None:
-        return [CompletionItem(each.name) for each in kinds.every() if each.name.startswith(incomplete)]
+        return [CompletionItem(each.name) for each in kinds.declarable() if each.name.startswith(incomplete)]
     return [CompletionItem(f"{name}.{each.name}") for each in found.fields if each.name.startswith(path)]

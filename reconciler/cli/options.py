@@ -91,7 +91,7 @@ def _check_scope(each: str, what: str, kind: str, number: int) -> None:
     if not of_one:
         raise click.BadParameter(f"{each!r} is not given by kind; say {what}:*={number}")
     if kinds.find(kind) is None:
-        close = difflib.get_close_matches(kind, [known.name for known in kinds.every()], 1)
+        close = difflib.get_close_matches(kind, [known.name for known in kinds.planned()], 1)
         remedy = f"did you mean {what}:{close[0]}={number}?" if close else "the command `kinds` lists those there are"
         raise click.BadParameter(f"{each!r} names an unknown kind; {remedy}")
 
@@ -109,6 +109,11 @@ _PROJECT = [
         "--var", "variables", metavar="NAME=VALUE", multiple=True, callback=_pairs, help="Set a ${{ var.NAME }}."
     ),
 ]
+_PACE = [
+    click.option(
+        "--parallelism", metavar="N", type=click.IntRange(1, 256), help="Requests at a time; the project says how many."
+    ),
+]
 _TALK = [
     click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but the answer and what is wrong."),
@@ -116,12 +121,9 @@ _TALK = [
 _SELECTION = [
     click.option("--target", "targets", metavar="KIND/NAME", multiple=True, help="Only these; * and ? are globs."),
     click.option("--exclude", "excludes", metavar="KIND/NAME", multiple=True, help="All but these; globs too."),
-    click.option(
-        "--parallelism", metavar="N", type=click.IntRange(1, 256), help="Requests at a time; the project says how many."
-    ),
+    *_PACE,
 ]
-_CONSENTS = [
-    click.option("--adopt", is_flag=True, help="Take over what exists and belongs to nobody."),
+_ALLOW = [
     click.option(
         "--allow",
         metavar="WHAT:KIND=N[,…]",
@@ -129,6 +131,10 @@ _CONSENTS = [
         callback=_consents,
         help="Consent to what a guard holds back, as the plan spells it.",
     ),
+]
+_CONSENTS = [
+    click.option("--adopt", is_flag=True, help="Take over what exists and belongs to nobody."),
+    *_ALLOW,
 ]
 _EVENTS = [click.option("--events", metavar="FILE", help="Write what happens to FILE, one JSON object a line.")]
 
@@ -152,5 +158,8 @@ def _with(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]],
 
 
 offline = _with([*_PROJECT, *_TALK])
+looking = _with([*_PROJECT, *_PACE, *_TALK])
+surveying = _with([*_PROJECT, *_SELECTION, *_TALK])
+adopting = _with([*_PROJECT, *_PACE, *_ALLOW, *_EVENTS, *_TALK])
 reading = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_TALK])
 writing = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_EVENTS, *_TALK])

@@ -79,7 +79,11 @@ def write(file: Path, plan: Plan) -> None:
 
 def shown(file: Path) -> tuple[Plan, str]:
     """A plan to look at, with its secrets unread, and its text."""
-    text = talk.read(file)
+    return shown_text(talk.read(file))
+
+
+def shown_text(text: str) -> tuple[Plan, str]:
+    """The same of a file's text."""
     signed_with = key()
     plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
     if signed_with is None and json.is_signed(text):
@@ -94,6 +98,8 @@ def read(file: Path, config: Config, account: str, variables: Mapping[str, Varia
     plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
     if signed_with is None and json.is_signed(text):
         raise exits.Stop(exits.ERROR, f"error: {file} is signed, and nothing says with what; set {KEY}")
+    if plan.taken:
+        raise exits.Stop(exits.ERROR, f"error: {file} was made from a snapshot, not from the account; plan again there")
     if plan.stack != config.stack:
         raise exits.Stop(exits.ERROR, f"error: this is a plan for the stack {plan.stack}, not {config.stack}")
     if plan.account != account:

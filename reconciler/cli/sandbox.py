@@ -18,6 +18,7 @@ from reconciler.cli.group import Command, Group
     examples="""
         reconciler sandbox --port 8080
         reconciler sandbox --port 0 --db sandbox.db --api-key secret
+        reconciler sandbox --agent --agent-config secrets/agent.yml
         reconciler sandbox openapi > openapi.json
     """,
 )
@@ -36,6 +37,22 @@ from reconciler.cli.group import Command, Group
 @click.option(
     "--latency", metavar="MS", type=click.FloatRange(0), default=0.0, help="Milliseconds added to each answer."
 )
+@click.option("--agent", is_flag=True, help="Run an agent beside it; the second line is the address of its API.")
+@click.option(
+    "--agent-port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=4040,
+    show_default=True,
+    help="The port of the agent's API; 0 picks a free one.",
+)
+@click.option(
+    "--agent-config",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A configuration file for the agent, read when it starts; may be given several times.",
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -46,6 +63,9 @@ def command(
     seed: tuple[Path, ...],
     requests_per_minute: int | None,
     latency: float,
+    agent: bool,
+    agent_port: int,
+    agent_config: tuple[Path, ...],
 ) -> int:
     """Run a stand-in of the platform until interrupted; the first line of its output is its address."""
     if context.invoked_subcommand is not None:
@@ -53,7 +73,17 @@ def command(
     from reconciler.sandbox.server import serve
 
     try:
-        serve(host, port, db, api_key, seed, requests_per_minute=requests_per_minute, latency=latency / 1000)
+        serve(
+            host,
+            port,
+            db,
+            api_key,
+            seed,
+            requests_per_minute=requests_per_minute,
+            latency=latency / 1000,
+            agent_port=agent_port if agent else None,
+            agent_configs=agent_config,
+        )
     except ValueError as error:
         raise exits.Stop(exits.ERROR, f"error: {error}") from error
     except sqlite3.Error as error:
@@ -71,9 +101,9 @@ def openapi() -> int:
     """Print the OpenAPI description of what the stand-in serves."""
     import json
 
-    from reconciler import kinds
+    from reconciler.kinds import observed
     from reconciler.sandbox.openapi import document
     from reconciler.sandbox.routes import operations
 
-    talk.answer(json.dumps(document(operations(kinds.every()), "http://127.0.0.1"), indent=2))
+    talk.answer(json.dumps(document(operations(observed.served()), "http://127.0.0.1"), indent=2))
     return exits.DONE

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,14 +22,17 @@ from reconciler.api.origin import Origin
 from reconciler.cli import belonging, exits, planfile, signals, talk
 from reconciler.cli.options import Options
 from reconciler.cli.planfile import PlanFile, secrets_in
-from reconciler.cli.progress import Reading
+from reconciler.cli.progress import Reading, same_reason
 from reconciler.engine.observe import ById, observe
 from reconciler.engine.ports import Reader
+from reconciler.model.address import Address
+from reconciler.model.history import Look, Run
+from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
-from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Secret
+from reconciler.model.snapshot import Listing, Snapshot
+from reconciler.model.value import Sealed, Secret
 from reconciler.planning import planner
 from reconciler.planning.planner import Policy
 from reconciler.project import config, manifests
@@ -38,6 +41,7 @@ from reconciler.project.manifests import Loaded
 from reconciler.store.failures import MEMORY
 
 if TYPE_CHECKING:
+    from reconciler.rendering.snapshots import Taken
     from reconciler.store.store import Past, Store
 
 DEFAULT_STORE = "state/reconciler.db"  # below the project's folder
@@ -63,7 +67,7 @@ class Session:
         return belonging.account_of(self.account.base_url, self.config.account)
 
     def plan(self, snapshot: Snapshot) -> Plan:
-        made = planner.plan(self.manifest, snapshot, kinds.every(), self.policy)
+        made = planner.plan(self.manifest, snapshot, kinds.planned(), self.policy)
         return replace(made, problems=(*self.warnings, *made.problems), account=self.home)
 
     async def look(
@@ -71,10 +75,11 @@ class Session:
     ) -> Snapshot:
         """One look at the account: at every kind, since what we own may be of any, or only at these."""
         stack = self.manifest.stack
+        bindings = await store.bindings(stack) if store else {}
         snapshot = await observe(
             reader,
-            [kind for kind in kinds.every() if only is None or kind.name in only],
-            bindings=await store.bindings(stack) if store else None,
+            [kind for kind in self._concerned(bindings, only or ()) if only is None or kind.name in only],
+            bindings=bindings,
             receipts=await store.receipts(stack) if store else frozenset(),
             by_id=_named_by_id(self.manifest) if by_id is None else by_id,
             expected=self.manifest.declarations,
@@ -86,8 +91,19 @@ class Session:
         return replace(
             snapshot,
             undelivered=await store.undelivered(stack, secretive) if store else frozenset(),
+            overwritten=await store.overwritten(stack) if store else {},
             doubt=belonging.doubt(membership, self.home, stack, snapshot),
         )
+
+    def _concerned(self, bindings: Iterable[Address], named: Iterable[str]) -> Iterator[Kind]:
+        """Every kind of the platform, one of two that share their objects. Of an agent, which few projects have, and of
+        such a second kind, those that are or were declared."""
+        ours = {*named, *(address.kind for address in (*self.manifest.declarations, *bindings))}
+        return (kind for kind in kinds.planned() if _is_looked_at(kind) or kind.name in ours)
+
+
+def _is_looked_at(kind: Kind) -> bool:
+    return kind.home is Home.PLATFORM and kind.same_as is None
 
 
 def opened(options: Options, *, destroy: bool = False) -> Session:
@@ -96,6 +112,30 @@ def opened(options: Options, *, destroy: bool = False) -> Session:
     if destroy:
         return _session(project, options, Loaded(Manifest(project.stack, {})), destroy=True)
     return _session(project, options, manifests.load(project, os.environ, options.variables))
+
+
+def opened_to_import(options: Options) -> Session:
+    """As `opened`, also where the folders of manifests are still to be made: Git keeps no empty ones."""
+    project = config.load(options.project, os.environ)
+    return _session(project, options, manifests.load_with(project, os.environ, options.variables, {}, {}))
+
+
+def opened_offline(options: Options, project: Config, taken: Taken) -> tuple[Session, tuple[str, ...]]:
+    """The session of a plan from a snapshot, without key and network, and the secrets that neither of them has.
+
+    A secret that is not there is the one that was there when the snapshot was taken.
+    """
+    unread: dict[str, None] = {}
+
+    def absent(source: str) -> Secret:
+        if source not in taken.secrets:
+            unread[source] = None
+        return taken.secrets.get(source) or Sealed(source)
+
+    loaded = manifests.load(project, os.environ, options.variables, absent)
+    nobody = Secret("", "nowhere")
+    project = replace(project, base_url=taken.base_url, account=taken.account, api_key=nobody)
+    return _session(project, options, loaded), tuple(unread)
 
 
 def opened_for(options: Options, file: Path) -> tuple[Session, PlanFile]:
@@ -131,12 +171,39 @@ def _session(project: Config, options: Options, loaded: Loaded, *, destroy: bool
 
 async def planned(session: Session) -> Plan:
     """The plan of this moment, read with a client that cannot write."""
+    return session.plan(await seen(session))
+
+
+async def seen(session: Session, *, only: frozenset[str] | None = None) -> Snapshot:
+    """The account at this moment, or these kinds of it, read with a client that cannot write."""
     from reconciler.api.platform import reading
 
     told = Reading(session.quiet)
     opening = reading(session.account, on_wait=told.waited, on_retry=told.retried)
     async with remembered(session.config) as store, opening as reader:
-        return session.plan(await session.look(reader, store))
+        return await session.look(reader, store, only=only)
+
+
+async def listed(session: Session, kind: Kind) -> Listing:
+    """The objects of one kind, which need not be one that manifests declare."""
+    from reconciler.api.platform import reading
+
+    told = Reading(session.quiet)
+    async with reading(session.account, on_wait=told.waited, on_retry=told.retried) as reader:
+        snapshot = await observe(reader, [kind], concurrency=session.parallelism)
+    return snapshot.of(kind.name)
+
+
+async def surveyed(session: Session) -> tuple[Snapshot, Snapshot]:
+    """As `seen`, and beside it what can only be read."""
+    from reconciler.api.platform import reading
+    from reconciler.kinds import observed
+
+    told = Reading(session.quiet)
+    opening = reading(session.account, on_wait=told.waited, on_retry=told.retried)
+    async with remembered(session.config) as store, opening as reader:
+        snapshot = await session.look(reader, store)
+        return snapshot, await observe(reader, observed.KINDS, concurrency=session.parallelism)
 
 
 async def past(project: Config, limit: int) -> Sequence[Past]:
@@ -145,16 +212,32 @@ async def past(project: Config, limit: int) -> Sequence[Past]:
         return await memory.history(project.stack, limit=limit) if memory else ()
 
 
+async def chronicled(project: Config, since: float) -> tuple[Sequence[Look], Sequence[Run]]:
+    """Recorded looks and runs, oldest first."""
+    async with remembered(project) as memory:
+        if memory is None:
+            return (), ()
+        chronicle = memory.chronicle
+        return await chronicle.looks(project.stack, since), await chronicle.runs(project.stack, since)
+
+
+async def record(session: Session, look: Look) -> None:
+    """Keep what a look found, in the store; which is made if there is none."""
+    from reconciler.store import store
+
+    async with store.opened(store_of(session.config)) as memory:
+        await memory.chronicle.record(session.manifest.stack, look)
+
+
 @asynccontextmanager
 async def remembered(project: Config) -> AsyncIterator[Store | None]:
     """The store if there is one yet: a command that only reads makes none."""
     where = store_of(project)
-    from reconciler.store import store
-
     there = os.path.exists(where) or os.path.exists(f"{where}-wal")  # noqa: ASYNC240, PTH110 - before anything runs
     if where == MEMORY or ("://" not in where and not there):
         yield None
         return
+    from reconciler.store import store  # and with it SQLAlchemy, 100 ms
 
     async with store.opened(where) as memory:
         yield memory
@@ -207,6 +290,7 @@ def _account(project: Config, parallelism: int, secrets: tuple[Secret, ...]) -> 
         connections=parallelism,
         secrets=secrets,
         ledger=_ledger(project),
+        agent=project.agent_url,
     )
 
 
@@ -238,9 +322,10 @@ def _named_by_id(manifest: Manifest) -> ById:
 
 def _refuse_blindness(snapshot: Snapshot) -> None:
     """If not one list could be had, the platform is the problem, and a problem per kind would bury it."""
-    reasons = {listing.why for listing in snapshot.listings.values()}
-    if snapshot.listings and not any(listing.complete for listing in snapshot.listings.values()):
-        shown = min(reasons)
+    seen = [each for name, each in snapshot.listings.items() if kinds.get(name).home is Home.PLATFORM]
+    reasons = {same_reason(listing.why): listing.why for listing in seen}
+    if seen and not any(listing.complete for listing in seen):
+        shown = min(reasons.values())
         more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
         raise exits.Stop(exits.ERROR, f"error: nothing could be read from the platform: {shown}{more}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli import exits, talk
+from reconciler.cli import exits, forms, talk
 from reconciler.cli.group import Command
 
 
@@ -16,19 +16,32 @@ from reconciler.cli.group import Command
     examples="""
         reconciler show plan.json
         reconciler show plan.json --format json | jq .summary
+        reconciler show plan.json --format html=plan.html --format github
     """,
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to show it.")
+@forms.option
+@click.option(
+    "--project",
+    metavar="DIR",
+    envvar="RECONCILER_PROJECT",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The folder the plan's manifests are in; annotations name files by it.",
+)
 @click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too.")
-def command(file: Path, form: str, no_color: bool) -> int:
+def command(file: Path, chosen: forms.Chosen, project: Path, no_color: bool) -> int:
     """Show a plan file that `plan --out` wrote."""
     from reconciler.cli import planfile
-    from reconciler.rendering import json, text
+    from reconciler.rendering import json, wording
 
     plan, written = planfile.shown(file)
-    if form == "json":
-        talk.answer(json.respelt(written))
-    else:
-        talk.answer(text.text(plan, width=talk.width(), colour=talk.is_coloured(sys.stdout, no_color)))
+    shown = forms.Show(
+        plan,
+        json.respelt(written),
+        project,
+        wording.Flavour.PLAN,
+        coloured=talk.is_coloured(sys.stdout, no_color),
+    )
+    shown.to(chosen)
     return exits.DONE

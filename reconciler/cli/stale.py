@@ -195,7 +195,7 @@ class _Look:
 
     def _key(self, call: Call, kind: Kind) -> tuple[object, ...] | None:
         """The natural key of what a call creates, if the platform refuses a second one."""
-        if not kind.unique or not isinstance(call.path, str):
+        if not kind.is_unique(call.body or {}) or not isinstance(call.path, str):
             return None  # below a parent that is new itself there is nothing yet
         spec: dict[str, Value] = dict(call.body or {})
         if kind.parent is not None:
@@ -205,7 +205,7 @@ class _Look:
 
 
 def _register(plan: Plan, snapshot: Snapshot) -> Register:
-    return Register.of(Manifest(plan.stack, {}), snapshot, kinds.every())
+    return Register.of(Manifest(plan.stack, {}), snapshot, kinds.planned())
 
 
 def _id(seen: Seen) -> str:

@@ -26,6 +26,6 @@ def command(common: options.Options) -> int:
     loaded = manifests.load(project, os.environ, common.variables)
     talk.problems(loaded.warnings)
     if not common.quiet:
-        resources = talk.count(len(loaded.manifest.declarations), "resource")
+        resources = talk.count(len(loaded.manifest.declarations) + len(loaded.rendered), "resource")
         talk.answer(f"Valid: {resources} in {talk.count(len(loaded.files), 'file')}.")
     return exits.DONE

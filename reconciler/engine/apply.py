@@ -11,11 +11,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import unquote
 
-from reconciler.engine import compose, create, retry
+from reconciler.engine import compose, create, pace, retry
 from reconciler.engine.compose import Known
 from reconciler.engine.create import Made
 from reconciler.engine.means import POINTS, Means, Reach, Stop
-from reconciler.engine.ports import Chance, Clock, Failure, Gone, Journal, Platform, Sinks
+from reconciler.engine.ports import Chance, Clock, Failure, Gone, Journal, Platform, Refused, Sinks
 from reconciler.engine.schedule import Schedule
 from reconciler.model.concealing import Veil
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started
@@ -52,7 +52,7 @@ async def apply(
     means = Means(
         plan=plan,
         kinds={kind.name: kind for kind in kinds},
-        platform=platform,
+        platform=pace.Paced(platform, concurrency),
         journal=journal,
         clock=clock,
         chance=chance,
@@ -64,10 +64,10 @@ async def apply(
         known=Known(plan),
         veil=compose.veil(plan),
     )
-    run = _Run(means, concurrency, told)
+    run = _Run(means, concurrency + pace.ahead(concurrency), told)
     try:
-        for address, binding in plan.bindings.items():
-            await journal.bind(address, binding)
+        if plan.bindings:
+            await journal.bind(plan.bindings)
         async with aclosing(run.events()) as events:
             async for event in events:
                 yield event
@@ -131,7 +131,8 @@ class _Run:
         try:
             made = await perform(means, call)
         except Failure as failure:
-            means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, str(failure)))
+            denied = isinstance(failure, Refused) and failure.is_permission
+            means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, str(failure), denied))
         except Exception:
             means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, BROKEN))
             raise
@@ -209,8 +210,8 @@ async def _delete(means: Means, call: Call) -> Made:
     if call.verb is Verb.DELETE:
         successor = means.bound.get(call.address)
         if call.unbinds:
-            await means.step("bind", call, lambda: means.journal.bind(call.address, None))
+            await means.step("bind", call, lambda: means.journal.bind({call.address: None}))
         elif successor is not None and successor.replaces is not None:
             settled = replace(successor, replaces=None)
-            await means.step("bind", call, lambda: means.journal.bind(call.address, settled))
+            await means.step("bind", call, lambda: means.journal.bind({call.address: settled}))
     return made

@@ -83,6 +83,9 @@ def body(call: Call, known: Known, kind: Kind, owner: Owner | None) -> dict[str,
     if call.body is None and owner is None:
         return None
     filled: dict[str, Value] = known.resolve(dict(call.body or {}))
+    for name in filled.keys() & kind.by_name.keys():
+        if (spelt := kind.by_name[name].as_map) is not None:
+            filled[name] = spelt.written(filled[name])
     if owner is not None and kind.keeps_owner and call.owner is not None:
         text = known.resolve(call.owner.text)
         written = owners.write(str(reveal(text) or ""), owner)
@@ -118,8 +121,8 @@ def intent(intent_id: str, call: Call, filled: Mapping[str, Value], kind: Kind, 
         address=call.address,
         stack=plan.stack,
         path=path,
-        # Below a parent ids are names that other parents use too, and the natural key is unique there.
-        before=ids(plan, kind.name) if unmarked and kind.parent is None else frozenset(),
+        # Where a name is the id, a new object may bear the same one, and the natural key is unique there.
+        before=ids(plan, kind.name) if unmarked and kind.id_prefix else frozenset(),
         identity=natural_key(kind, filled) if unmarked else {},
     )
 

@@ -176,8 +176,7 @@ async def bind(means: Means, call: Call, locator: str, record: Owner) -> None:
     told_elsewhere = means.kind_of(call).keeps_owner  # the object's own record says what was applied
     applied = {} if told_elsewhere else dict(record.applied)
     binding = Binding(locator, applied, record.protect, None if told_elsewhere else record.replaces)
-    await means.step("bind", call, lambda: means.journal.bind(call.address, binding))
+    former = means.formers.get(call.address)
+    bindings = {call.address: binding} if former is None else {call.address: binding, former: None}
+    await means.step("bind", call, lambda: means.journal.bind(bindings))
     means.bound[call.address] = binding
-    former = next((each.former for each in means.plan.changes if each.address == call.address and each.former), None)
-    if former is not None:
-        await means.step("bind", call, lambda: means.journal.bind(former, None))

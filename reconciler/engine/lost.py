@@ -133,7 +133,7 @@ async def settle(
         if not kind.keeps_owner and len(found) == 1 and (known is None or known.id != found[0].locator):
             replaced = known.id if known and any(live.locator == known.id for live in listing.objects) else None
             bound[intent.address] = Binding(found[0].locator, replaces=replaced)
-            await journal.bind(intent.address, bound[intent.address])
+            await journal.bind({intent.address: bound[intent.address]})
         if len(found) <= 1:
             await journal.conclude(intent.id, found[0].id if found else None)
     return bound

@@ -62,6 +62,7 @@ class Means:
     bound: dict[Address, Binding] = field(default_factory=dict)  # in this run
 
     def __post_init__(self) -> None:
+        self.formers = {each.address: each.former for each in self.plan.changes if each.former}
         self.hands = Hands(self.plan, self.platform, self.clock, self.kinds)
 
     def kind_of(self, call: Call) -> Kind:

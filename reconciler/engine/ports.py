@@ -102,8 +102,8 @@ class Journal(Protocol):
     async def receipt(self, intent_id: str) -> None:
         """The one-time secret of this intent's object has been delivered."""
 
-    async def bind(self, address: Address, binding: Binding | None) -> None:
-        """Remember (None: forget) the object of a kind that keeps no owner record."""
+    async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
+        """Remember (None: forget) the objects of kinds that keep no owner record: all of these, or none."""
 
 
 class Clock(Protocol):

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Home, Kind
 
-_NOT_KINDS = {"canon", "fields", "modules", "policy", "syntax"}
+_NOT_KINDS = {"canon", "fields", "http", "login", "modules", "observed", "policy", "syntax"}
 
 
 @cache
@@ -37,7 +37,19 @@ def get(name: str) -> Kind:
 
 @cache
 def every() -> tuple[Kind, ...]:
-    """All kinds, by name."""
+    """All kinds of the platform, by name."""
+    return tuple(kind for kind in declarable() if kind.home is Home.PLATFORM)
+
+
+@cache
+def planned() -> tuple[Kind, ...]:
+    """All kinds whose objects plans are about: those of the platform and those of an agent, by name."""
+    return tuple(kind for kind in declarable() if kind.home is not Home.FILE)
+
+
+@cache
+def declarable() -> tuple[Kind, ...]:
+    """All kinds that a manifest may declare, by name."""
     homes = [each.name for each in pkgutil.iter_modules(__path__) if each.name not in _NOT_KINDS]
     found: Iterator[Kind] = (importlib.import_module(f"{__name__}.{home}").KIND for home in homes)
     return tuple(sorted(found, key=lambda kind: kind.name))

@@ -48,6 +48,27 @@ def url(value: Json) -> Json:
     return f"{scheme}://{name}{shown}{_PATH_END.sub('', parts.path)}"
 
 
+def tunnel_host(value: Json) -> Json:
+    """The host of a tunnel, and its port if it has one of its own: agents tell it as a url."""
+    told = url(value) if isinstance(value, str) and "://" in value else value
+    return hostport(told.partition("://")[2] or told) if isinstance(told, str) else told
+
+
+def tunnel_proto(value: Json) -> Json:
+    """A tunnel that speaks http is called by the scheme of its url once it runs."""
+    return "http" if value == "https" else value
+
+
+def upstream(value: Json) -> Json:
+    """A port is one of this machine's; http need not be said, nor its port."""
+    if not isinstance(value, str) or "://" in value.removeprefix("http://"):
+        return value
+    where = _PATH_END.sub("", value.strip().lower().removeprefix("http://"))
+    if where.isdigit():
+        return f"localhost:{where}"
+    return where if ":" in where else f"{where}:80"
+
+
 def scheme(value: Json) -> Json:
     return value.partition(":")[0].strip().lower() if isinstance(value, str) else value
 

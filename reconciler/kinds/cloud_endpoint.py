@@ -25,6 +25,7 @@ class CloudEndpoint(Spec):
     bindings: Annotated[
         list[NonEmpty], Unordered, ServerDefault, Doc("Where it can be reached: public, internal, kubernetes.")
     ] = ["public"]
+    pooling_enabled: Annotated[bool, Doc("Whether several endpoints may share the address, and its traffic.")] = False
 
     def findings(self) -> Iterator[Finding]:
         yield from policies.findings(self.traffic_policy, "traffic_policy")
@@ -67,6 +68,7 @@ KIND = Kind(
     id_prefix="ep_",
     identity=("url",),
     unique=True,
+    shared_while="pooling_enabled",
     fixed={"type": "cloud"},
     serves=True,
     example="""

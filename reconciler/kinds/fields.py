@@ -7,6 +7,7 @@ is checked by the platform.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, PlainValidator, ValidationError, WrapValidator
@@ -15,12 +16,12 @@ from typing_extensions import Doc
 
 from reconciler.kinds import canon, syntax
 from reconciler.model.kind import Between, EqualAs, Finding, ImmutablePart, MaxBytes, Mentions, RefTo, Sensitive
-from reconciler.model.value import Ref, Secret, Template
+from reconciler.model.value import Ref, Sealed, Secret, Template
 
 
 def _deferred(value: Any, check: Callable[[Any], Any]) -> Any:
     match value:
-        case Ref() | Template():
+        case Ref() | Template() | Sealed():
             return value
         case Secret():
             try:
@@ -74,6 +75,7 @@ UInt32 = Annotated[int, Between(0, 2**32 - 1)]
 Host = Annotated[str, checked(syntax.host), Deferred, EqualAs(canon.host)]
 PlainHost = Annotated[str, checked(syntax.plain_host), Deferred, EqualAs(canon.host)]
 Hostport = Annotated[str, checked(syntax.hostport), Deferred, EqualAs(canon.hostport)]
+Reachable = Annotated[str, checked(syntax.reachable), Deferred, EqualAs(canon.hostport)]
 Hostports = Annotated[list[Hostport], Mentions(syntax.hosts_of_hostports)]
 Url = Annotated[
     str,
@@ -114,13 +116,30 @@ Region = Annotated[Literal["au", "eu", "ap", "us", "jp", "in", "sa"], Deferred]
 EventType = Annotated[str, checked(syntax.event_type), Deferred]
 Headers = Annotated[dict[str, Text], EqualAs(canon.headers)]
 
-BackendId = Annotated[Id, RefTo("FailoverBackend", "TunnelGroupBackend", "HTTPResponseBackend")]
-OwnerId = Annotated[Id, RefTo("BotUser")]
+VaultName = Annotated[str, checked(syntax.vault_name), Deferred]
+HeaderName = Annotated[Text, EqualAs(canon.word)]
+Share = Annotated[float, Between(0, 1), EqualAs(canon.number)]
+
+BackendId = Annotated[
+    Id, RefTo("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend", "StaticBackend")
+]
+OwnerId = Annotated[Id, RefTo("BotUser", "ServiceUser"), EqualAs(canon.user)]
 
 
 def plain(value: object) -> str | None:
     """A text that is known and no secret; for rules between fields, whose values may be anything a user can write."""
     return value if isinstance(value, str) else None
+
+
+def period(after: object, until: object) -> Iterator[Finding]:
+    """What is valid between two moments ends after it begins."""
+    begins, ends = plain(after), plain(until)
+    if begins is not None and ends is not None and _moment(ends) <= _moment(begins):
+        yield Finding(("valid_until",), "is not after valid_after", "choose a later moment")
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text.upper())
 
 
 def repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:

@@ -37,6 +37,8 @@ KIND = Kind(
     id_prefix="ipx_",
     identity=("type",),
     unique=True,
+    # By policies without their rules it would shut out everybody, whoever applies this included.
+    settled_by={"IPPolicyRule": "ip_policy_id"},
     example="""
         type: api
         enforced: true

@@ -7,19 +7,23 @@ from typing import Annotated, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.fields import Deferred, Description, Host, Id, Metadata, Region
+from reconciler.kinds import canon
+from reconciler.kinds.fields import Deferred, Description, Host, Id, Metadata, NonEmpty, Region
 from reconciler.kinds.modules import CertificatePolicy
 from reconciler.model.kind import (
     Detach,
+    EqualAs,
     Finding,
     Immutable,
     InputOnly,
     Kind,
+    Part,
     Read,
     ReadAs,
     Ref,
     RefTo,
     Spec,
+    Unordered,
     UpdateOnly,
 )
 from reconciler.model.value import Json
@@ -31,6 +35,12 @@ class DomainCertificatePolicy(CertificatePolicy):
     private_key_type: Annotated[Literal["rsa", "ecdsa"], Deferred, Doc("The certificate's kind of key.")] = "ecdsa"
 
 
+class Location(Part):
+    """One place of the platform."""
+
+    value: Annotated[NonEmpty, Doc("The place's code, such as eu, or global.")]
+
+
 class ReservedDomain(Spec):
     """A hostname kept for the account; may be a wildcard such as `*.apps.example.com`."""
 
@@ -38,6 +48,9 @@ class ReservedDomain(Spec):
     region: Annotated[Region | None, Immutable, InputOnly, Doc("Deprecated: domains are served everywhere.")] = None
     description: Description = ""
     metadata: Metadata = ""
+    resolves_to: Annotated[
+        list[Location], Unordered, EqualAs(canon.resolving), Doc("Where its name leads to; everywhere by default.")
+    ] = []
     certificate_id: Annotated[
         Id | None,
         RefTo("TLSCertificate"),
@@ -79,6 +92,7 @@ class ReservedDomainRead(Read):
     certificate_management_status: Json = None
     acme_challenge_cname_target: str | None = None
     error_redirect_url: str | None = None
+    is_dev: bool = False
     certificate: Ref | None = None
     http_endpoint_configuration: Ref | None = None
     https_endpoint_configuration: Ref | None = None

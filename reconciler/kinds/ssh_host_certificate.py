@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.fields import Description, Id, Instant, Metadata, NonEmpty, SshPublicKey, plain
+from reconciler.kinds.fields import Description, Id, Instant, Metadata, NonEmpty, SshPublicKey, period
 from reconciler.model.kind import Finding, Immutable, Kind, Read, RefTo, ServerDefault, Spec, Unordered
 
 
@@ -30,13 +29,7 @@ class SSHHostCertificate(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        after, until = plain(self.valid_after), plain(self.valid_until)
-        if after is not None and until is not None and _moment(until) <= _moment(after):
-            yield Finding(("valid_until",), "is not after valid_after", "choose a later moment")
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.upper())
+        yield from period(self.valid_after, self.valid_until)
 
 
 class SSHHostCertificateRead(Read):

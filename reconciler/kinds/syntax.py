@@ -20,6 +20,7 @@ from reconciler.model.value import Json
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
 _ACL_LABEL = re.compile(r"(?:\*|[^*=\s]+)=(?:\*|[^*=\s]+)")
+_TUNNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _SCHEMES = ("http", "https", "tcp", "tls")
 _LARGEST_PORT = 65535
 _NO_KEY = "this is not a public key; write it like ssh-ed25519 AAAA…, or as PEM"
@@ -62,6 +63,16 @@ def hostport(text: str) -> str | None:
     if not colon:
         return f"{text!r} has no port; write it like app.example.com:443"
     return host(name) or _port(port)
+
+
+def reachable(text: str) -> str | None:
+    """A host or an IP address, with a port: a place that is nobody's reserved domain."""
+    name, _, port = text.strip().rpartition(":")
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return hostport(text)
+    return _port(port)
 
 
 def _port(text: str) -> str | None:
@@ -124,6 +135,24 @@ def acl_rule(text: str) -> str | None:
     return hostport(target) if ":" in target else host(target)
 
 
+def upstream(text: str) -> str | None:
+    """A local port, `host:port`, or a url."""
+    where = text.strip()
+    if where.isdigit():
+        return _port(where)
+    if not where or re.search(r"\s", where):
+        return f"{text!r} is not an address; write a port like 8080, or host:port"
+    if "://" not in where and ":" in where:
+        return _port(where.rpartition(":")[2])
+    return None
+
+
+def tunnel_name(text: str) -> str | None:
+    if _TUNNEL_NAME.fullmatch(text):
+        return None
+    return f"{text!r} cannot name a tunnel; use up to 100 letters, digits, '.', '_' and '-'"
+
+
 def route_path(text: str) -> str | None:
     if not text.startswith("/"):
         return f"{text!r} is not a path; begin it with a slash"
@@ -137,6 +166,13 @@ def route_path(text: str) -> str | None:
 
 def not_empty(text: str) -> str | None:
     return None if text.strip() else "is empty; write something, or leave the field out"
+
+
+def vault_name(text: str) -> str | None:
+    """The name of a vault, or of a secret in one."""
+    if re.fullmatch(r"[a-zA-Z0-9_/.-]+", text):
+        return None
+    return f"{text!r} is not a name for a vault or secret; use letters, digits, '_', '-', '/' and '.'"
 
 
 def event_type(text: str) -> str | None:
@@ -287,6 +323,11 @@ def hosts_of_url(value: Json) -> Iterator[str]:
         yield from _names(parts.netloc.rpartition("@")[2])
     except ValueError:
         return
+
+
+def hosts_of_host(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from _names(value)
 
 
 def hosts_of_acl(value: Json) -> Iterator[str]:

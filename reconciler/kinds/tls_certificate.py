@@ -11,7 +11,7 @@ from typing_extensions import Doc
 from reconciler.kinds import syntax
 from reconciler.kinds.fields import CertificatePem, Description, Metadata, PrivateKeyPem
 from reconciler.model.kind import Finding, Immutable, InputOnly, Kind, Read, Spec
-from reconciler.model.value import Secret
+from reconciler.model.value import Sealed, Secret
 
 
 class TLSCertificate(Spec):
@@ -29,7 +29,7 @@ class TLSCertificate(Spec):
 
 
 def _known(value: Any) -> str | None:
-    if isinstance(value, Secret):
+    if isinstance(value, Secret) and not isinstance(value, Sealed):
         return value.reveal()
     return value if isinstance(value, str) else None
 
@@ -64,6 +64,7 @@ KIND = Kind(
     list_key="tls_certificates",
     id_prefix="cert_",
     identity=("certificate_pem",),
+    automatic="issued_at",
     example="""
         certificate_pem: {from_file: tls/app.pem}
         private_key_pem: {from_env: APP_TLS_KEY}

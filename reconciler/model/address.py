@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # 100: leaves room for the owner record within 4096 bytes
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
-    """`Kind/name`, unique within a stack."""
+class Address(NamedTuple):
+    """`Kind/name`, unique within a stack. A tuple, because planning sorts and looks up little else."""
 
     kind: str
     name: str

@@ -71,7 +71,9 @@ class Reason(StrEnum):
     RECORD = "the owner record is out of date"
     FORGOTTEN = "declared forgotten"
     UNDELIVERED = "its one-time secret never arrived"
+    OVERWRITTEN = "its one-time secret was delivered, and overwritten by a later one"
     ROTATION = "its one-time secret is due for renewal"
+    EXCHANGED = "it trades what only one may have with another"
     PARENT = "what it belongs to is replaced"
     TWICE = "made twice by two runs at once; the earlier one stays"
 

@@ -38,6 +38,7 @@ class Ended:
     at: float
     id: str | None = None  # of the object, where there is one
     why: str = ""
+    denied: bool = False  # the key, not the request, is what is wrong
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Behaviour(Enum):
     EXCLUSIVE = "no two objects may hold the same item: it is let go before it is taken"
     UPDATE_ONLY = "accepted by PATCH but not by POST: a create is followed by an update"
 
+    __hash__ = object.__hash__  # Enum's own is Python code, and planning asks a million times
+
 
 Immutable = Behaviour.IMMUTABLE
 InputOnly = Behaviour.INPUT_ONLY
@@ -64,6 +66,20 @@ class ReadAs:
 
     path: str
     unless: str = ""
+
+
+@dataclass(frozen=True)
+class AsMap:
+    """A list of parts that the platform spells as a map, from the field `key` of each to its field `value`."""
+
+    key: str
+    value: str
+
+    def written(self, parts: list[Json]) -> Json:
+        return {each[self.key]: each[self.value] for each in parts}
+
+    def read(self, spelt: Mapping[str, Json]) -> list[Json]:
+        return [{self.key: key, self.value: value} for key, value in spelt.items()]
 
 
 @dataclass(frozen=True)
@@ -196,7 +212,7 @@ class Shape(StrEnum):
     ANY = "any"  # text, or an inline document that is sent as text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # there is one of each, and it serves as a key
 class Field:
     """One declared field, with everything that planning, the sandbox and the schemas need to know of it."""
 
@@ -212,6 +228,7 @@ class Field:
     immutable_part: ImmutablePart | None = None
     mentions: Mentions | None = None
     detach: str | None = None
+    as_map: AsMap | None = None
     module: bool = False
     item: Field | None = None  # of a list
     fields: tuple[Field, ...] = ()  # of an object
@@ -236,6 +253,22 @@ class Field:
             or (self.item is not None and self.item.is_sensitive)
         )
 
+    @cached_property
+    def may_mention(self) -> bool:
+        """Whether it, or anything inside it, names hosts."""
+        return self.mentions is not None or any(inner.may_mention for inner in self.fields)
+
+    @cached_property
+    def is_verbatim(self) -> bool:
+        """Whether any text in it is its own canonical form."""
+        return self.shape is Shape.TEXT and self.canonical is None and Behaviour.SENSITIVE not in self.behaviours
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether equal canonical values say all: nothing inside is unread or free in form."""
+        inside = all(each.is_exact for each in self.fields)
+        return self.shape is not Shape.ANY and Behaviour.INPUT_ONLY not in self.behaviours and inside
+
 
 @dataclass(frozen=True)
 class Parent:
@@ -250,9 +283,17 @@ class Parent:
     embedded: str
 
 
-@dataclass(frozen=True)
+class Home(StrEnum):
+    """Where the objects of a kind live."""
+
+    PLATFORM = "the platform"  # behind the management API
+    AGENT = "the agent"  # behind the local API of an agent, for as long as that runs
+    FILE = "a file"  # nowhere: a declaration is rendered, and never planned
+
+
+@dataclass(frozen=True, eq=False)
 class Kind:
-    """A resource kind of the platform."""
+    """A kind of resource; of the platform unless its `home` says otherwise."""
 
     spec: type[Spec]
     path: str
@@ -273,6 +314,14 @@ class Kind:
     uri_is_path: bool = False
     untimed: bool = False
     required_unless_id: tuple[str, ...] = ()
+    same_as: str | None = None
+    shared_while: str | None = None
+    one_of: tuple[str, ...] = ()
+    opens: str | None = None
+    offers: tuple[str, ...] | None = None
+    home: Home = Home.PLATFORM
+    automatic: str | None = None
+    settled_by: Mapping[str, str] = field(default_factory=dict)
     example: str = ""
     """
     path            the collection, relative to the base address; `{edge_id}` is filled from the parent
@@ -290,6 +339,15 @@ class Kind:
     host            the field or output with the host name it reserves, which other values may mention
     untimed         responses carry no `created_at`
     required_unless_id  fields a declaration must have, unless it names an existing object by `id`
+    same_as         the kind whose objects these are as well, by ids that differ in nothing but the prefix
+    shared_while    the flag that, while it is set, lets several objects have one identity
+    one_of          modules of which an object has at most one, and of all below one parent only one has any
+    opens           the module that lets traffic through: off while one of `one_of` takes the place of another
+    offers          of what nobody can make through the API: what can be done with it besides reading, such as `delete`
+    home            whose API has the collection
+    automatic       the response field that is set while the platform itself made the object and renews it
+    settled_by      kinds whose objects make what this one refers to whole, and their field that names it: this one comes
+                    after they are made, and leaves before they go
     example         a spec as YAML: shown on the kind's page, and validated by the tests
     """
 
@@ -305,7 +363,11 @@ class Kind:
     def by_name(self) -> Mapping[str, Field]:
         return {each.name: each for each in self.fields}
 
-    @property
+    def is_unique(self, fields: Mapping[str, Any]) -> bool:
+        """Whether no second object may have the identity of one with these fields."""
+        return self.unique and (self.shared_while is None or fields.get(self.shared_while) is not True)
+
+    @cached_property
     def keeps_owner(self) -> bool:
         """Whether an object has `metadata`, the home of the owner record."""
         return "metadata" in self.by_name
@@ -368,6 +430,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         immutable_part=last(ImmutablePart),
         mentions=last(Mentions),
         detach=detach.segment if detach else None,
+        as_map=last(AsMap),
         module=module,
         item=item,
         fields=fields,

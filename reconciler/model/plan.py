@@ -115,6 +115,7 @@ class Plan:
     excludes: tuple[str, ...] = ()
     manifest_digest: str = ""
     commit: str = ""
+    taken: float = 0.0  # when the snapshot file was that it was made from, seconds since 1970; 0: made from the account
     forecast: Forecast = Forecast(0, 0.0)
     version: int = VERSION
 

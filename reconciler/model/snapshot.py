@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
@@ -12,35 +11,29 @@ from reconciler.model.owner import Owner
 from reconciler.model.value import Json
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Live:
-    """One object as a list response showed it. `id` is what names it in its path."""
+    """One object as a list response showed it. `id` is what names it in its path.
+
+    owner      the record on it; one that names another kind was copied by hand, and says nothing
+    metadata   the user's own, without our record
+    locator    its id, below its parent's if it has one: unique within the kind
+    """
 
     kind: str
     id: str
     body: Mapping[str, Json]
     parent_id: str | None = None
+    owner: Owner | None = field(init=False, repr=False, compare=False)
+    metadata: str = field(init=False, repr=False, compare=False)
+    locator: str = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def _metadata(self) -> tuple[str, Owner | None]:
+    def __post_init__(self) -> None:
         text = self.body.get("metadata")
-        return owners.read(text if isinstance(text, str) else "")
-
-    @property
-    def owner(self) -> Owner | None:
-        """The record on it. One that names another kind was copied by hand, and says nothing."""
-        owner = self._metadata[1]
-        return owner if owner is not None and owner.address.kind == self.kind else None
-
-    @property
-    def metadata(self) -> str:
-        """The user's own metadata, without our record."""
-        return self._metadata[0]
-
-    @property
-    def locator(self) -> str:
-        """Its id, below its parent's if it has one: unique within the kind."""
-        return f"{self.parent_id}/{self.id}" if self.parent_id else self.id
+        metadata, owner = owners.read(text) if isinstance(text, str) else ("", None)
+        object.__setattr__(self, "owner", owner if owner is not None and owner.address.kind == self.kind else None)
+        object.__setattr__(self, "metadata", metadata)
+        object.__setattr__(self, "locator", f"{self.parent_id}/{self.id}" if self.parent_id else self.id)
 
 
 @dataclass(frozen=True)
@@ -70,6 +63,7 @@ class Snapshot:
     bindings: Mapping[Address, Binding] = field(default_factory=dict)
     receipts: frozenset[str] = frozenset()  # intents whose one-time secret the store knows to be delivered
     undelivered: frozenset[str] = frozenset()  # and those whose secret it knows to have arrived nowhere
+    overwritten: Mapping[str, Address] = field(default_factory=dict)  # and those after which the address got another
     doubt: str = ""  # why this may not be the account that the stack belongs to
 
     def of(self, kind: str) -> Listing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -66,6 +66,39 @@ class Secret:
         raise TypeError("a secret is not written to disk")
 
 
+class Sealed(Secret):
+    """A secret of which only digests are known: it stands for the text where that must not be, or cannot be had.
+
+    digests    by salt, as `digest` would have them
+    spellings  digests, with `salt`, of the texts that count as the same: who shares one is equal
+    """
+
+    __slots__ = ("digests", "salt", "spellings")
+
+    def __init__(
+        self, source: str, digests: Mapping[str, str] | None = None, spellings: Iterable[str] = (), salt: str = ""
+    ) -> None:
+        super().__init__("", source)
+        self.digests = dict(digests or {})
+        self.spellings = frozenset(spellings)
+        self.salt = salt
+
+    def reveal(self) -> str:
+        raise TypeError(f"nobody knows the text of {self!r}")
+
+    def digest(self, salt: str) -> str:
+        """With a salt that nobody foresaw, something else that stays the same."""
+        return self.digests.get(salt) or digest([self.source, sorted(self.spellings), salt])
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Sealed):
+            same = self.source == other.source and not self.spellings and not other.spellings
+            return same or not self.spellings.isdisjoint(other.spellings)
+        return isinstance(other, Secret) and digest(other, self.salt) in self.spellings
+
+    __hash__ = None  # type: ignore[assignment]  # equal ones may differ in all but one of their spellings
+
+
 @dataclass(frozen=True, slots=True)
 class Hidden:
     """What stands in a plan for a sensitive value: equal digests, equal values."""
@@ -82,10 +115,12 @@ def references(value: Value) -> Iterator[Ref]:
             yield from (part for part in parts if isinstance(part, Ref))
         case dict():
             for item in value.values():
-                yield from references(item)
+                if item.__class__ is not str:  # most of what is declared is text, and a generator has its price
+                    yield from references(item)
         case list() | tuple():
             for item in value:
-                yield from references(item)
+                if item.__class__ is not str:
+                    yield from references(item)
 
 
 def is_known(value: Value) -> bool:
@@ -95,6 +130,8 @@ def is_known(value: Value) -> bool:
 
 def substitute(value: Value, resolve: Callable[[Ref], Value]) -> Value:
     """The same value with each reference replaced by what `resolve` answers (the Ref itself: not known yet)."""
+    if value.__class__ is str:
+        return value
     match value:
         case Ref():
             return resolve(value)
@@ -135,8 +172,11 @@ def has_secret(value: Value) -> bool:
 
 def canonical(value: Json) -> bytes:
     """One spelling of a plain value: compact JSON with sorted keys."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode(errors="surrogatepass")  # JSON may hold half a character, and so may what a platform answers
+    # JSON may hold half a character, and so may what a platform answers.
+    return _CANONICAL.encode(value).encode(errors="surrogatepass")
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: Value, salt: str = "") -> str:
@@ -145,9 +185,22 @@ def digest(value: Value, salt: str = "") -> str:
     A value with a secret inside goes through scrypt with the salt, so that the digest, which lives where others
     may read it, does not help to guess a short secret.
     """
+    if isinstance(value, Sealed):
+        return value.digest(salt)
     if has_secret(value):
-        return _slow_digest(canonical(reveal(value)), salt)
+        return _slow_digest(canonical(reveal(_unsealed(value, salt))), salt)
     return hashlib.blake2b(canonical(value), digest_size=5).hexdigest()
+
+
+def _unsealed(value: Value, salt: str) -> Value:
+    match value:
+        case Sealed():
+            return value.digest(salt)
+        case dict():
+            return {key: _unsealed(item, salt) for key, item in value.items()}
+        case list() | tuple():
+            return [_unsealed(item, salt) for item in value]
+    return value
 
 
 @lru_cache(maxsize=4096)

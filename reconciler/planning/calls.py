@@ -158,11 +158,15 @@ def _module(decision: Decision, verb: Verb, segment: str, body: Mapping[str, Val
 
 def _update(decision: Decision) -> Iterator[Call]:
     set_, removed = _split(decision)
+    swaps = _swaps(decision.kind, set_, removed)
+    closing = swaps and decision.have.get(str(decision.kind.opens)) is not None
+    if closing and (opening := _reopened(decision)) is not None:
+        set_ = [*(field for field in set_ if field is not opening), opening]
     text_moves = any(field.name == "metadata" for field in set_)
     writes_record = decision.kind.keeps_owner and (decision.moves_record or text_moves)
     if len(set_) == 1 and set_[0].module and not writes_record:
         field = set_[0]
-        main = [_module(decision, Verb.PUT, field.name, body_value(field, decision.spec[field.name]))]
+        main = [_module(decision, Verb.PUT, field.name, _sent(decision, field))]
     elif set_ or writes_record:
         sent = [field for field in set_ if not (writes_record and field.name == "metadata")]
         body = {field.name: _sent(decision, field) for field in sent}
@@ -172,6 +176,8 @@ def _update(decision: Decision) -> Iterator[Call]:
     else:
         main = []
     first = [field for field in removed if _goes_first(decision, field, set_)]
+    if swaps:
+        first = _closed(decision, [*first, *(each for each in removed if each.name in decision.kind.one_of)])
     yield from _in_turn(
         [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in first]
         + main
@@ -219,9 +225,29 @@ def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
     return False
 
 
+def _swaps(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> bool:
+    """Whether one of the modules that exclude each other takes the place of another: the old one has to go first, and
+    nothing may pass while neither is there."""
+    return any(each.name in kind.one_of for each in set_) and any(each.name in kind.one_of for each in removed)
+
+
+def _closed(decision: Decision, removed: Collection[Field]) -> list[Field]:
+    """What goes before the new module comes: first of all what lets traffic through, if it is there."""
+    opens = decision.kind.opens
+    rest = [field for field in removed if field.name != opens]
+    return [decision.kind.by_name[opens], *rest] if opens and decision.have.get(opens) is not None else rest
+
+
+def _reopened(decision: Decision) -> Field | None:
+    """What lets traffic through again afterwards, as declared, or as it was if that is left to others."""
+    opens = str(decision.kind.opens)
+    stays = decision.want.get(opens, decision.have.get(opens)) is not None
+    return decision.kind.by_name[opens] if stays else None
+
+
 def _sent(decision: Decision, field: Field) -> Value:
-    """The declared value, or what empties the field."""
-    value = decision.spec.get(field.name)
+    """The declared value, the live one of what is left to others, or what empties the field."""
+    value = decision.spec.get(field.name) if field.name in decision.want else decision.have.get(field.name)
     if value is not None:
         return body_value(field, value)
     empty = canon(field, None)
@@ -231,15 +257,19 @@ def _sent(decision: Decision, field: Field) -> Value:
 def _modules(decision: Decision) -> Iterator[Call]:
     """On a route of somebody else's: protection before the backend, and after it when things go."""
     differing = {difference.field.name: difference.field for difference in decision.differences}
-    ordered = [differing[name] for name in decision.kind.modules_by_id if name in differing]
-    put = [
-        _module(decision, Verb.PUT, field.name, body_value(field, decision.spec[field.name]))
-        for field in ordered
-        if decision.want[field.name] is not None
-    ]
-    gone = [
-        _module(decision, Verb.REMOVE, field.name, None)
-        for field in reversed(ordered)
-        if decision.want[field.name] is None
-    ]
-    yield from _in_turn([*put, *gone])
+    put = [field for field in differing.values() if decision.want[field.name] is not None]
+    gone = [field for field in differing.values() if decision.want[field.name] is None]
+    first: list[Field] = []
+    if _swaps(decision.kind, put, gone):
+        first = _closed(decision, [each for each in gone if each.name in decision.kind.one_of])
+        opening = _reopened(decision) if decision.have.get(str(decision.kind.opens)) is not None else None
+        put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
+        gone = [field for field in gone if field not in first]
+    turn = decision.kind.modules_by_id.index
+    put.sort(key=lambda field: turn(field.name))
+    gone.sort(key=lambda field: -turn(field.name))
+    yield from _in_turn(
+        [_module(decision, Verb.REMOVE, field.name, None) for field in first]
+        + [_module(decision, Verb.PUT, field.name, _sent(decision, field)) for field in put]
+        + [_module(decision, Verb.REMOVE, field.name, None) for field in gone]
+    )

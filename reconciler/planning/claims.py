@@ -1,4 +1,5 @@
-"""What only one object may hold at a time: a unique key among its kind, a hostport among all edges."""
+"""What only one object may hold at a time: a unique key among its kind, a hostport among all edges, the way to sign in
+among the routes of an edge."""
 
 from __future__ import annotations
 
@@ -18,13 +19,17 @@ def holders_of(register: Register, kinds: Mapping[str, Kind]) -> dict[Claim, Liv
     return {
         claim: key
         for key, live in sorted(register.by_locator.items())
+        if register.twins.get(key) not in register.taken
         for claim in claims(kinds[live.kind], register.form(kinds[live.kind], live))
     }
 
 
 def claims(kind: Kind, form: Form) -> Iterator[Claim]:
-    if kind.unique and (key := identity(kind, form)) is not None:
-        yield kind.name, b"[" + b",".join(key) + b"]"
+    if kind.is_unique(form) and (key := identity(kind, form)) is not None:
+        yield kind.same_as or kind.name, b"[" + b",".join(key) + b"]"
+    if kind.parent is not None and any(form.get(name) is not None for name in kind.one_of):
+        # Not only of one object: no two below one parent.
+        yield "module", canonical(f"{' or '.join(kind.one_of)} below {form.get(kind.parent.field)}")
     for each in kind.fields:
         value: Value = form.get(each.name)
         if Exclusive in each and isinstance(value, list):

@@ -66,7 +66,7 @@ def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, re
     """Every field in which the declaration wants something else than is live."""
     found = []
     for field in kind.fields:
-        if field.name not in want:
+        if field.name not in want or (field.is_exact and want[field.name] == have.get(field.name)):
             continue
         changes = tuple(_changes(field, want[field.name], have.get(field.name), record, declaration))
         if changes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.address import Address
@@ -10,7 +10,7 @@ from reconciler.model.change import Action, Change, Order, Reason, Stake
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
-from reconciler.model.snapshot import Live
+from reconciler.model.snapshot import Listing, Live
 from reconciler.model.value import Ref, Value
 from reconciler.planning import age, ignore
 from reconciler.planning.compare import Difference, Record, created, differences, record_is_current
@@ -103,30 +103,30 @@ def decide(
     kind: Kind,
     declaration: Declaration,
     spec: dict[str, Value],
+    want: Form,
     match: Match,
     policy: Policy,
     follows: Follows,
 ) -> Decision:
-    """The decision for one declaration whose references were resolved into `spec`."""
+    """The decision for one declaration whose references were resolved into `spec`, which is `want` in one form."""
+    present = declaration.ensure is Ensure.PRESENT
+    compared = present and match.live is not None
     base = Decision(
         declaration.address,
         kind,
         declaration=declaration,
         live=match.live,
         former=match.former,
+        spec=spec if compared else {},
+        want=want if compared else {},
         have=register.form(kind, match.live) if match.live is not None else {},
         guarded=match.live is not None and register.guards(match.live),
     )
     listing = register.snapshot.of(kind.name)
-    present = declaration.ensure is Ensure.PRESENT
     # An object that is named by its id, and was seen, needs no list to its end to be changed in place.
     named = present and match.live is not None and declaration.id is not None
-    unlisted = _problem(
-        declaration,
-        f"{kind.name} could not be listed to the end: {listing.why}",
-        "nothing of this kind is planned; try again",
-    )
-    if not listing.complete and not named:
+    unlisted = None if listing.complete else _unlisted(kind, declaration, listing)
+    if unlisted is not None and not named:
         return replace(base, problem=unlisted)
     if match.problem is not None:
         return replace(base, problem=match.problem)
@@ -134,8 +134,13 @@ def decide(
         return _ending(base, declaration, match)
     if match.live is None:
         return _creation(register, base, spec)
-    decision = _comparison(register, base, declaration, spec, match, policy, follows)
-    return decision if listing.complete or not decision.is_new else replace(base, problem=unlisted)
+    decision = _comparison(register, base, declaration, spec, want, match, policy, follows)
+    return replace(base, problem=unlisted) if unlisted is not None and decision.is_new else decision
+
+
+def _unlisted(kind: Kind, declaration: Declaration, listing: Listing) -> Problem:
+    text = f"{kind.name} could not be listed to the end: {listing.why}"
+    return _problem(declaration, text, "nothing of this kind is planned; try again")
 
 
 def _problem(declaration: Declaration, text: str, remedy: str) -> Problem:
@@ -166,6 +171,8 @@ def _creation(register: Register, base: Decision, spec: dict[str, Value]) -> Dec
     assert declaration is not None
     if base.kind.one_time and base.kind.one_time not in declaration.deliver:
         return replace(base, problem=_undeliverable(base.kind, declaration))
+    if hidden := ignore.unsaid(base.kind, spec, declaration.lifecycle.ignore):
+        return replace(base, problem=_untold(declaration, "it does not exist, and cannot be made", hidden))
     known = declaration.address in register.snapshot.bindings
     return replace(
         base,
@@ -185,25 +192,38 @@ def _undeliverable(kind: Kind, declaration: Declaration) -> Problem:
     )
 
 
+def _untold(declaration: Declaration, text: str, hidden: Sequence[str]) -> Problem:
+    names = ", ".join(hidden)
+    return _problem(declaration, f"{text} without {names}, which no manifest tells", f"declare {names}")
+
+
 def _comparison(
     register: Register,
     base: Decision,
     declaration: Declaration,
     spec: dict[str, Value],
+    want: Form,
     match: Match,
     policy: Policy,
     follows: Follows,
 ) -> Decision:
     live, kind, have = match.live, base.kind, base.have
     assert live is not None
-    spec = ignore.overlaid(kind, spec, have, declaration.lifecycle.ignore)
-    want = ignore.pruned(kind, wanted(kind, spec), declaration.lifecycle.ignore)
+    if declaration.lifecycle.ignore:
+        spec = ignore.overlaid(kind, spec, have, declaration.lifecycle.ignore)
+        want = ignore.pruned(kind, wanted(kind, spec), declaration.lifecycle.ignore)
     modules_only = is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
-    record = replace(_record(register, kind, declaration, match), follows=follows)
+    record = _record(register, kind, declaration, match, follows)
     found = differences(kind, declaration, want, have, record)
-    decision = replace(base, spec=spec, want=want, differences=found, modules_only=modules_only, reason=Reason.FIELDS)
+    decision = base
+    if found or modules_only or declaration.lifecycle.ignore:
+        decision = replace(base, spec=spec, want=want, differences=found, modules_only=modules_only)
+    moved = {difference.field.name for difference in found}
+    hidden = ignore.unsaid(kind, spec, declaration.lifecycle.ignore)
+    if hidden := [path for path in hidden if path.partition(".")[0] in moved]:
+        return replace(decision, differences=(), problem=_untold(declaration, "it cannot be changed", hidden))
     if modules_only:
         return replace(decision, action=Action.UPDATE) if found else decision
     if any(difference.forces_replacement for difference in found):
@@ -213,6 +233,8 @@ def _comparison(
         if owner.intent not in register.snapshot.receipts:
             return _replacement(replace(decision, reason=Reason.UNDELIVERED), declaration)
         decision = replace(decision, settles=True)
+    elif owner is not None and register.snapshot.overwritten.get(owner.intent) == declaration.address:
+        return _replacement(replace(decision, reason=Reason.OVERWRITTEN), declaration)
     elif match.is_ours and _is_due(declaration, live, policy):
         overlap = declaration.rotate is not None and declaration.rotate.overlap > 0
         return _replacement(replace(decision, reason=Reason.ROTATION, keeps_old=overlap), declaration)
@@ -220,7 +242,7 @@ def _comparison(
 
 
 def _is_due(declaration: Declaration, live: Live, policy: Policy) -> bool:
-    made = age.made_at(live)
+    made = age.made_at(live) if declaration.rotate is not None else None
     return declaration.rotate is not None and made is not None and policy.now >= made + declaration.rotate.after
 
 
@@ -270,11 +292,13 @@ def _replacement(decision: Decision, declaration: Declaration) -> Decision:
         return replace(decision, problem=_problem(declaration, text, "undo the change, or allow the replacement"))
     if decision.kind.one_time and decision.kind.one_time not in declaration.deliver:
         return replace(decision, problem=_undeliverable(decision.kind, declaration))
+    if hidden := ignore.unsaid(decision.kind, decision.spec, declaration.lifecycle.ignore):
+        return replace(decision, differences=(), problem=_untold(declaration, "it cannot be replaced", hidden))
     before, after = (
         identity(decision.kind, decision.have),
         identity(decision.kind, wanted(decision.kind, decision.spec)),
     )
-    same_key = decision.kind.unique and before is not None and before == after
+    same_key = decision.kind.is_unique(decision.want) and before is not None and before == after
     return replace(
         decision,
         action=Action.REPLACE,
@@ -294,13 +318,13 @@ def is_modules_only(kind: Kind, declaration: Declaration) -> bool:
     )
 
 
-def _record(register: Register, kind: Kind, declaration: Declaration, match: Match) -> Record:
+def _record(register: Register, kind: Kind, declaration: Declaration, match: Match, follows: Follows) -> Record:
     """What is known to have been applied last."""
     assert match.live is not None
     owner = match.live.owner
     if match.is_ours and owner is not None:
-        return Record(owner.applied, owner.intent)
+        return Record(owner.applied, owner.intent, follows)
     binding = register.snapshot.bindings.get(match.former or declaration.address)
     if match.basis in (Basis.BINDING, Basis.FORMER) and binding is not None and not kind.keeps_owner:
-        return Record(binding.applied, str(match.former or declaration.address))
-    return Record(None)
+        return Record(binding.applied, str(match.former or declaration.address), follows)
+    return Record(None, follows=follows)

@@ -77,10 +77,10 @@ def _found(register: Register, kind: Kind, declaration: Declaration, want: Form)
 def _taken_back(register: Register, kind: Kind, declaration: Declaration, want: Form) -> list[Live]:
     """The object that an interrupted replacement was to end, if the declaration wants its unique key again: then that
     one stays, referrers and all, and what was to replace it goes."""
-    key = identity(kind, want) if kind.unique and kind.keeps_owner else None
+    replaced = [live for address, live in register.superseded if address == declaration.address]
+    key = identity(kind, want) if replaced and kind.is_unique(want) and kind.keeps_owner else None
     if key is None:
         return []
-    replaced = (live for address, live in register.superseded if address == declaration.address)
     return [live for live in replaced if identity(kind, register.form(kind, live)) == key]
 
 
@@ -117,6 +117,8 @@ def _by_id(register: Register, kind: Kind, declaration: Declaration, want: Form,
     locator = f"{parent}/{declaration.id}" if isinstance(parent, str) else str(declaration.id)
     live = register.by_locator.get((kind.name, locator))
     other = next((each for each in recorded if each is not live), None)
+    if other is not None and _succeeds(register, other, declaration, live):
+        return Match(other, Basis.OWNER)
     if other is not None:
         return _stuck(
             declaration,
@@ -132,12 +134,20 @@ def _by_id(register: Register, kind: Kind, declaration: Declaration, want: Form,
     return _claim(register, kind, declaration, live, Basis.ID)
 
 
+def _succeeds(register: Register, other: Live, declaration: Declaration, named: Live | None) -> bool:
+    """Whether our object was made in the place of the one that is named, which is gone or about to go."""
+    owner = other.owner
+    if owner is None or owner.address != declaration.address or declaration.ensure is not Ensure.PRESENT:
+        return False
+    return owner.replaces == declaration.id or (named is None and register.snapshot.of(other.kind).complete)
+
+
 def _by_key(register: Register, kind: Kind, declaration: Declaration, want: Form) -> Match:
     key = identity(kind, want)
     if key is None:
         return NO_MATCH
     lives = [live for live in register.by_key.get((kind.name, key), []) if register.is_free(live, declaration.address)]
-    if not kind.unique:
+    if not kind.is_unique(want):
         # Another of the same may well belong to somebody: only consent makes it this one.
         lives = [live for live in lives if live.owner is None] if declaration.lifecycle.adopt else []
     if not lives:

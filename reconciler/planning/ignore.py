@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reconciler.model.kind import Field, InputOnly, Kind
+from reconciler.model.kind import Field, InputOnly, Kind, Sensitive
 from reconciler.model.value import Value
 from reconciler.planning.normalize import Form
 
@@ -30,6 +30,18 @@ def pruned(kind: Kind, want: Form, paths: Sequence[str]) -> Form:
     return want
 
 
+def unsaid(kind: Kind, spec: Mapping[str, Value], paths: Sequence[str]) -> list[str]:
+    """The ignored secrets that no manifest tells: without them the object, or what surrounds them, cannot be sent."""
+    return [path for path in paths if (leaf := leaf_of(kind, path)) and Sensitive in leaf and _is_open(spec, path)]
+
+
+def _is_open(spec: Mapping[str, Value], path: str) -> bool:
+    """Whether what surrounds the path is declared, and the path is not."""
+    head, _, rest = path.partition(".")
+    inner = spec.get(head)
+    return _is_open(inner, rest) if rest and isinstance(inner, dict) else not rest and inner in (None, "")
+
+
 def _overlaid(declared: Mapping[str, Value], live: Mapping[str, Value], path: Sequence[str]) -> dict[str, Value]:
     head, *rest = path
     if rest:
@@ -50,9 +62,15 @@ def _pruned(form: Mapping[str, Value], path: Sequence[str]) -> Form:
 
 
 def _is_hidden(kind: Kind, path: str) -> bool:
+    leaf = leaf_of(kind, path)
+    return leaf is not None and InputOnly in leaf
+
+
+def leaf_of(kind: Kind, path: str) -> Field | None:
+    """The field at a dotted path."""
     fields: Sequence[Field] = kind.fields
     leaf: Field | None = None
     for name in path.split("."):
         leaf = next((each for each in fields if each.name == name), None)
         fields = leaf.fields if leaf else ()
-    return leaf is not None and InputOnly in leaf
+    return leaf

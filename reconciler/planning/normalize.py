@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from reconciler.model.kind import (
@@ -22,7 +23,7 @@ from reconciler.model.kind import (
     Unordered,
 )
 from reconciler.model.snapshot import Live
-from reconciler.model.value import Json, Ref, Secret, Template, Value, canonical, has_secret, is_known, reveal
+from reconciler.model.value import Json, Ref, Sealed, Secret, Template, Value, canonical, has_secret, is_known, reveal
 
 Form = dict[str, Value]  # field name → canonical value
 UNREAD = object()
@@ -31,38 +32,48 @@ UNREAD = object()
 
 def wanted(kind: Kind, spec: Mapping[str, Value]) -> Form:
     """The declared side. Fields with a server default are there only when declared."""
-    return {
-        field.name: canon(field, spec[field.name] if spec.get(field.name) is not None else field.default)
-        for field in kind.fields
-        if spec.get(field.name) is not None or ServerDefault not in field
-    }
+    form: Form = {}
+    for field in kind.fields:
+        value = spec.get(field.name)
+        if value is not None:
+            form[field.name] = canon(field, value)
+        elif ServerDefault not in field:
+            form[field.name] = _empty(field)
+    return form
 
 
 def seen(kind: Kind, live: Live) -> Form:
     """The live side, in the write shape."""
     form: Form = {}
-    for field in kind.fields:
+    for name, field, is_lasting in _columns(kind):
         if PathOnly in field:
-            form[field.name] = live.parent_id
-        elif InputOnly in field or _is_left_out(field, live.body):
-            form[field.name] = UNREAD
-        elif field.name == "metadata":
-            form[field.name] = live.metadata
+            form[name] = live.parent_id
+        elif InputOnly in field or (is_lasting and read(field, live.body) is None):
+            form[name] = UNREAD  # a response without a lasting value shows less, and is no reason to make it anew
+        elif name == "metadata":
+            form[name] = live.metadata
         else:
-            form[field.name] = _canon_read(field, live.body)
+            form[name] = _canon_read(field, live.body)
     return form
 
 
-def _is_left_out(field: Field, body: Mapping[str, Json]) -> bool:
-    """Every object has such a value: a response without it shows less, and is no reason to make the object anew."""
-    lasting = Immutable in field or field.immutable_part is not None
-    return lasting and field.required and read(field, body) is None
+@cache
+def _columns(kind: Kind) -> tuple[tuple[str, Field, bool], ...]:
+    """Each field with its name, and whether every object has a value there for as long as it lives."""
+    return tuple(
+        (field.name, field, field.required and (Immutable in field or field.immutable_part is not None))
+        for field in kind.fields
+    )
 
 
 def canon(field: Field, value: Value) -> Value:
     """The canonical form of a declared value."""
+    if value.__class__ is str and value and field.is_verbatim:
+        return value
     match value:
         case Ref() | Template():
+            return value
+        case Sealed():
             return value
         case Secret():
             text = field.canonical(value.reveal()) if field.canonical else value.reveal()
@@ -87,6 +98,8 @@ def canon(field: Field, value: Value) -> Value:
 
 def _canon_read(field: Field, body: Mapping[str, Json]) -> Value:
     value = read(field, body)
+    if (value.__class__ is str and value and field.is_verbatim) or value.__class__ is Sealed:
+        return value
     if value is None or (value == "" and field.default in (None, "")):
         return _empty(field) if not (value is None and ServerDefault in field) else None
     match field.shape:
@@ -113,8 +126,14 @@ def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
 
 
 def _canon_plain(field: Field, value: Json) -> Value:
-    value = field.canonical(value) if field.canonical else value
+    if field.canonical:
+        value = _spelling(field, value) if value.__class__ is str else field.canonical(value)
     return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
+
+
+@lru_cache(maxsize=256)  # what is declared and what is live come one after the other, and mostly agree
+def _spelling(field: Field, text: str) -> Value:
+    return field.canonical(text) if field.canonical else text
 
 
 def _canon_list(field: Field, items: list[Value]) -> Value:
@@ -132,6 +151,7 @@ def _sort_key(value: Value) -> str:
     return canonical(value).decode(errors="surrogatepass") if is_known(value) and not has_secret(value) else repr(value)
 
 
+@cache
 def _empty(field: Field) -> Value:
     """What absence means, in canonical form."""
     if field.default is not None:
@@ -147,7 +167,8 @@ def _empty(field: Field) -> Value:
 def read(field: Field, body: Mapping[str, Json]) -> Json:
     """The field's value as a response spells it, or None."""
     if field.read_as is None:
-        return body.get(field.name)
+        value = body.get(field.name)
+        return field.as_map.read(value) if field.as_map and isinstance(value, Mapping) else value
     if field.read_as.unless and body.get(field.read_as.unless) is not None:
         return None
     head, *rest = field.read_as.path.split(".")

@@ -78,22 +78,32 @@ def dependencies(
 def _needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> Iterator[Address]:
     yield from (ref.target for ref in references(dict(declaration.spec)))
     for field in kind.fields:
-        for host in mentions(field, declaration.spec.get(field.name)):
-            yield from hosts.holders(host)
+        if field.may_mention and field.name in declaration.spec:
+            for host in mentions(field, declaration.spec[field.name]):
+                yield from hosts.holders(host)
 
 
-def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, object] | None = None) -> list[Node]:
-    """Every node after what it needs; among those that could come next, the smallest. CycleError on a ring."""
-    sorter: TopologicalSorter[Node] = TopologicalSorter(needs)
-    sorter.prepare()
-    ready: list[tuple[object, Node]] = []
+def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None = None) -> list[Node]:
+    """Every node after what it needs; among those that could come next, the first by rank. CycleError on a ring."""
+    by_rank = sorted(needs, key=lambda node: (rank[node], node)) if rank else sorted(needs)
+    place = {node: index for index, node in enumerate(by_rank)}
+    waiting = [0] * len(by_rank)
+    dependents: list[list[int]] = [[] for _ in by_rank]
+    for node, needed in needs.items():
+        for each in needed:
+            dependents[place[each]].append(place[node])
+            waiting[place[node]] += 1
+    ready = [index for index, count in enumerate(waiting) if not count]  # a heap, being in order
     ordered: list[Node] = []
-    while sorter.is_active():
-        for node in sorter.get_ready():
-            heappush(ready, (rank[node] if rank else node, node))
-        _, node = heappop(ready)
-        ordered.append(node)
-        sorter.done(node)
+    while ready:
+        index = heappop(ready)
+        ordered.append(by_rank[index])
+        for dependent in dependents[index]:
+            waiting[dependent] -= 1
+            if not waiting[dependent]:
+                heappush(ready, dependent)
+    if len(ordered) < len(by_rank):
+        raise CycleError("nodes wait for each other", ring(needs))
     return ordered
 
 
@@ -119,6 +129,8 @@ def _field_references(field: Field, body: Mapping[str, Json]) -> Iterator[tuple[
     if field.refs:
         ids = value if isinstance(value, list) else [value]
         yield from ((kind, each) for each in ids if isinstance(each, str) for kind in field.refs)
-    elif field.shape is Shape.OBJECT and isinstance(value, dict):
-        for sub in field.fields:
-            yield from _field_references(sub, value)
+        return
+    parts, fields = (value, field.item.fields) if field.item and isinstance(value, list) else ([value], field.fields)
+    for part in parts if fields else ():
+        for sub in fields if isinstance(part, dict) else ():
+            yield from _field_references(sub, part)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
@@ -22,6 +23,7 @@ from reconciler.planning import order
 from reconciler.planning.age import overlaps
 from reconciler.planning.compare import shown
 from reconciler.planning.decide import Decision, decide
+from reconciler.planning.exchange import Exchange
 from reconciler.planning.guard import consents, is_protected
 from reconciler.planning.identify import Match, copied, match
 from reconciler.planning.normalize import applied, wanted
@@ -32,7 +34,7 @@ from reconciler.planning.sequence import sequence
 WINDOW = 60.0  # seconds over which the platform counts requests
 PAGE = 100  # objects: the platform's largest page
 
-__all__ = ["Policy", "plan"]
+__all__ = ["Policy", "paired", "plan"]
 
 
 def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], policy: Policy) -> Plan:
@@ -40,14 +42,28 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], policy: 
     catalogue = {kind.name: kind for kind in kinds}
     register = Register.of(manifest, snapshot, kinds)
     dependencies = order.dependencies(manifest, catalogue, _declared_hosts(register, catalogue))
-    ring = order.ring(dependencies)
-    if ring is not None:
-        return Plan(manifest.stack, problems=(_ring_problem(manifest, ring),), manifest_digest=manifest.digest)
+    try:
+        ordered = order.sort(dependencies)
+    except CycleError as ring:
+        return Plan(manifest.stack, problems=(_ring_problem(manifest, ring.args[1]),), manifest_digest=manifest.digest)
     planning = _Planning(register, catalogue, policy, dependencies)
-    for address in order.sort(dependencies):
+    for address in ordered:
         planning.consider(manifest.declarations[address])
     planning.consider_orphans()
     return planning.finish()
+
+
+def paired(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[tuple[str, str], Address]:
+    """Which live object, by kind and locator, each declaration means. What cannot be told is left out."""
+    catalogue = {kind.name: kind for kind in kinds}
+    register = Register.of(manifest, snapshot, kinds)
+    dependencies = order.dependencies(manifest, catalogue, _declared_hosts(register, catalogue))
+    if order.ring(dependencies) is not None:
+        return {}
+    planning = _Planning(register, catalogue, Policy(), dependencies)
+    for address in order.sort(dependencies):
+        planning.consider(manifest.declarations[address])
+    return dict(register.taken)
 
 
 @dataclass
@@ -63,10 +79,14 @@ class _Planning:
     def consider(self, declaration: Declaration) -> None:
         kind = self.kinds[declaration.address.kind]
         spec: dict[str, Value] = {name: substitute(value, self.resolve) for name, value in declaration.spec.items()}
-        found = match(self.register, kind, declaration, wanted(kind, spec))
+        want = wanted(kind, spec)
+        found = match(self.register, kind, declaration, want)
         if self.policy.selects(declaration.address):
-            decision = decide(self.register, kind, declaration, spec, found, self.policy, self.follows)
+            decision = decide(self.register, kind, declaration, spec, want, found, self.policy, self.follows)
             self.problems += [decision.problem] if decision.problem else self._missing(declaration, decision)
+            if decision.action is None and decision.problem is None and kind.keeps_owner:
+                decision = self._left_alone(kind, declaration, found)  # of most there is no more to remember
+                self.register.drop_form(found.live)
         else:
             decision = self._left_alone(kind, declaration, found)
         self.decided[declaration.address] = decision
@@ -166,8 +186,7 @@ class _Planning:
         return overlaps(decision.declaration, decision.live, live, self.policy.now)
 
     def finish(self) -> Plan:
-        decisions = [*self.decided.values(), *self.orphaned]
-        calls, problems = sequence(decisions, self.dependencies, self.register, self.kinds)
+        decisions, calls, problems = self._sequenced()
         ours = self._ours()
         changes = [change for each in decisions if (change := each.change(is_protected(each))) is not None]
         manifest = self.register.manifest
@@ -188,6 +207,14 @@ class _Planning:
             commit=self.policy.commit,
             forecast=_forecast(calls, self.register.snapshot, self.kinds, self.policy.requests_per_minute),
         )
+
+    def _sequenced(self) -> tuple[list[Decision], tuple[Call, ...], tuple[Problem, ...]]:
+        while True:
+            decisions = [*self.decided.values(), *self.orphaned]
+            try:
+                return decisions, *sequence(decisions, self.dependencies, self.register, self.kinds)
+            except Exchange as found:
+                self.decided[found.decision.address] = found.decision
 
     def _ours(self) -> list[Live]:
         bound = {(address.kind, each.id) for address, each in self.register.snapshot.bindings.items()}
@@ -237,7 +264,10 @@ class _Planning:
                 continue
             listed = self.register.snapshot.of(kind.name).complete
             present = declared is not None and declared.ensure is Ensure.PRESENT
-            if listed and not present and (kind.name, binding.id) not in self.register.by_locator:
+            key = (kind.name, binding.id)
+            # What is declared as another kind by now is that declaration's.
+            elsewhere = self.register.twins.get(key) in self.register.taken
+            if listed and not present and (key not in self.register.by_locator or elsewhere):
                 yield address
 
 
@@ -274,7 +304,7 @@ def _forecast(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kin
     count = len(calls)
     if not per_minute or not count:
         return Forecast(count, 0.0)
-    requests = _pages(snapshot, kinds) + _glances(calls, kinds) + count
+    requests = _pages(snapshot, kinds) + _glances(calls, snapshot, kinds) + count
     return Forecast(count, WINDOW * ((requests - 1) // per_minute))
 
 
@@ -287,12 +317,12 @@ def _pages(snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
     return sum(max(1, -(-number // PAGE)) for number in objects.values())
 
 
-def _glances(calls: Sequence[Call], kinds: Mapping[str, Kind]) -> int:
-    """The requests that see whose an object is by now: a few of a kind are asked for one by one, many by a list."""
+def _glances(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
+    """The requests that see whose an object is by now, one by one or by a list, whichever are fewer."""
     old = Counter(
         each.address.kind for each in calls if each.target is not None and kinds[each.address.kind].keeps_owner
     )
-    return sum(min(number, 3) for number in old.values())
+    return sum(min(number, 1 + len(snapshot.of(kind).objects) // PAGE) for kind, number in old.items())
 
 
 def _ring_problem(manifest: Manifest, ring: Sequence[Address]) -> Problem:

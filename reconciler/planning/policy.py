@@ -33,6 +33,8 @@ class Policy:
     now: float = 0.0
 
     def selects(self, address: Address) -> bool:
+        if not self.targets and not self.excludes:
+            return True
         text = str(address)
         wanted = not self.targets or any(fnmatchcase(text, glob) for glob in self.targets)
         return wanted and not any(fnmatchcase(text, glob) for glob in self.excludes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
@@ -28,37 +29,56 @@ class Register:
     stack: str
     manifest: Manifest
     snapshot: Snapshot
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
     by_locator: dict[tuple[str, str], Live] = field(default_factory=dict)
     by_owner: dict[Address, list[Live]] = field(default_factory=lambda: defaultdict(list))
-    by_key: dict[tuple[str, tuple[object, ...]], list[Live]] = field(default_factory=lambda: defaultdict(list))
     forms: dict[tuple[str, str], Form] = field(default_factory=dict)
     superseded: list[tuple[Address, Live]] = field(default_factory=list)
     twice: set[tuple[str, str]] = field(default_factory=set)
     reserved: dict[tuple[str, str], Address] = field(default_factory=dict)
     taken: dict[tuple[str, str], Address] = field(default_factory=dict)
+    twins: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # one object seen as two kinds
+    seconds: set[tuple[str, str]] = field(default_factory=set)  # of each such pair, the one that need not be told of
 
     @classmethod
     def of(cls, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Register:
-        register = cls(manifest.stack, manifest, snapshot)
+        catalogue = {kind.name: kind for kind in kinds}
+        register = cls(manifest.stack, manifest, snapshot, catalogue)
         for kind in kinds:
             for live in snapshot.of(kind.name).objects:
-                register._enter(kind, live)
+                register._enter(live)
+        register._pair(kinds)
         register._tell_replaced_from_replacing()
-        catalogue = {kind.name: kind for kind in kinds}
         register._tell_replaced_from_bound(catalogue)
         register._tell_first_from_later(catalogue)
         register._reserve(catalogue)
         return register
 
-    def _enter(self, kind: Kind, live: Live) -> None:
+    def _enter(self, live: Live) -> None:
         self.by_locator[live.kind, live.locator] = live
         owner = live.owner
         if owner is not None and owner.stack == self.stack:
             self.by_owner[owner.address].append(live)
-        if kind.identity:
-            key = identity(kind, self.form(kind, live))
+
+    @cached_property
+    def by_key(self) -> Mapping[tuple[str, tuple[object, ...]], list[Live]]:
+        """By natural key, which is asked for only where a declaration has found nothing by any other rung."""
+        found: dict[tuple[str, tuple[object, ...]], list[Live]] = defaultdict(list)
+        for live in self.by_locator.values():
+            kind = self.kinds[live.kind]
+            key = identity(kind, self.form(kind, live)) if kind.identity else None
             if key is not None:
-                self.by_key[kind.name, key].append(live)
+                found[kind.name, key].append(live)
+        return found
+
+    def _pair(self, kinds: Sequence[Kind]) -> None:
+        prefixes = {kind.name: kind.id_prefix for kind in kinds}
+        for kind in kinds:
+            for live in self.snapshot.of(kind.name).objects if kind.same_as in prefixes else ():
+                other = str(kind.same_as), prefixes[str(kind.same_as)] + live.id.removeprefix(kind.id_prefix)
+                self.twins[kind.name, live.locator], self.twins[other] = other, (kind.name, live.locator)
+                if other in self.by_locator:
+                    self.seconds.add((kind.name, live.locator))
 
     def _tell_replaced_from_replacing(self) -> None:
         """An interrupted replacement leaves two objects with one address; the newer names the older."""
@@ -110,14 +130,14 @@ class Register:
     def _reserve(self, kinds: Mapping[str, Kind]) -> None:
         # What has been replaced is about to go, and is nobody else's even if its key is wanted.
         self.reserved.update({(live.kind, live.locator): address for address, live in self.superseded})
-        declared = [each for _, each in sorted(self.manifest.declarations.items())]
+        declared = [self.manifest.declarations[address] for address in sorted(self.manifest.declarations)]
         for each in declared:
             for live in self.recorded(kinds[each.address.kind], each.address):
                 self._promise(live, each)
-        for each in declared:
+        for each in (each for each in declared if each.moved):
             for _, live in self.formerly(kinds[each.address.kind], each):
                 self._promise(live, each)
-        for each in declared:
+        for each in (each for each in declared if each.id is not None):
             named = self.by_locator.get((each.address.kind, str(each.id)))
             if named is not None:
                 self._promise(named, each)
@@ -164,12 +184,21 @@ class Register:
             self.forms[key] = seen(kind, live)
         return self.forms[key]
 
+    def drop_form(self, live: Live | None) -> None:
+        """Of an object that stays as it is, the form is hardly asked for again."""
+        if live is not None:
+            self.forms.pop((live.kind, live.locator), None)
+
     def take(self, live: Live, address: Address) -> Address:
         """Whose the object is now: the first to take it."""
-        return self.taken.setdefault((live.kind, live.locator), address)
+        key = (live.kind, live.locator)
+        if (twin := self.twins.get(key)) in self.taken and twin is not None:
+            return self.taken[twin]
+        return self.taken.setdefault(key, address)
 
     def is_taken(self, live: Live) -> bool:
-        return (live.kind, live.locator) in self.taken
+        key = (live.kind, live.locator)
+        return key in self.taken or self.twins.get(key) in self.taken
 
     def is_free(self, live: Live, address: Address) -> bool:
         """Whether nothing promises the object to another declaration."""
@@ -187,10 +216,10 @@ def orphans(register: Register, kinds: Mapping[str, Kind], spared: set[Address])
         kind = kinds.get(address.kind)
         if kind is not None and not kind.keeps_owner:
             found += [(address, live) for live in register.recorded(kind, address)]
+    loose = [(address, live) for address, live in found if address not in spared and not register.is_taken(live)]
     left = {
         (live.kind, live.locator): (address, live)
-        for address, live in sorted(found, key=lambda pair: (pair[0], pair[1].locator), reverse=True)
-        if address not in spared and not register.is_taken(live)
+        for address, live in sorted(loose, key=lambda pair: (pair[0], pair[1].locator), reverse=True)
     }
     return sorted(left.values(), key=lambda pair: (pair[0], pair[1].locator))
 
@@ -210,6 +239,8 @@ def copies(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]
 def unowned(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], ...]:
     """What nobody declares and nobody's record is on."""
     known = {(live.kind, live.locator) for live in ours} | register.taken.keys()
+    known |= {twin for key in known if (twin := register.twins.get(key)) is not None}
+    known |= register.seconds
     return tuple(sorted(key for key, live in register.by_locator.items() if key not in known and live.owner is None))
 
 

@@ -9,35 +9,22 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from graphlib import CycleError
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Order
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Verb
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.value import Value
 from reconciler.planning import order
 from reconciler.planning.calls import calls_of
 from reconciler.planning.claims import Claim, LiveKey, claims, holders_of
 from reconciler.planning.decide import Decision
-from reconciler.planning.normalize import Form
+from reconciler.planning.exchange import Exchange, loosened, made_anew
 from reconciler.planning.register import Register
-
-
-@dataclass
-class _Draft:
-    """Calls under way to a plan, with what each must wait for."""
-
-    calls: dict[str, Call] = field(default_factory=dict)
-    needs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    creators: dict[Address, str] = field(default_factory=dict)
-    deleters: dict[LiveKey, str] = field(default_factory=dict)
-    setters: dict[Address, list[str]] = field(default_factory=lambda: defaultdict(list))  # calls that change in place
-    rank: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-
-    def wait(self, call: str, *needs: str) -> None:
-        self.needs[call].update(need for need in needs if need != call)
+from reconciler.planning.settling import order_settling
+from reconciler.planning.waits import Draft, lets_go, live_edges
 
 
 def sequence(
@@ -48,28 +35,40 @@ def sequence(
 ) -> tuple[tuple[Call, ...], tuple[Problem, ...]]:
     """All calls of all decisions, each after what it needs, and what makes that impossible.
 
-    `decisions` come in dependency order, orphans last.
+    `decisions` come in dependency order, orphans last. Exchange: one of them has to be decided differently first.
     """
-    draft = _Draft()
+    draft = Draft()
     for index, decision in enumerate(decisions):
         _enter(draft, index, decision)
     _order_successors(draft, decisions)
     problems = list(_order_creates(draft, decisions, dependencies))
     problems += sorted(_order_deletes(draft, decisions, register, kinds), key=str)
     problems += _order_claims(draft, decisions, register, kinds)
+    order_settling(draft, decisions, dependencies, register, kinds)
     _keep_until_replaced(draft, decisions)
-    waits = {call: draft.needs[call] for call in draft.calls}
-    ring = order.ring(waits)
-    if ring is not None:
-        return (), (*problems, _ring_problem(draft, ring, decisions))
-    ordered = order.sort(waits, draft.rank)
+    try:
+        return tuple(_ordered(draft, decisions)), tuple(problems)
+    except CycleError as ring:
+        if (anew := made_anew(draft, ring.args[1], decisions, dependencies)) is not None:
+            raise Exchange(anew) from ring
+        return (), (*problems, _ring_problem(draft, ring.args[1], decisions))
+
+
+def _ordered(draft: Draft, decisions: Sequence[Decision]) -> Iterator[Call]:
+    """CycleError on a ring that no call can open."""
+    ordered: list[str] | None = None
+    while ordered is None:
+        try:
+            ordered = order.sort({call: draft.needs[call] for call in draft.calls}, draft.rank)
+        except CycleError as ring:
+            if not loosened(draft, ring.args[1], decisions):
+                raise
     place = {call: index for index, call in enumerate(ordered)}
-    return tuple(
-        replace(draft.calls[call], needs=tuple(sorted(waits[call], key=place.__getitem__))) for call in ordered
-    ), tuple(problems)
+    for call in ordered:
+        yield replace(draft.calls[call], needs=tuple(sorted(draft.needs[call], key=place.__getitem__)))
 
 
-def _enter(draft: _Draft, index: int, decision: Decision) -> None:
+def _enter(draft: Draft, index: int, decision: Decision) -> None:
     for step, call in enumerate(calls_of(decision)):
         draft.calls[call.id] = call
         draft.wait(call.id, *call.needs)
@@ -93,7 +92,7 @@ def _enter(draft: _Draft, index: int, decision: Decision) -> None:
             draft.wait(delete, create, *completing)
 
 
-def _order_successors(draft: _Draft, decisions: Sequence[Decision]) -> None:
+def _order_successors(draft: Draft, decisions: Sequence[Decision]) -> None:
     """A binding remembers one object that was replaced: that goes before the next one is made."""
     for decision in decisions:
         if decision.outlived and not decision.kind.keeps_owner and decision.address in draft.creators:
@@ -102,7 +101,7 @@ def _order_successors(draft: _Draft, decisions: Sequence[Decision]) -> None:
 
 
 def _order_creates(
-    draft: _Draft, decisions: Sequence[Decision], dependencies: Mapping[Address, Iterable[Address]]
+    draft: Draft, decisions: Sequence[Decision], dependencies: Mapping[Address, Iterable[Address]]
 ) -> Iterator[Problem]:
     problematic = {decision.address for decision in decisions if decision.problem is not None}
     for decision in decisions:
@@ -122,14 +121,14 @@ def _order_creates(
 
 
 def _order_deletes(
-    draft: _Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
+    draft: Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
 ) -> Iterator[Problem]:
     if not draft.deleters:
         return
     holders = {
         (decision.live.kind, decision.live.locator): decision for decision in decisions if decision.live is not None
     }
-    for referrer, through, target in _live_edges(register, kinds):
+    for referrer, through, target in live_edges(register, kinds):
         delete = draft.deleters.get(target)
         if delete is None or referrer == target:
             continue
@@ -137,59 +136,10 @@ def _order_deletes(
             draft.wait(delete, draft.deleters[referrer])
             continue
         decision = holders.get(referrer)
-        if decision is not None and _lets_go(decision, through, target):
+        if decision is not None and lets_go(decision, through, target):
             draft.wait(delete, *draft.setters[decision.address])
         elif kinds[referrer[0]].parent is None or kinds[referrer[0]].keeps_owner:
             yield _still_used(draft.calls[delete], referrer, decision, register)
-
-
-def _lets_go(decision: Decision, through: str, target: LiveKey) -> bool:
-    """Whether the field through which the object is referred to gets a value without it."""
-    differs = any(each.field.name == through for each in decision.differences)
-    return differs and target[1].rpartition("/")[2] not in _texts(decision.want.get(through))
-
-
-def _texts(value: Value) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for each in value.values():
-                yield from _texts(each)
-        case list():
-            for each in value:
-                yield from _texts(each)
-
-
-def _live_edges(register: Register, kinds: Mapping[str, Kind]) -> Iterator[tuple[LiveKey, str, LiveKey]]:
-    """(who refers, through which field, to whom) among live objects: by id, by a host it serves, child to parent."""
-    by_id: dict[tuple[str, str], LiveKey] = {
-        (live.kind, live.id): (live.kind, live.locator) for live in register.by_locator.values()
-    }
-    hosts = live_hosts(register, kinds)
-    for live in register.by_locator.values():
-        kind = kinds[live.kind]
-        me = (live.kind, live.locator)
-        for through, key in order.live_references(kind, live):
-            if key in by_id:
-                yield me, through, by_id[key]
-        form: Form | None = None
-        for each in kind.fields if kind.serves else ():
-            if each.mentions is None:
-                continue
-            form = form or register.form(kind, live)
-            for name in order.mentions(each, form.get(each.name)):
-                yield from ((me, each.name, holder) for holder in hosts.holders(name))
-
-
-def live_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.HostIndex[LiveKey]:
-    """Finds the live reserved domain or address behind a host name."""
-    index: order.HostIndex[LiveKey] = order.HostIndex()
-    for live in register.by_locator.values():
-        name = kinds[live.kind].host
-        if name is not None:
-            index.add(live.body.get(name), (live.kind, live.locator))
-    return index
 
 
 def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, register: Register) -> Problem:
@@ -205,7 +155,7 @@ def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, regi
 
 
 def _order_claims(
-    draft: _Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
+    draft: Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
 ) -> Iterator[Problem]:
     """What only one object may hold at a time is let go before it is taken."""
     releases: dict[Claim, set[str]] = defaultdict(set)
@@ -229,7 +179,9 @@ def _order_claims(
         own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
         for claim in sorted(set(claims(decision.kind, decision.want)) - held):
             for call in own:
-                draft.wait(call, *(releases[claim] - set(own)))
+                for giver in releases[claim] - set(own):
+                    draft.wait(call, giver)
+                    draft.handed[call, giver].add(claim)
             holders = holders_of(register, kinds) if holders is None else holders
             holder = holders.get(claim)
             taker = takers.setdefault(claim, decision)
@@ -258,7 +210,7 @@ def _single(decision: Decision, claim: Claim, told: str, whose: str) -> Problem:
     )
 
 
-def _keep_until_replaced(draft: _Draft, decisions: Sequence[Decision]) -> None:
+def _keep_until_replaced(draft: Draft, decisions: Sequence[Decision]) -> None:
     """What an interrupted replacement left behind stays until the resource is whole: it may be what still serves."""
     for decision in decisions:
         if decision.action is not Action.DELETE or decision.live is None:
@@ -269,7 +221,7 @@ def _keep_until_replaced(draft: _Draft, decisions: Sequence[Decision]) -> None:
             draft.wait(delete, *own)
 
 
-def _waits(draft: _Draft, call: str, need: str) -> bool:
+def _waits(draft: Draft, call: str, need: str) -> bool:
     seen: set[str] = set()
     waiting = [call]
     while waiting:
@@ -279,7 +231,7 @@ def _waits(draft: _Draft, call: str, need: str) -> bool:
     return need in seen
 
 
-def _ring_problem(draft: _Draft, ring: list[str], decisions: Sequence[Decision]) -> Problem:
+def _ring_problem(draft: Draft, ring: list[str], decisions: Sequence[Decision]) -> Problem:
     around = " → ".join(ring)
     first = next(
         (

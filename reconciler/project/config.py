@@ -18,8 +18,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from typing_extensions import Doc
 
 from reconciler.kinds.fields import Deferred, checked
+from reconciler.model import profile as profiles
 from reconciler.model.kind import Between, Finding, Sensitive, fields_of
 from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.model.profile import PROFILES
 from reconciler.model.value import Json, Secret
 from reconciler.project import files, validation, wording, yaml
 from reconciler.project.places import Places
@@ -27,6 +29,7 @@ from reconciler.project.values import Declared, Resolver, Variable
 
 FILE: Final = "reconciler.yaml"
 _MAX_BYTES: Final = 1024 * 1024
+AGENT_URL: Final = "http://127.0.0.1:4040"  # where an agent serves its API unless it is told otherwise
 _STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves room for the owner record in 4096 bytes
 
 
@@ -48,6 +51,13 @@ class Guards:
     max_update_percent: int = 30
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """How snapshot files are trusted; None: signed or not."""
+
+    public_key: str | None = None
+
+
 @dataclass(frozen=True)
 class Config:
     """A project file as read, with the environment's overrides. `profile` is how the platform spells what it says."""
@@ -56,13 +66,15 @@ class Config:
     stack: str
     base_url: str | None = None
     api_key: Secret | None = None
-    profile: Literal["specification", "ngrok"] = "specification"
+    profile: profiles.Name = "specification"
     account: str | None = None
     manifests: tuple[str, ...] = ("manifests",)
     limits: Limits = Limits()
     guards: Guards = Guards()
+    snapshots: Snapshots = Snapshots()
     variables: Mapping[str, Variable] = field(default_factory=dict)
     store: str | None = None
+    agent_url: str = AGENT_URL
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
     unmet: tuple[Problem, ...] = ()  # why there is no address or no key
 
@@ -102,6 +114,14 @@ def address_of_platform(text: str) -> str | None:
     return None
 
 
+def address_of_agent(text: str) -> str | None:
+    """As of a platform. Nobody signs in to an agent: whoever reaches it may start tunnels."""
+    wrong = address_of_platform(text)
+    if wrong is not None and wrong.startswith("would send"):
+        return "is plain http to another machine; use https (plain http is for loopback only)"
+    return wrong and wrong.replace("https://api.example.com", AGENT_URL).replace(", and set api_key", "")
+
+
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -119,13 +139,20 @@ class PlatformForm(_Form):
     """Where the account is, and the key to it."""
 
     base_url: Annotated[
-        Annotated[str, checked(address_of_platform), Deferred] | None, Doc("The platform's address.")
+        Annotated[str, checked(address_of_platform), Deferred] | None,
+        Doc("The platform's address. The profile ngrok knows its own."),
     ] = None
     api_key: Annotated[Annotated[str, Deferred] | None, Sensitive, Doc("The API key, best {from_env: NAME}.")] = None
-    profile: Annotated[
-        Literal["specification", "ngrok"], Doc("Which names the platform uses where the two differ.")
-    ] = "specification"
+    profile: Annotated[profiles.Name, Doc("Which dialect of the API the platform speaks.")] = "specification"
     account: Annotated[str | None, Doc("The account's name; a plan for another one is refused.")] = None
+
+
+class AgentForm(_Form):
+    """Where the agent is whose tunnels are declared."""
+
+    base_url: Annotated[
+        Annotated[str, checked(address_of_agent), Deferred], Doc("The address of its local API; no key is sent to it.")
+    ] = AGENT_URL
 
 
 class LimitsForm(_Form):
@@ -153,15 +180,32 @@ class GuardsForm(_Form):
     max_update_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may update.")] = 30
 
 
+def _public_key(text: str) -> str | None:
+    from reconciler.project import snapshots  # and with it cryptography
+
+    return snapshots.check_public_key(text)
+
+
+class SnapshotsForm(_Form):
+    """What `plan --snapshot` trusts."""
+
+    public_key: Annotated[
+        Annotated[str, checked(_public_key), Deferred] | None,
+        Doc("An Ed25519 public key in PEM, best {from_file: snapshot.pub}: only what it vouches for is read."),
+    ] = None
+
+
 class ProjectForm(_Form):
     """The project file."""
 
     version: Annotated[Literal[1], Doc("The version of this file's format.")] = 1
     stack: Annotated[Annotated[str, checked(_stack), Deferred], Doc("The ownership scope, unique in the account.")]
     platform: PlatformForm = PlatformForm()
+    agent: AgentForm = AgentForm()
     manifests: Annotated[list[str], Doc("Files and folders of manifests, below this file's folder.")] = ["manifests"]
     limits: LimitsForm = LimitsForm()
     guards: GuardsForm = GuardsForm()
+    snapshots: SnapshotsForm = SnapshotsForm()
     variables: Annotated[
         dict[str, str | int | float | bool], Doc("Values for ${{ var.name }}; --var overrides them.")
     ] = {}
@@ -200,8 +244,10 @@ def load(root: Path, environ: Mapping[str, str]) -> Config:
         manifests=tuple(form.manifests),
         limits=Limits(**form.limits.model_dump()),
         guards=Guards(**form.guards.model_dump()),
+        snapshots=Snapshots(**form.snapshots.model_dump()),
         variables=form.variables,
         store=overrides.get("store", form.store),
+        agent_url=str(overrides.get("agent", form.agent.base_url)).rstrip("/"),
         positions=places,
         unmet=tuple(lacking or _lacking(places, base_url, api_key)),
     )
@@ -235,6 +281,11 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Problem
             problems.append(Problem(text, remedy, "RECONCILER_BASE_URL"))
     if api_key := environ.get("RECONCILER_API_KEY"):
         overrides["api_key"] = Secret(api_key, "env:RECONCILER_API_KEY")
+    if agent_url := environ.get("RECONCILER_AGENT_URL"):
+        overrides["agent"] = agent_url
+        if wrong := address_of_agent(agent_url):
+            text, _, remedy = wrong.partition("; ")
+            problems.append(Problem(text, remedy, "RECONCILER_AGENT_URL"))
     if store := environ.get("RECONCILER_STORE"):
         overrides["store"] = store
     return overrides, problems
@@ -242,6 +293,7 @@ def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Problem
 
 def _connection(form: ProjectForm, overrides: Mapping[str, Any]) -> tuple[str | None, Secret | None]:
     base_url, api_key = (overrides.get(name, getattr(form.platform, name)) for name in ("base_url", "api_key"))
+    base_url = base_url or PROFILES[form.platform.profile].base_url
     # What could not be resolved is a Template here; its problem is among those that are unmet.
     return (
         base_url.rstrip("/") if isinstance(base_url, str) else None,

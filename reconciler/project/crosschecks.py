@@ -14,6 +14,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Path
 from reconciler.model.owner import Owner
 from reconciler.model.problem import Position, Problem, Severity
+from reconciler.model.profile import Profile
 from reconciler.model.value import Ref, Template, canonical, has_secret
 
 _METADATA_LIMIT: Final = 4096
@@ -61,12 +62,14 @@ def twins(declarations: Iterable[Declaration]) -> Iterator[Problem]:
             continue
         kind = kinds.get(each.address.kind)
         if each.id is not None:
-            first = by_id.setdefault((kind.name, each.id), each)
+            # Two kinds of the same objects name them by ids that differ in their prefix.
+            bare = each.id.removeprefix(kind.id_prefix)
+            first = by_id.setdefault((kind.same_as or kind.name, bare), each)
             if first is not each:
                 yield _twin(each, first, f"the id {each.id}", each.positions.get(("id",), each.position))
         key = _key(each, kind)
         if key is not None:
-            first = by_key.setdefault((kind.name, key), each)
+            first = by_key.setdefault((kind.same_as or kind.name, key), each)
             if first is not each:
                 yield _twin(each, first, f"the same {', '.join(kind.identity)}", each.at(kind.identity[-1]))
 
@@ -78,7 +81,7 @@ def _twin(second: Declaration, first: Declaration, what: str, where: Position) -
 
 def _key(declaration: Declaration, kind: Kind) -> bytes | None:
     """What the platform would tell the object by; None if that is not known yet, or not unique."""
-    if not kind.unique:
+    if not kind.is_unique(declaration.spec):
         return None
     parts = []
     for name in kind.identity:
@@ -113,13 +116,26 @@ def declared_within(declarations: Mapping[Address, Declaration]) -> Iterator[Pro
 
 
 def undelivered(declarations: Iterable[Declaration]) -> Iterator[Problem]:
-    """One-time secrets that would have nowhere to go if the object had to be created."""
+    """One-time secrets that would have nowhere to go if the object had to be created; one named by id is there."""
     for each in declarations:
         secret = kinds.get(each.address.kind).one_time
-        if secret is not None and secret not in each.deliver and each.ensure is Ensure.PRESENT:
+        if secret is not None and secret not in each.deliver and each.ensure is Ensure.PRESENT and not each.id:
             remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{each.address.name}}}}}`"
             text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
             yield Problem(text, remedy, str(each.address), each.position, Severity.WARNING)
+
+
+def retired(declarations: Iterable[Declaration], profile: Profile) -> Iterator[Problem]:
+    """Kinds that the platform of this profile no longer offers, each told once."""
+    found: dict[str, list[Declaration]] = {}
+    for each in declarations:
+        if each.address.kind in profile.retired and each.ensure is Ensure.PRESENT:
+            found.setdefault(each.address.kind, []).append(each)
+    for kind, those in found.items():
+        more = f"; {len(those)} are declared" if len(those) > 1 else ""
+        text = f"{profile.name} has retired this kind and refuses to make a {kind} ({profile.retired_code}){more}"
+        remedy = "declare a CloudEndpoint with a traffic policy instead"
+        yield Problem(text, remedy, str(those[0].address), those[0].position, Severity.WARNING)
 
 
 def metadata(declaration: Declaration, stack: str) -> Problem | None:
@@ -155,6 +171,6 @@ def _holds_record(text: str) -> bool:
     """Whether the text has a place of its own where our record would stand."""
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return any(line.startswith(f"#{owners.KEY} ") for line in text.splitlines())
     return isinstance(parsed, dict) and owners.KEY in parsed

@@ -16,7 +16,7 @@ from typing_extensions import Doc
 from reconciler import kinds
 from reconciler.kinds.fields import checked
 from reconciler.model.address import Address
-from reconciler.model.kind import Finding, Kind, fields_of
+from reconciler.model.kind import Finding, Home, Kind, fields_of
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
 from reconciler.model.problem import Position
 from reconciler.project import files, validation, values, wording
@@ -46,6 +46,10 @@ class LifecycleForm(_Form):
     ignore: Annotated[list[str], Doc("Fields that are left to others.")] = []
     adopt: Annotated[bool, Doc("Take over an object that exists already.")] = False
     replace: Annotated[bool, Doc("False: a change that needs another object is a problem instead.")] = True
+
+
+_NO_EXCEPTIONS = LifecycleForm()
+_NOTHING_SPECIAL = Lifecycle()
 
 
 class DotenvForm(_Form):
@@ -95,8 +99,9 @@ class ManifestForm(_Form):
     id: Annotated[str | None, Doc("The id of an existing object.")] = None
     ensure: Annotated[Literal["present", "absent", "forgotten"], Doc("Whether the object must exist.")] = "present"
     moved: Annotated[Any, Doc("Its earlier address, or a list of them.")] = None
-    lifecycle: LifecycleForm = LifecycleForm()
-    deliver: Annotated[dict[str, DeliveryForm], Doc("Where one-time secrets go.")] = {}
+    # By factory: of a default that is a value pydantic makes a deep copy for each resource.
+    lifecycle: LifecycleForm = Field(default_factory=lambda: _NO_EXCEPTIONS)
+    deliver: Annotated[dict[str, DeliveryForm], Doc("Where one-time secrets go.")] = Field(default_factory=dict)
     rotate: Annotated[RotationForm | None, Doc("When a one-time secret is renewed.")] = None
     spec: Annotated[dict[str, Any] | None, Doc("The resource itself, as the platform takes it.")] = None
 
@@ -157,7 +162,7 @@ def _name(made: Draft, value: dict[str, Any]) -> Iterator[Finding]:
         return
     made.kind = kinds.find(kind_name) if kind_name.isidentifier() else None
     if made.kind is None:
-        known = [each.name for each in kinds.every()]
+        known = [each.name for each in kinds.declarable()]
         remedy = wording.meant(kind_name, known) or values.NO_KIND
         yield Finding(("kind",), f"unknown kind {kind_name!r}", remedy)
     if not isinstance(name, str):
@@ -172,6 +177,9 @@ def _name(made: Draft, value: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _inside(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding]:
+    if kind.home is Home.FILE:
+        for name in sorted(form.model_fields_set - {"kind", "name", "spec"}):
+            yield Finding((name,), f"{kind.name} is rendered to a file, and is no object to have this", "remove it")
     if form.id is not None and not (form.id.startswith(kind.id_prefix) and form.id != kind.id_prefix):
         yield Finding(("id",), f"{form.id!r} is not an id of {kind.name}", f"these begin with {kind.id_prefix}")
     for index, name in enumerate(form.lifecycle.ignore):
@@ -242,4 +250,6 @@ def _seconds(duration: str) -> int:
 
 def lifecycle(form: ManifestForm) -> Lifecycle:
     written = form.lifecycle
+    if written is _NO_EXCEPTIONS:
+        return _NOTHING_SPECIAL
     return Lifecycle(written.protect, tuple(written.ignore), written.adopt, written.replace)

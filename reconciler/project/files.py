@@ -73,6 +73,13 @@ def _open(home: str, path: str) -> int:
         os.close(here)
 
 
+def refuse_detour(root: Path, path: str) -> None:
+    """Unreadable if a file written to the path would end up elsewhere, by a symlink on the way."""
+    home = os.path.realpath(root)
+    if os.path.realpath(root / path) != os.path.normpath(f"{home}/{path}"):
+        raise Unreadable(f"{path} leads through a symlink", "name a folder that is none")
+
+
 def manifests(root: Path, path: str) -> Iterator[str]:
     """The manifest files at or below a path, relative to the root; hidden files and folders are skipped.
 

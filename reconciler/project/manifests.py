@@ -7,39 +7,73 @@ then what can only be seen between declarations. Needs no network.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path as Folder
 
 from pydantic import ValidationError
 
+from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Finding, Kind, fields_of
+from reconciler.model.kind import Finding, Home, Kind, fields_of
 from reconciler.model.manifest import Declaration, Manifest, Path
 from reconciler.model.problem import Position, Problem, Rejected, Severity
+from reconciler.model.profile import PROFILES
 from reconciler.model.value import Value
 from reconciler.project import crosschecks, envelope, files, validation, yaml
 from reconciler.project.config import FILE, Config
 from reconciler.project.envelope import Draft
 from reconciler.project.unreadable import MAX_BYTES
 from reconciler.project.validation import MAX_FINDINGS
-from reconciler.project.values import Declared, Resolver, Variable
+from reconciler.project.values import PENDING, Absent, Declared, Resolver, Variable
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A manifest that can be worked with, what is doubtful in it, and the manifest files it came from."""
+    """A manifest that can be worked with, what is doubtful in it, and the manifest files it came from.
+
+    `rendered` are the declarations of files: they are in the same manifests, and no plan is about them.
+    """
 
     manifest: Manifest
     warnings: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
+    rendered: Mapping[Address, Declaration] = field(default_factory=dict)
 
 
-def load(config: Config, environ: Mapping[str, str], variables: Mapping[str, Variable] | None = None) -> Loaded:
-    """The project's manifests; `variables` override those of the project file. Rejected tells all that is wrong."""
+def load(
+    config: Config,
+    environ: Mapping[str, str],
+    variables: Mapping[str, Variable] | None = None,
+    absent: Absent | None = None,
+) -> Loaded:
+    """The project's manifests; `variables` override those of the project file. Rejected tells all that is wrong.
+
+    A secret that is not there is wrong too, unless `absent` answers with what stands for it.
+    """
     with yaml.unhurried_collector():
         texts, problems = _texts(config)
-        return _assemble(config, texts, problems, environ, {**config.variables, **(variables or {})})
+        merged = {**config.variables, **(variables or {})}
+        return _assemble(config, texts, problems, environ, merged, absent=absent)
+
+
+def load_with(
+    config: Config,
+    environ: Mapping[str, str],
+    variables: Mapping[str, Variable] | None,
+    added: Mapping[str, bytes],
+    included: Mapping[str, bytes],
+) -> Loaded:
+    """As `load`, as if these manifests, and the files that they include, were there already.
+
+    A folder that is still to be made is an empty one.
+    """
+    there = (each for each in config.manifests if each.endswith(files.MANIFESTS) or (config.root / each).exists())
+    config = replace(config, manifests=tuple(there))
+    with yaml.unhurried_collector():
+        texts, problems = _texts(config)
+        merged = {**config.variables, **(variables or {})}
+        return _assemble(config, dict(sorted({**texts, **added}.items())), problems, environ, merged, included)
 
 
 def load_texts(
@@ -84,10 +118,13 @@ def _assemble(
     problems: list[Problem],
     environ: Mapping[str, str],
     variables: Mapping[str, Variable],
+    included: Mapping[str, bytes] | None = None,
+    absent: Absent | None = None,
 ) -> Loaded:
     drafts, declared = _drafts(texts, problems)
     declared.complete = declared.complete and not any(problem.is_error for problem in problems if not problem.subject)
-    resolver = Resolver(config.root, environ, variables, declared)
+    resolver = Resolver(config.root, environ, variables, declared, absent)
+    resolver.included.update(included or {})
     declarations: dict[Address, Declaration] = {}
     links: dict[Address, list[tuple[Address, Path]]] = {}
     for each in drafts:
@@ -99,11 +136,14 @@ def _assemble(
             declarations[each.address] = declaration
             links[each.address] = resolver.links
     problems += _between(declarations, links, config.stack)
+    problems += crosschecks.retired(declarations.values(), PROFILES[config.profile])
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
     if any(each.is_error for each in problems):
         raise Rejected(problems)
     digest = digest_of({**texts, **resolver.included})
-    return Loaded(Manifest(config.stack, declarations, digest), tuple(problems), tuple(texts))
+    rendered = {address: each for address, each in declarations.items() if kinds.get(address.kind).home is Home.FILE}
+    planned = {address: each for address, each in declarations.items() if address not in rendered}
+    return Loaded(Manifest(config.stack, planned, digest), tuple(problems), tuple(texts), rendered)
 
 
 def digest_of(texts: Mapping[str, bytes]) -> str:
@@ -149,7 +189,7 @@ def _declaration(
     declaration = Declaration(
         address=address,
         spec=spec,
-        position=places[()],
+        position=places.start,
         positions=places,
         id=form.id,
         ensure=made.ensure,
@@ -167,6 +207,7 @@ def _spec_findings(form: envelope.ManifestForm, kind: Kind, spec: dict[str, Valu
         for name in kind.required_unless_id:
             if spec.get(name) is None:
                 yield Finding((name,), validation.MISSING, "add it, or give the id of an existing object")
+    spec = _completed(kind, spec, form.lifecycle.ignore)
     try:
         valid = kind.spec.model_validate(spec)
     except ValidationError as error:
@@ -175,6 +216,24 @@ def _spec_findings(form: envelope.ManifestForm, kind: Kind, spec: dict[str, Valu
                 yield each
         return
     yield from validation.findings_of(valid)
+
+
+def _completed(kind: Kind, spec: dict[str, Value], ignored: Sequence[str]) -> dict[str, Value]:
+    """With a stand-in for each secret that is left to others: the object has it already, and no manifest tells it."""
+    for each in ignored:
+        path = tuple(each.split("."))
+        field, is_secret = validation.field_at(kind.fields, path)
+        if field is not None and is_secret and validation.at(spec, path) is None:
+            spec = _with(spec, path)
+    return spec
+
+
+def _with(spec: dict[str, Value], path: tuple[str, ...]) -> dict[str, Value]:
+    head, *rest = path
+    if not rest:
+        return {**spec, head: PENDING}
+    inner = spec.get(head)
+    return {**spec, head: _with(inner, tuple(rest))} if isinstance(inner, dict) else spec
 
 
 def _is_first(made: Draft, declarations: Mapping[Address, Declaration], problems: list[Problem]) -> bool:

@@ -48,6 +48,11 @@ class Places(Mapping[Path, Position]):
             path = path[:-1]
         return self[path]
 
+    @property
+    def start(self) -> Position:
+        """Where the document itself begins."""
+        return position(self._file, self._marks[0])
+
     def __contains__(self, path: object) -> bool:
         try:
             self._find(path)  # type: ignore[arg-type]  # anything may be asked for

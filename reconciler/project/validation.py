@@ -6,6 +6,7 @@ No message repeats a value that may be secret.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from pydantic_core import ErrorDetails
 from reconciler.model.kind import Behaviour, Field, Finding, Part, Shape, Spec
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Problem
-from reconciler.model.value import Secret, Value, has_secret
+from reconciler.model.value import Sealed, Secret, Value, has_secret
 from reconciler.project import scalars, wording
 from reconciler.project.places import Places
 
@@ -62,11 +63,16 @@ def problem(finding: Finding, places: Places, subject: str = "", below: Path = (
 
 def findings_of(spec: BaseModel) -> Iterator[Finding]:
     """What a valid spec says about itself and what its parts, however deep, say about themselves."""
-    if isinstance(spec, (Spec, Part)):
+    if isinstance(spec, (Spec, Part)) and _has_rules(type(spec)):
         yield from spec.findings()
     for name, item in vars(spec).items():
-        if isinstance(item, (Part, list)):
+        if item.__class__ is not str and isinstance(item, (Part, list)):
             yield from _inner(item, (name,))
+
+
+@cache
+def _has_rules(shape: type[Spec] | type[Part]) -> bool:
+    return shape.findings not in (Spec.findings, Part.findings)
 
 
 def _inner(item: Any, path: Path) -> Iterator[Finding]:
@@ -161,6 +167,8 @@ def _said(detail: ErrorDetails) -> str:
 
 
 def _hushed(text: str, value: Value) -> str:
+    if isinstance(value, Sealed):
+        return text
     secret = value.reveal() if isinstance(value, Secret) else value if isinstance(value, str) else ""
     return text.replace(repr(secret), "the value").replace(secret, "…") if secret else text
 

@@ -10,8 +10,9 @@ so in `Kind/a.b.c` the longest declared name wins: `a.b.c`, then `a.b` with outp
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path as Folder
@@ -21,7 +22,7 @@ from pydantic import BaseModel
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Behaviour, Field, Finding, Shape, fields_of
+from reconciler.model.kind import Behaviour, Field, Finding, Home, Shape, fields_of
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.value import Json, Ref, Secret, Template, Value
 from reconciler.project import files, scalars, validation, wording
@@ -32,6 +33,7 @@ _VARIABLE: Final = re.compile(r"var\.([A-Za-z_][A-Za-z0-9_-]*)")
 _SCALARS: Final = (Shape.INTEGER, Shape.NUMBER, Shape.FLAG)
 
 Variable = str | int | float | bool
+Absent = Callable[[str], Secret]  # what stands for the secret of a source (`env:NAME`) that is not there
 
 
 @dataclass(slots=True)
@@ -83,12 +85,18 @@ class Resolver:
     """Resolves one spec after the other; `included` collects the files that were read on the way."""
 
     def __init__(
-        self, root: Folder, environ: Mapping[str, str], variables: Mapping[str, Variable], declared: Declared
+        self,
+        root: Folder,
+        environ: Mapping[str, str],
+        variables: Mapping[str, Variable],
+        declared: Declared,
+        absent: Absent | None = None,
     ) -> None:
         self._root = root
         self._environ = environ
         self._variables = variables
         self._declared = declared
+        self._absent = absent
         self._references: dict[str, Ref | _Unresolved] = {}
         self.included: dict[str, bytes] = {}
         self.findings: list[Finding] = []
@@ -172,9 +180,17 @@ class Resolver:
             raise _Unresolved(f"{word} takes text, found {wording.found(operand)}", _USAGE[word])
         if word == "ref":
             return self._reference(operand, slot, path)
+        source = f"{word.removeprefix('from_')}:{operand}"
+        if self._absent is not None and slot.sensitive and not self._is_there(word, operand):
+            return self._absent(source)
+        text = self._from_env(operand, slot) if word == "from_env" else self._from_file(operand)
+        return self._outside(text, source, slot)
+
+    def _is_there(self, word: str, operand: str) -> bool:
         if word == "from_env":
-            return self._outside(self._from_env(operand, slot), f"env:{operand}", slot)
-        return self._outside(self._from_file(operand), f"file:{operand}", slot)
+            return bool(self._environ.get(operand))
+        where = files.inside(operand)
+        return where in self.included or os.path.lexists(self._root / where)
 
     def _outside(self, text: Variable, source: str, slot: _Slot) -> Value:
         """Text from elsewhere as the field wants it: hidden, or a number or flag where the field holds one."""
@@ -278,6 +294,8 @@ class Resolver:
                 )
             if found.output != "id":
                 raise _Unresolved(f"refers to {found}, and this field takes an id", f"write {found.target}")
+        elif kinds.get(found.target.kind).home is Home.FILE:
+            raise _Unresolved(f"refers to {found.target}, which is a file and no object", "write the value itself")
         self.links.append((found.target, path))
         return found
 
@@ -287,7 +305,7 @@ class Resolver:
             raise _Unresolved(f"{text!r} is not a reference", "write Kind/name or Kind/name.output")
         kind = kinds.find(kind_name) if kind_name.isidentifier() else None
         if kind is None:
-            known = [each.name for each in kinds.every()]
+            known = [each.name for each in kinds.declarable()]
             raise _Unresolved(f"refers to the unknown kind {kind_name}", wording.meant(kind_name, known) or NO_KIND)
         name, output = rest, ""
         while Address(kind_name, name) not in self._declared.ensures:

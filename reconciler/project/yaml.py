@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, Final
 
 from yaml import error as yaml_error
@@ -186,7 +187,8 @@ class _Reader:
             if container.__class__ is list:
                 container.append(value)
             elif key is None:
-                key = value if value.__class__ is str and value != "<<" else self._odd_key(event, value)
+                # One text for all the keys of that name: a project has thousands of each.
+                key = intern(value) if value.__class__ is str and value != "<<" else self._odd_key(event, value)
                 if key in container:
                     key = self._duplicate(event, container, key)
                 continue

@@ -223,6 +223,11 @@ def schema(hint: Any, derived: Derived) -> dict[str, Json]:
     return {**definitions.pop(root["$ref"].rpartition("/")[2]), "$defs": dict(sorted(definitions.items()))}
 
 
+def of(hint: Any) -> dict[str, Json]:
+    """The JSON Schema of a plain hint, which holds no class of ours but Address."""
+    return _schema(hint, {}, {})
+
+
 def _schema(hint: Any, derived: Derived, definitions: dict[str, Json]) -> dict[str, Json]:
     origin, args = get_origin(hint), get_args(hint)
     if hint is Address:

@@ -47,7 +47,7 @@ def of_resources(needs: Mapping[Address, Collection[Address]]) -> Graph:
     """The graph of declared resources: each address with what it refers to."""
     addresses = sorted(needs.keys() | {need for each in needs.values() for need in each})
     nodes = [Node(str(each), each.kind, each.name, each.kind) for each in addresses]
-    return _graph(nodes, ((str(need), str(each)) for each, wanted in needs.items() for need in wanted))
+    return connected(nodes, ((str(need), str(each)) for each, wanted in needs.items() for need in wanted))
 
 
 def of_plan(plan: Plan) -> Graph:
@@ -56,7 +56,7 @@ def of_plan(plan: Plan) -> Graph:
         Node(call.id, f"{number}  {call.method}", clean(str(call.address)), call.address.kind)
         for number, call in enumerate(plan.calls, start=1)
     ]
-    return _graph(nodes, ((need, call.id) for call in plan.calls for need in call.needs))
+    return connected(nodes, ((need, call.id) for call in plan.calls for need in call.needs))
 
 
 def dot(graph: Graph) -> str:
@@ -91,7 +91,8 @@ def _directed(keys: Iterable[str], edges: Iterable[tuple[str, str]]) -> nx.DiGra
     return directed
 
 
-def _graph(nodes: Iterable[Node], edges: Iterable[tuple[str, str]]) -> Graph:
+def connected(nodes: Iterable[Node], edges: Iterable[tuple[str, str]]) -> Graph:
+    """Edges between nodes that there are, without those that others imply."""
     nodes = tuple(sorted(nodes, key=lambda node: node.key))
     known = {node.key for node in nodes}
     directed = _directed(known, ((before, after) for before, after in edges if {before, after} <= known))
@@ -141,7 +142,7 @@ class _Drawing:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.nodes = {node.key: node for node in graph.nodes}
-        self.boxes = self._placed(_uncrossed(graph))
+        self.boxes = self._placed(uncrossed(graph))
 
     def lines(self) -> Iterator[str]:
         right = max((box.right for box in self.boxes.values()), default=0) + _MARGIN
@@ -196,7 +197,7 @@ def _wide(node: Node) -> float:
     return max(width(node.label) * _CELL, width(node.over) * _SMALL_CELL) + 24
 
 
-def _uncrossed(graph: Graph) -> list[list[str]]:
+def uncrossed(graph: Graph) -> list[list[str]]:
     """The layers, each ordered by the mean place of its nodes' neighbours: few edges cross then."""
     columns = [list(layer) for layer in graph.layers]
     around: dict[str, list[str]] = {node.key: [] for node in graph.nodes}

@@ -66,6 +66,11 @@ def is_signed(text: str) -> bool:
     return json.loads(text).get("signature") is not None
 
 
+def digest(written: str) -> str:
+    """What tells the plan that `write` wrote from any other: the digest over its content."""
+    return str(json.loads(written)["integrity"])
+
+
 def secret_digest(secret: Secret, stack: str) -> str:
     """What stands for a secret in the plans of a stack; `secrets` compares it with what `read` asks for."""
     return codec.secret_digest(secret, stack)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from textwrap import dedent, indent
 
-from reconciler.model.kind import Behaviour, Field, Kind, Shape
+from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
 
 _PLAIN = {
     Shape.TEXT: "text",
@@ -33,22 +33,33 @@ def page(kind: Kind) -> str:
         [f"# {kind.name}", _purpose(kind)],
         ["## Example", f"```yaml\n{example(kind)}```"],
         ["## Fields", *_tables("", kind.fields)],
-        ["## Outputs", _outputs(kind)],
-        ["## Identity and replacement", _identity(kind)],
+        *([["## Use", _use(kind)]] if kind.home is Home.FILE else _as_object(kind)),
     )
     return "\n\n".join(block for section in sections for block in section) + "\n"
+
+
+def _as_object(kind: Kind) -> list[list[str]]:
+    return [["## Outputs", _outputs(kind)], ["## Identity and replacement", _identity(kind)]]
+
+
+def _use(kind: Kind) -> str:
+    return "It is rendered to a file, and is no object: it has no id and no lifecycle, and nothing refers to it."
 
 
 def index(kinds: Iterable[Kind]) -> str:
     """The list of all pages."""
     rows = [
-        f"| [{kind.name}]({kind.name}.md) | `{kind.path}` | {_cell(_purpose(kind))} |"
+        f"| [{kind.name}]({kind.name}.md) | {_collection(kind)} | {_cell(_purpose(kind))} |"
         for kind in sorted(kinds, key=lambda kind: kind.name)
     ]
     head = ["| kind | collection | what it is |", "| --- | --- | --- |"]
     return "# Kinds\n\nWhat can be declared. Each page follows from the kind's own file.\n\n" + "\n".join(
         [*head, *rows, ""]
     )
+
+
+def _collection(kind: Kind) -> str:
+    return {Home.PLATFORM: f"`{kind.path}`", Home.AGENT: f"the agent's `{kind.path}`", Home.FILE: "a file"}[kind.home]
 
 
 def example(kind: Kind) -> str:
@@ -76,8 +87,8 @@ def _tables(prefix: str, fields: Iterable[Field]) -> Iterator[str]:
     ]
     yield "\n".join(["| field | type | default | what it is |", "| --- | --- | --- | --- |", *rows])
     for field in fields:
-        inner = field.item if field.shape is Shape.LIST and field.item is not None else field
-        mark = "[]" if inner is not field else ""
+        inner = field.item if field.item is not None else field
+        mark = {Shape.LIST: "[]", Shape.MAP: ".*"}.get(field.shape, "")
         if inner.fields:
             yield f"### `{prefix}{field.name}{mark}`"
             yield from _tables(f"{prefix}{field.name}{mark}.", inner.fields)
@@ -143,7 +154,8 @@ def _identity(kind: Kind) -> str:
         key = _listed(f"`{name}`" for name in kind.identity)
         lines.append(f"- Found again by {key} when it carries no owner record; taking it over needs consent.")
         if kind.unique:
-            lines.append("- The platform refuses a second one of the same identity.")
+            shared = f", unless all of them set `{kind.shared_while}`" if kind.shared_while else ""
+            lines.append(f"- {str(kind.home).capitalize()} refuses a second one of the same identity{shared}.")
     else:
         lines.append("- Found again by its owner record only.")
     if not kind.keeps_owner:
@@ -157,6 +169,11 @@ def _identity(kind: Kind) -> str:
         if replaced
         else "- Never replaced: every field changes in place."
     )
+    if kind.one_of:
+        names = _listed(f"`{name}`" for name in kind.one_of)
+        lines.append(f"- Of {names} it has at most one; `{kind.opens}` is off while one takes the place of another.")
+    if kind.same_as is not None:
+        lines.append(f"- The same objects can be declared as `{kind.same_as}`: each by one of the two kinds.")
     if kind.irreplaceable:
         lines.append("- Once deleted it may go to somebody else: deleting one needs consent by name.")
     if kind.required_unless_id:

@@ -98,6 +98,10 @@ class Outline:
     counts: Mapping[Action, int]
     unowned: Mapping[str, int]  # live objects per kind that are neither
     forecast: Forecast
+    account: str = ""
+    commit: str = ""
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[ProblemRow, ...]:
@@ -120,6 +124,10 @@ def outline(plan: Plan) -> Outline:
         counts=Counter(change.action for change in plan.changes),
         unowned=dict(sorted(Counter(clean(kind) for kind, _ in plan.unowned).items())),
         forecast=plan.forecast,
+        account=clean(plan.account),
+        commit=clean(plan.commit),
+        targets=tuple(clean(each) for each in plan.targets),
+        excludes=tuple(clean(each) for each in plan.excludes),
     )
 
 

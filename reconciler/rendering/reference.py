@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 
-from reconciler.model.kind import Behaviour, Field, Kind, Shape
+from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
 from reconciler.model.value import canonical
 from reconciler.rendering import cells
 
@@ -21,7 +21,7 @@ def listing(kinds: Sequence[Kind]) -> str:
 def page(kind: Kind, width: int) -> str:
     lines = [*cells.wrap(f"{kind.name}: {_summary(kind.spec)}", width), "", *_facts(kind, width)]
     lines += ["", "Fields:", *_table(kind.fields, width)]
-    if len(kind.outputs) > 1:
+    if len(kind.outputs) > 1 and kind.home is not Home.FILE:
         lines += ["", *cells.wrap(f"Others may refer to: {', '.join(kind.outputs)}", width)]
     return "\n".join(lines)
 
@@ -65,9 +65,12 @@ def traits_of(field: Field) -> Iterator[str]:
 
 
 def _facts(kind: Kind, width: int) -> Iterator[str]:
-    facts = [("collection", kind.path)]
+    where = f"{kind.path} of the agent" if kind.home is Home.AGENT else kind.path
+    facts = (
+        [("rendered to", "a file, by `reconciler agent config`")] if kind.home is Home.FILE else [("collection", where)]
+    )
     if kind.identity:
-        unique = ", and the platform refuses a second" if kind.unique else ""
+        unique = f", and {kind.home} refuses a second" if kind.unique else ""
         facts.append(("found by", f"{' and '.join(kind.identity)}{unique}"))
     if kind.parent is not None:
         facts.append(("belongs to", f"{kind.parent.kind}, by {kind.parent.field}"))

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import BaseModel
+
 from reconciler.kinds import canon
 from reconciler.kinds import policy as policies
 from reconciler.model.address import NAME
-from reconciler.model.kind import Behaviour, Field, Kind, Shape
+from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape, fields_of
 
 Schema = dict[str, Any]
 
@@ -57,7 +59,24 @@ def manifest_schema(kinds: Iterable[Kind]) -> Schema:
 # --- a document -------------------------------------------------------------------------------------------------------
 
 
+def _rendered(kind: Kind) -> Schema:
+    """What is rendered to a file, and has nothing that an object has."""
+    return {
+        "description": _doc(kind.spec),
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "name"],
+        "properties": {
+            "kind": {"const": kind.name},
+            "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "description": "Its name in Git."},
+            "spec": {"type": "object", "additionalProperties": False, "properties": _properties(kind.fields)},
+        },
+    }
+
+
 def _document(kind: Kind) -> Schema:
+    if kind.home is Home.FILE:
+        return _rendered(kind)
     schema: Schema = {
         "description": _doc(kind.spec),
         "type": "object",
@@ -294,49 +313,16 @@ def _doc(shape: type) -> str:
 # --- the project file -------------------------------------------------------------------------------------------------
 
 
-def project_schema() -> Schema:
-    """The schema of `reconciler.yaml`."""
-    percent = {"type": "integer", "minimum": 0, "maximum": 100}
-    count = {"type": "integer", "minimum": 1}
-    text = {"type": "string", "minLength": 1}
-    from_env = {
-        **_table({"from_env": text}, required=["from_env"]),
-        "description": "The API key, from the environment.",
-    }
-    platform = {
-        "base_url": {**text, "description": "The management API's address."},
-        "api_key": from_env,
-        "profile": {**text, "description": "Which dialect of the API the platform speaks."},
-    }
-    variable = {
-        "type": {"enum": ["string", "integer", "number", "boolean"], "default": "string"},
-        "default": {"type": ["string", "integer", "number", "boolean", "null"]},
-    }
+def project_schema(form: type[BaseModel]) -> Schema:
+    """The schema of `reconciler.yaml`, which has this form."""
+    fields = fields_of(form)
     return {
         "$schema": DIALECT,
         "title": "Project",
-        "description": "What a project manages, where, and how carefully.",
-        **_table(
-            {
-                "version": {"const": 1},
-                "stack": {**text, "pattern": f"^{NAME.pattern}$", "description": "The scope of ownership."},
-                "account": {**text, "description": "The account it must be; any other is refused."},
-                "platform": _table(platform),
-                "manifests": {"type": "array", "items": text, "description": "Files and folders below the root."},
-                "limits": _table({"requests_per_minute": count, "concurrency": count}),
-                "guards": _table({"max_delete_percent": percent, "max_update_percent": percent}),
-                "variables": {
-                    "type": "object",
-                    "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
-                    "additionalProperties": _table(variable),
-                    "description": "What ${{ var.NAME }} stands for.",
-                },
-            },
-            required=["version", "stack"],
-        ),
+        "description": _doc(form),
+        "type": "object",
+        "additionalProperties": False,
+        "required": [field.name for field in fields if field.required],
+        "properties": {**_properties(fields), "version": {"const": 1}},
+        "$defs": {"value": _definitions()["value"]},
     }
-
-
-def _table(properties: Schema, required: list[str] | None = None) -> Schema:
-    schema: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
-    return {**schema, "required": required} if required else schema

@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from reconciler.model.change import Action, Mover, Order, Reason
-from reconciler.model.plan import Forecast, Plan
-from reconciler.rendering import cells
-from reconciler.rendering.outline import SENSITIVE, ChangeRow, DiffLine, FieldRow, Outline, Shown, outline
+from reconciler.model.change import Action
+from reconciler.model.plan import Plan
+from reconciler.rendering import cells, wording
+from reconciler.rendering.outline import ChangeRow, DiffLine, FieldRow, Outline, Shown, outline
+from reconciler.rendering.wording import Flavour
 
 NARROWEST = 40
 _FIELD_INDENT = 6
 _FEW = 8  # lines of a value that is new or gone altogether; its file has the rest
-
-
-class Flavour(StrEnum):
-    PLAN = "plan"  # what will be done
-    DRIFT = "drift"  # what moved, and who moved it
 
 
 class Paint(StrEnum):
@@ -42,7 +38,6 @@ _PAINTS = {
     Action.DELETE: Paint.REMOVED,
 }
 _SIGNS = {"+": Paint.ADDED, "-": Paint.REMOVED}
-_ORDERS = {Order.CREATE_FIRST: "the new one comes first", Order.DELETE_FIRST: "the old one goes first"}
 
 
 def text(
@@ -58,37 +53,6 @@ def text(
     page = _Page(outline(plan), max(width, NARROWEST), colour, budget, resources, flavour)
     sections = [list(section) for section in page.sections()]
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
-
-
-def totals(plan: Plan) -> str:
-    """`Plan: 3 to create, 1 to update, 0 to replace, 2 to delete.`"""
-    return _totals(outline(plan))
-
-
-def forecast(estimate: Forecast, budget: int) -> str:
-    """`130 calls, about 60 s at 120 requests a minute`"""
-    calls = count(estimate.calls, "call")
-    if estimate.seconds > 0:
-        return f"{calls}, about {_duration(estimate.seconds)}" + (f" at {budget} requests a minute" if budget else "")
-    return f"{calls}, within the budget of {budget} requests a minute" if budget else calls
-
-
-def count(number: int, noun: str) -> str:
-    """`1 call`, `2 calls`"""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{round(minutes / 60)} h"
-
-
-def _totals(rows: Outline) -> str:
-    usual = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)
-    shown = [action for action in Action if action in usual or rows.counts.get(action)]
-    return "Plan: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in shown) + "."
 
 
 class _Page:
@@ -139,7 +103,7 @@ class _Page:
         word = f"{row.action} " if row.symbol == "↷" else ""
         was = f" (was {row.former})" if row.former else ""
         yield from self.headed(row.symbol, f"{word}{row.address}{was}", row.position, paint)
-        reason = self.reason(row) + (f", {_ORDERS[row.order]}" if row.order else "")
+        reason = wording.reason(row, self.flavour) + (f", {wording.ORDERS[row.order]}" if row.order else "")
         yield from self.block(reason + (f" ({row.id})" if row.id else ""), _FIELD_INDENT, Paint.FAINT)
         for stake in row.stakes:
             yield from self.block(str(stake), _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
@@ -159,24 +123,15 @@ class _Page:
         if position and not beside:
             yield from self.block(position, _FIELD_INDENT, Paint.FAINT)
 
-    def reason(self, row: ChangeRow) -> str:
-        if self.flavour is Flavour.DRIFT:
-            return {
-                Reason.DECLARED: "added in Git, not applied yet",
-                Reason.VANISHED: "deleted on the platform",
-                Reason.REMOVED: "removed from Git, not applied yet",
-            }.get(row.reason, str(row.reason))
-        return str(row.reason)
-
     # --- fields
 
     def field(self, change: ChangeRow, row: FieldRow) -> Iterator[str]:
-        notes = self.notes(change, row)
+        notes = wording.notes(change, row, self.flavour)
         sign = "~" if row.old and row.new else "+" if row.new else "-"
         paint = _SIGNS.get(sign, Paint.CHANGED)
         lead = f"{'':>{_FIELD_INDENT}}{self.paint(paint, sign)} "
         room = self.width - _FIELD_INDENT - 2
-        whole = f"{row.path}: {_values(row, self.flavour)}"
+        whole = f"{row.path}: {wording.values(row, self.flavour)}"
         tail = f"  ({', '.join(notes)})" if notes else ""
         if _is_short(row) and cells.width(whole) + cells.width(tail) <= room:
             yield lead + whole + self.paint(Paint.FAINT, tail)
@@ -185,13 +140,6 @@ class _Page:
         yield lead + first
         yield from (f"{'':>{_FIELD_INDENT + 2}}{line}" for line in more)
         yield from self.diff(row)
-
-    def notes(self, change: ChangeRow, row: FieldRow) -> list[str]:
-        whole = change.action in (Action.CREATE, Action.DELETE)  # nobody moved a single field
-        told = not whole and (row.mover in (Mover.PLATFORM, Mover.BOTH) or self.flavour is Flavour.DRIFT)
-        unknown = "who changed it is not known"
-        notes = [unknown if row.mover is Mover.UNKNOWN else str(row.mover)] if told else []
-        return [*notes, "forces replacement"] if row.forces_replacement else notes
 
     def diff(self, row: FieldRow) -> Iterator[str]:
         room = self.width - _FIELD_INDENT - 6
@@ -208,7 +156,7 @@ class _Page:
             painted = self.paint(_SIGNS[line.sign], signed) if line.sign in _SIGNS else signed
             yield f"{'':>{_FIELD_INDENT + 4}}{painted}".rstrip()
         if hidden:
-            rest = f"{cells.ELLIPSIS} {count(hidden, 'more line')}"
+            rest = f"{cells.ELLIPSIS} {wording.count(hidden, 'more line')}"
             yield " " * (_FIELD_INDENT + 4) + self.paint(Paint.FAINT, rest)
 
     # --- what follows the changes
@@ -243,66 +191,12 @@ class _Page:
 
     def summary(self) -> Iterator[str]:
         rows = self.rows
-        if self.flavour is Flavour.DRIFT:
-            yield from self.block(self.drifted(), 0, Paint.STRONG)
-        elif rows.changes:
-            yield from self.block(_totals(rows), 0, Paint.STRONG)
-            yield from self.block(f"Forecast: {forecast(rows.forecast, self.budget)}.", 0)
-        elif not rows.errors:
-            yield from self.block(f"No changes. {self.matching()}", 0, Paint.STRONG)
-        if rows.unowned:
-            listed = ", ".join(f"{number} {kind}" for kind, number in rows.unowned.items())
-            yield from self.block(f"Left alone, declared by nobody: {listed}.", 0, Paint.FAINT)
-
-    def matching(self) -> str:
-        if self.resources is None:
-            return "The platform matches what is declared."
-        verb = "matches" if self.resources == 1 else "match"
-        return f"{count(self.resources, 'resource')} {verb} what is declared."
-
-    def drifted(self) -> str:
-        changes = self.rows.changes
-        if not changes:
-            return f"No drift. {self.matching()}"
-        sides = [_side(row) for row in changes]
-        named = [(sides.count(side), side) for side in _SIDES]
-        listed = ", ".join(f"{number} {_SIDES[side]}" for number, side in named if number)
-        verb = "differs" if len(changes) == 1 else "differ"
-        return f"Drift: {count(len(changes), 'resource')} {verb}: {listed}."
-
-
-_SIDES = {
-    Mover.PLATFORM: "changed on the platform",
-    Mover.GIT: "changed in Git",
-    Mover.BOTH: "changed on both sides",
-    Mover.FOLLOWS: "following what they refer to",
-    Mover.FOLLOWS: "following what they refer to",
-    Mover.UNKNOWN: "without a record of who changed it",
-}
-
-
-def _side(row: ChangeRow) -> Mover:
-    """Who moved the resource as a whole."""
-    if row.reason is Reason.VANISHED:
-        return Mover.PLATFORM
-    movers = {field.mover for field in row.fields} - {Mover.UNKNOWN}
-    movers = movers - {Mover.FOLLOWS} or movers
-    if len(movers) == 1:
-        return movers.pop()
-    if movers:
-        return Mover.BOTH
-    return Mover.UNKNOWN if row.fields else Mover.GIT
-
-
-def _values(row: FieldRow, flavour: Flavour) -> str:
-    if row.old and row.new:
-        if row.old.line == row.new.line == SENSITIVE:
-            return f"{SENSITIVE}, another value"
-        if flavour is Flavour.DRIFT:
-            return f"{row.old.line} on the platform, {row.new.line} in Git"
-        return f"{row.old.line} → {row.new.line}"
-    shown = row.new or row.old
-    return shown.line if shown else ""
+        if verdict := wording.verdict(rows, self.flavour, self.resources):
+            yield from self.block(verdict, 0, Paint.STRONG)
+        if self.flavour is Flavour.PLAN and rows.changes:
+            yield from self.block(f"Forecast: {wording.forecast(rows.forecast, self.budget)}.", 0)
+        if left := wording.unowned(rows):
+            yield from self.block(left, 0, Paint.FAINT)
 
 
 def _is_short(row: FieldRow) -> bool:

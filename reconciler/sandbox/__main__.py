@@ -26,4 +26,6 @@ if __name__ == "__main__":
         seed=[Path(given["seed"])] if "seed" in given else [],
         requests_per_minute=int(budget) if budget else None,
         latency=float(given.get("latency", "0")) / 1000,
+        agent_port=int(given["agent-port"]) if "agent-port" in given else None,
+        agent_configs=[Path(given["agent-config"])] if "agent-config" in given else [],
     )

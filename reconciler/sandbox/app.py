@@ -2,7 +2,9 @@
 
 What an operation does is said in `objects`. Under `/_sandbox`, which takes no key and no version:
 GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget`, POST and DELETE
-`objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET `openapi.json`.
+`objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET `deliveries?destination=ed_…` (what
+it would have been sent, see `events`), POST `agent` (it ends and starts again, with another `authtoken` if one is
+given), GET `openapi.json`.
 """
 
 from __future__ import annotations
@@ -15,22 +17,24 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
+from reconciler.model import profile
 from reconciler.model.value import Json
-from reconciler.sandbox import bodies, faults, refusal
+from reconciler.sandbox import bodies, faults, queries, refusal
+from reconciler.sandbox.agent import Agent
 from reconciler.sandbox.database import Document
 from reconciler.sandbox.faults import Budget, Fault, Faults, Log
 from reconciler.sandbox.ids import Ksuids
 from reconciler.sandbox.objects import Objects
 from reconciler.sandbox.openapi import document
+from reconciler.sandbox.queries import Query
 from reconciler.sandbox.refusal import Refusal
 from reconciler.sandbox.routes import Act, Operation, Router, operations
+from reconciler.sandbox.tunnels import Failed
 
-LARGEST_PAGE = 100
 _LARGEST_BODY = 4 * 2**20
 _HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 
@@ -51,13 +55,15 @@ class App:
         self.log, self.faults, self.budget = Log(), Faults(), Budget(per_minute)
         self._api_key, self._cut, self._latency = api_key, cut, latency
         self._ids = Ksuids()
+        self.agent: Agent | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
         try:
-            await self._serve(request, send)
+            with self.budget.running():
+                await self._serve(request, send)
         except ClientDisconnect:
             return
 
@@ -142,12 +148,18 @@ class App:
             refused = refusal.METHOD_NOT_ALLOWED(method=request.method)
             refused.headers["Allow"] = ", ".join(sorted(found.by_method))
             raise refused
-        query = _query(request, _parameters(operation))
-        body = _read_body(request, operation, raw)
+        if operation.act is Act.CREATE:
+            self.budget.create(operation.path)
+        query = queries.read(_query_string(request), operation)
+        body = profile.NGROK.read(operation.path, _read_body(request, operation, raw))  # either spelling is understood
         view = self.objects.view(self._base(request))
         if operation.act is Act.LIST:
-            return 200, self._list(operation, found.values, query, request)
-        return operation.status, self.objects.answer(operation, found.values, body, view)
+            answer = self._list(operation, found.values, query, request)
+        else:
+            answer = self.objects.answer(operation, found.values, body, view)
+        # Whoever names the version as the public service has it is answered in its spelling.
+        is_public = profile.NGROK.version[0].lower() in request.headers
+        return operation.status, profile.NGROK.answered(operation.path, answer) if is_public else answer
 
     def _authenticate(self, request: Request) -> None:
         header = request.headers.get("authorization")
@@ -181,14 +193,13 @@ class App:
             host = name if server[1] is None else f"{name}:{server[1]}"
         return f"{request.scope['scheme']}://{host}"
 
-    def _list(self, operation: Operation, values: tuple[str, ...], query: dict[str, str], request: Request) -> Document:
+    def _list(self, operation: Operation, values: tuple[str, ...], query: Query, request: Request) -> Document:
         kind, base = operation.kind, self._base(request)
         view, uri = self.objects.view(base), base + _path(request).rstrip("/")
-        if not is_paged(operation):
+        if not queries.is_paged(operation):
             return {kind.list_key: self.objects.everything(kind, values, view), "uri": uri}
-        limit = _limit(query.get("limit"))
-        page, follows = self.objects.page(kind, values, query.get("before_id"), limit, view)
-        following = f"{uri}?before_id={follows}&limit={limit}" if follows else None
+        page, follows = self.objects.page(kind, values, query, view)
+        following = f"{uri}?{query.following(follows)}" if follows else None
         return {kind.list_key: page, "uri": uri, "next_page_uri": following}
 
     # --- what only the sandbox has ------------------------------------------------------------------------------------
@@ -218,11 +229,25 @@ class App:
                 self.faults.all.clear()
                 self.log.clear()
                 self.budget.clear()
+                if self.agent is not None:
+                    self._restart_agent({"authtoken": ""})
+            case "POST", "agent" if self.agent is not None:
+                await _parsed(request, self._restart_agent)
+            case "GET", "deliveries":
+                return 200, {"deliveries": self.objects.events.deliveries(request.query_params.get("destination", ""))}
             case "GET", "openapi.json":
                 return 200, document(self.table, self._base(request))
             case _:
                 raise refusal.NO_SUCH_PATH(path=_path(request))
         return 204, None
+
+
+    def _restart_agent(self, given: Document) -> None:
+        assert self.agent is not None
+        try:
+            self.agent.start(given.get("authtoken"))
+        except Failed as failed:
+            raise Refusal(None, 400, str(failed)) from failed
 
 
 def _path(request: Request) -> str:
@@ -233,38 +258,6 @@ def _path(request: Request) -> str:
 def _query_string(request: Request) -> str:
     raw: bytes = request.scope["query_string"]
     return raw.decode("latin-1")
-
-
-def is_paged(operation: Operation) -> bool:
-    """Whether a list comes in pages: objects without an id have nothing to go on after."""
-    return bool(operation.kind.id_prefix)
-
-
-def _parameters(operation: Operation) -> tuple[str, ...]:
-    return ("before_id", "limit") if operation.act is Act.LIST and is_paged(operation) else ()
-
-
-def _query(request: Request, known: tuple[str, ...]) -> dict[str, str]:
-    try:
-        pairs = parse_qsl(_query_string(request), keep_blank_values=True, errors="strict", max_num_fields=100)
-    except ValueError as error:
-        raise refusal.UNPARSABLE_QUERY() from error
-    query: dict[str, str] = {}
-    for name, value in pairs:
-        if name not in known:
-            raise refusal.UNKNOWN_PARAMETER(name=name, supported=", ".join(known) or "none")
-        if name in query:
-            raise refusal.REPEATED_PARAMETER(name=name)
-        query[name] = value
-    return query
-
-
-def _limit(text: str | None) -> int:
-    if text is None:
-        return LARGEST_PAGE
-    if not (text.isascii() and text.isdecimal() and len(text) < 9 and 1 <= int(text) <= LARGEST_PAGE):
-        raise refusal.BAD_LIMIT(value=text)
-    return int(text)
 
 
 async def _body(request: Request) -> bytes:
@@ -285,7 +278,7 @@ def _read_body(request: Request, operation: Operation, raw: bytes) -> Document:
     if not takes:
         raise refusal.UNEXPECTED_BODY(method=request.method)
     if len(raw) > _LARGEST_BODY:
-        raise Refusal(None, 413, "The body is too large.")
+        raise refusal.TOO_LARGE()
     given = request.headers.get("content-type")
     if given is None:
         raise refusal.NO_TYPE()

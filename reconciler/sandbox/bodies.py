@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from reconciler.model.kind import Behaviour, Field, Kind, Shape
@@ -15,17 +16,9 @@ from reconciler.model.value import Json
 from reconciler.sandbox import refusal
 from reconciler.sandbox.database import Document
 
-# Accepted and answered by the public service, beyond what the kinds declare.
-_EXTRA: dict[str, tuple[Field, ...]] = {
-    "CloudEndpoint": (Field("pooling_enabled", Shape.FLAG, "Whether several endpoints may share the url."),),
-    "ReservedDomain": (
-        Field(
-            "resolves_to",
-            Shape.LIST,
-            "Where the domain resolves to.",
-            item=Field("resolves_to", Shape.OBJECT, fields=(Field("value", Shape.TEXT),)),
-        ),
-    ),
+# Taken by a create, and not kept.
+_ASIDE: dict[str, tuple[Field, ...]] = {
+    "EventDestination": (Field("verify_with_test_event", Shape.FLAG, "Whether to deliver a test event at once."),),
 }
 
 # What the platform puts where a create or a module says nothing. Otherwise: "" for text, [] for lists, false, 0, null.
@@ -43,13 +36,22 @@ _DEFAULTS: dict[str, Json] = {
     "SSHCertificateAuthority.private_key_type": "ed25519",
     "HTTPResponseBackend.status_code": 200,
     "EventDestination.format": "json",
+    "StaticBackend.tls": {"enabled": False},
+    "StaticBackend.tls.enabled": False,
+    "SSHUserCertificate.extensions": {"permit-pty": "", "permit-user-rc": ""},
+    "HTTPSEdgeRoute.oidc.cookie_prefix": "",
+    "HTTPSEdgeRoute.circuit_breaker.tripped_duration": 10,
+    "HTTPSEdgeRoute.circuit_breaker.rolling_window": 10,
+    "HTTPSEdgeRoute.circuit_breaker.num_buckets": 10,
+    "HTTPSEdgeRoute.circuit_breaker.volume_threshold": 10,
+    "HTTPSEdgeRoute.circuit_breaker.error_threshold_percentage": 0.5,
 }
 _EMPTY: dict[Shape, Json] = {Shape.TEXT: "", Shape.ANY: "", Shape.FLAG: False, Shape.INTEGER: 0, Shape.NUMBER: 0.0}
 
-_INTEGERS = {
-    "inactivity_timeout": (0, 2**32 - 1, "a whole number from 0 to 4294967295"),
-    "maximum_duration": (0, 2**32 - 1, "a whole number from 0 to 4294967295"),
-}
+_INTEGERS = dict.fromkeys(
+    ("inactivity_timeout", "maximum_duration", "auth_check_interval", "volume_threshold"),
+    (0, 2**32 - 1, "a whole number from 0 to 4294967295"),
+)
 _INT64 = (-(2**63), 2**63 - 1, "a whole number of 64 bits")
 _WANTED = {
     Shape.TEXT: (str, "text"),
@@ -86,15 +88,23 @@ def _no_constant(name: str) -> None:
 
 def fields(kind: Kind) -> tuple[Field, ...]:
     """All that an object of this kind keeps, whether a create or an update takes it or not."""
-    extra = (each for each in _EXTRA.get(kind.name, ()) if each.name not in kind.by_name)
-    return (*(each for each in kind.fields if Behaviour.PATH_ONLY not in each), *extra)
+    return tuple(_spelt(each) for each in kind.fields if Behaviour.PATH_ONLY not in each)
+
+
+def _spelt(field: Field) -> Field:
+    """A field as bodies have it: what the platform spells as a map is one."""
+    if field.as_map is None or field.item is None:
+        return field
+    value = next(each for each in field.item.fields if each.name == field.as_map.value)
+    return replace(field, shape=Shape.MAP, item=replace(value, required=True))
 
 
 def accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     """The fields of a create's or an update's body."""
     refused = Behaviour.IMMUTABLE if update else Behaviour.UPDATE_ONLY
     fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.fixed if name not in kind.by_name)
-    return (*fixed, *(each for each in fields(kind) if refused not in each))
+    aside = () if update else _ASIDE.get(kind.name, ())
+    return (*fixed, *(each for each in fields(kind) if refused not in each), *aside)
 
 
 def check(known: Iterable[Field], body: Mapping[str, Json], where: str = "") -> None:

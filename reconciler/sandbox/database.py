@@ -56,6 +56,7 @@ class Database:
             self._sql.execute("PRAGMA synchronous = FULL")
         self._sql.execute("PRAGMA foreign_keys = ON")
         self._sql.executescript(_SCHEMA)
+        self._changes: list[tuple[Stored | None, Stored | None]] = []
         self._ids = Ksuids(self.fact("last_id") or "")
 
     def close(self) -> None:
@@ -67,6 +68,7 @@ class Database:
         if self._sql.in_transaction:
             yield
             return
+        self._changes.clear()
         self._sql.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -99,6 +101,12 @@ class Database:
         )
         return [_stored(row) for row in rows]
 
+    def each(self, collection: str, parent: str = "", before: str | None = None) -> Iterator[Stored]:
+        """As `page` without a limit, read as far as is looked at."""
+        while found := self.page(collection, parent, before, 100):
+            yield from found
+            before = found[-1].id
+
     def _place(self, collection: str, parent: str, identity: str) -> int:
         where = "FROM documents WHERE collection=? AND parent=? AND id"
         found = self._sql.execute(f"SELECT sequence {where}=?", (collection, parent, identity)).fetchone()
@@ -114,15 +122,39 @@ class Database:
             (collection, parent, identity, json.dumps(body)),
         )
         assert cursor.lastrowid is not None
-        return Stored(cursor.lastrowid, collection, parent, identity, body)
+        stored = Stored(cursor.lastrowid, collection, parent, identity, body)
+        self._changes.append((None, stored))
+        return stored
 
     def replace(self, stored: Stored, body: Document) -> Stored:
         self._sql.execute("UPDATE documents SET body=? WHERE sequence=?", (json.dumps(body), stored.sequence))
-        return Stored(stored.sequence, stored.collection, stored.parent, stored.id, body)
+        fresh = Stored(stored.sequence, stored.collection, stored.parent, stored.id, body)
+        self._changes.append((stored, fresh))
+        return fresh
 
     def delete(self, stored: Stored) -> None:
         """The document, its names and its uses; not what lives below it."""
         self._sql.execute("DELETE FROM documents WHERE sequence=?", (stored.sequence,))
+        self._changes.append((stored, None))
+
+    def changes(self) -> list[tuple[Stored | None, Stored | None]]:
+        """Each document that this transaction has written, as it was before and after, in order."""
+        return list(self._changes)
+
+    def parents(self, collection: str, identity: str) -> list[str]:
+        """Below whom there is an object of this id."""
+        rows = self._sql.execute(
+            "SELECT parent FROM documents WHERE collection=? AND id=? ORDER BY sequence", (collection, identity)
+        )
+        return [str(parent) for (parent,) in rows]
+
+    def trim(self, collection: str, parent: str, kept: int) -> None:
+        """Only the latest so many stay."""
+        last = "SELECT sequence FROM documents WHERE collection=? AND parent=? ORDER BY sequence DESC LIMIT 1 OFFSET ?"
+        self._sql.execute(
+            f"DELETE FROM documents WHERE collection=? AND parent=? AND sequence <= ({last})",  # noqa: S608
+            (collection, parent, collection, parent, kept),
+        )
 
     def clear(self) -> None:
         """As a new file, but for the ids: they go on growing."""
@@ -150,6 +182,15 @@ class Database:
         ).fetchone()
         return _stored(row) if row else None
 
+    def others_named(self, space: str, start: str, owner: str) -> bool:
+        """Whether somebody else than the object with this id has a name that begins so."""
+        row = self._sql.execute(
+            "SELECT 1 FROM documents JOIN names ON owner = sequence "
+            "WHERE space=? AND name>=? AND substr(name, 1, ?)=? AND id<>? LIMIT 1",
+            (space, start, len(start), start, owner),
+        ).fetchone()
+        return row is not None
+
     # --- who refers to whom -------------------------------------------------------------------------------------------
 
     def use(self, user: Stored, targets: Iterable[tuple[str, str]]) -> None:
@@ -166,6 +207,15 @@ class Database:
             (target, target),
         ).fetchone()
         return _stored(row) if row else None
+
+    def users_of(self, target: str) -> list[Stored]:
+        """All that refers to the object, the oldest first."""
+        rows = self._sql.execute(
+            "SELECT DISTINCT sequence, collection, parent, id, body FROM documents JOIN uses ON user = sequence "
+            "WHERE target=? AND id<>? ORDER BY sequence",
+            (target, target),
+        )
+        return [_stored(row) for row in rows]
 
     # --- facts about the account --------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from reconciler.sandbox.responses import ref
 DEFAULT_PORTS = {"http": 80, "https": 443, "tls": 443}
 _RENEWAL = timedelta(days=30)  # how long before its end a managed certificate is renewed
 _POLICY = "certificate_management_policy"
+_DAY = timedelta(days=1)
 LIFETIME = timedelta(days=90)
 
 
@@ -157,19 +158,44 @@ def _ssh_authority(draft: Draft, world: World) -> None:
         doc["key_type"] = kind_of_key
 
 
-def _host_certificate(draft: Draft, world: World) -> None:
-    doc = draft.doc
+def _ssh_certificate(draft: Draft, world: World) -> None:
+    doc, of_user = draft.doc, draft.kind.name == "SSHUserCertificate"
     if not draft.is_new:
         return
     since = vocabulary.instant(doc["valid_after"]) if doc["valid_after"] else now()
-    until = vocabulary.instant(doc["valid_until"]) if doc["valid_until"] else now() + timedelta(days=365)
+    until = vocabulary.instant(doc["valid_until"]) if doc["valid_until"] else now() + (_DAY if of_user else 365 * _DAY)
     doc["valid_after"], doc["valid_until"] = keys.stamp(since), keys.stamp(until)
     doc["key_type"] = keys.key_type(keys.ssh_public_key(doc["public_key"]))
     authority = world.find(doc["ssh_certificate_authority_id"])
     assert authority is not None
-    doc["certificate"] = keys.sign_host(
-        authority.body["_private_key"], doc["public_key"], draft.id, doc["principals"], since, until
+    options = {name: doc[name] for name in ("critical_options", "extensions")} if of_user else None
+    doc["certificate"] = keys.sign_ssh(
+        authority.body["_private_key"], doc["public_key"], draft.id, doc["principals"], since, until, options
     )
+
+
+# --- vaults -----------------------------------------------------------------------------------------------------------
+
+
+def _vault(draft: Draft, world: World) -> None:
+    draft.doc |= {"updated_at": keys.stamp(now()), "last_updated_by": world.user()}
+    if draft.is_new:
+        draft.doc["created_by"] = world.user()
+    for secret in world.database.page("Secret") if not draft.is_new else ():
+        if secret.body["vault_id"] == draft.id:
+            world.database.replace(secret, {**secret.body, "vault_name": draft.doc["name"]})
+
+
+def _secret(draft: Draft, world: World) -> None:
+    vault = world.find(draft.doc["vault_id"])
+    assert vault is not None
+    draft.doc |= {
+        "vault_name": vault.body["name"],
+        "updated_at": keys.stamp(now()),
+        "last_updated_by": ref(world.user()),
+    }
+    if draft.is_new:
+        draft.doc["created_by"] = ref(world.user())
 
 
 _RULES: dict[str, Callable[[Draft, World], None]] = {
@@ -184,5 +210,9 @@ _RULES: dict[str, Callable[[Draft, World], None]] = {
     "CertificateAuthority": _authority,
     "TLSCertificate": _certificate,
     "SSHCertificateAuthority": _ssh_authority,
-    "SSHHostCertificate": _host_certificate,
+    "SSHHostCertificate": _ssh_certificate,
+    "SSHUserCertificate": _ssh_certificate,
+    "APIKey": _credential,
+    "Vault": _vault,
+    "Secret": _secret,
 }

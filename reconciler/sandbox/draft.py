@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from reconciler.model.kind import Kind
@@ -38,14 +38,18 @@ class World:
     def __init__(self, database: Database, kinds: Iterable[Kind], platform_domain: str) -> None:
         self.database = database
         self.platform_domain = platform_domain
-        self._by_prefix = {kind.id_prefix: kind.name for kind in kinds if kind.id_prefix}
+        named = {kind.name: kind for kind in kinds}
+        # Objects of two kinds are kept once, as those of the kind that the other one is the same as.
+        kept = {kind.id_prefix: named[kind.same_as or kind.name] for kind in named.values() if kind.id_prefix}
+        self._by_prefix = {prefix: kind.name for prefix, kind in kept.items()}
+        self._kept_as = {prefix: kind.id_prefix for prefix, kind in kept.items()}
 
     def kind_of(self, identity: str) -> str | None:
         return self._by_prefix.get(prefix_of(identity))
 
     def find(self, identity: str) -> Stored | None:
-        kind = self.kind_of(identity)
-        return self.database.find(kind, identity) if kind else None
+        kind, prefix = self.kind_of(identity), prefix_of(identity)
+        return self.database.find(kind, self._kept_as[prefix] + identity.removeprefix(prefix)) if kind else None
 
     def user(self) -> str:
         """The user behind the API key."""
@@ -69,3 +73,6 @@ class World:
 
     def address_of(self, hostport: str) -> Stored | None:
         return self.database.named("address", hostport)
+
+
+Rule = Callable[[Draft, World], None]  # raises what it refuses

@@ -6,7 +6,9 @@ import math
 import random
 import time
 from collections import deque
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -32,6 +34,9 @@ _OUTCOMES = (
     ANSWER,
 )
 _UNDONE = (CUT, STATUS, HANG)
+_CREATES = {"/reserved_domains": 432, "/reserved_addrs": 509, "/api_keys": 614} | dict.fromkeys(
+    ("/edges/tcp", "/edges/tls", "/edges/https"), 7071
+)
 PIECES = 8  # in which a paced answer is sent
 
 
@@ -114,10 +119,32 @@ class Budget:
 
     def __init__(self, per_minute: int | None) -> None:
         self._limit = per_minute
+        self._at_once: int | None = None
+        self._creates: dict[str, int] = {}
         self._window = 60.0
         self._times: deque[float] = deque()
+        self._running = 0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Around all of a request, its delay included."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    def create(self, path: str) -> None:
+        """One more object of a collection; the caps of single collections know no window."""
+        if self._creates.get(path) == 0:
+            code = _CREATES.get(path)
+            raise replace(refusal.CREATES_OVER_BUDGET, code=code)(path=path)
+        if path in self._creates:
+            self._creates[path] -= 1
 
     def spend(self) -> None:
+        if self._at_once is not None and self._running > self._at_once:
+            raise refusal.TOO_MANY_AT_ONCE(limit=self._at_once)
         if self._limit is None:
             return
         moment = time.monotonic()
@@ -130,15 +157,27 @@ class Budget:
         self._times.append(moment)
 
     def become(self, raw: Any) -> None:
-        """`{"limit": 120, "window": 60}`: another limit (null: none), and seconds; ValueError for what is neither."""
-        limit, window = raw.get("limit"), raw.get("window", 60)
-        if not (limit is None or (isinstance(limit, int) and limit > 0)) or not isinstance(window, (int, float)):
+        """Other limits, ValueError for what is none.
+
+        `{"limit": 120, "window": 60, "at_once": 8, "creates": {"/reserved_domains": 3}}`: requests within so many
+        seconds, requests at the same time, and objects that may still be made. Null or absent: no limit.
+        """
+        limit, at_once, window, creates = (raw.get(name) for name in ("limit", "at_once", "window", "creates"))
+        window, creates = 60 if window is None else window, creates or {}
+        if not (_is_limit(limit) and _is_limit(at_once) and isinstance(window, (int, float))):
             raise ValueError("a budget is a limit and a window of seconds")
-        self._limit, self._window = limit, float(window)
+        if not (isinstance(creates, dict) and all(isinstance(each, int) for each in creates.values())):
+            raise ValueError("creates has a number for each path")
         self.clear()
+        self._limit, self._at_once, self._window, self._creates = limit, at_once, float(window), dict(creates)
 
     def clear(self) -> None:
         self._times.clear()
+        self._at_once, self._creates = None, {}
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and value > 0)
 
 
 class Log:

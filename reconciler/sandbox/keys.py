@@ -220,18 +220,29 @@ def new_ssh_key(kind_of_key: str, elliptic_curve: str, size: int) -> tuple[str, 
     return private.decode(), ssh_line(key.public_key())
 
 
-def sign_host(
-    authority_pem: str, public_key: str, identity: str, principals: list[str], since: datetime, until: datetime
+def sign_ssh(
+    authority_pem: str,
+    public_key: str,
+    identity: str,
+    principals: list[str],
+    since: datetime,
+    until: datetime,
+    user: dict[str, dict[str, str]] | None = None,
 ) -> str:
-    """An SSH host certificate in authorized-keys form. No principals: good for every host."""
+    """An SSH certificate in authorized-keys form, of a host, or of a user with these options and extensions. No
+    principals: good for every host or user."""
     builder = (
         SSHCertificateBuilder()
         .public_key(ssh_public_key(public_key))
-        .type(SSHCertificateType.HOST)
+        .type(SSHCertificateType.HOST if user is None else SSHCertificateType.USER)
         .key_id(identity.encode())
         .valid_after(int(since.timestamp()))
         .valid_before(int(until.timestamp()))
     )
+    for name, value in (user or {}).get("critical_options", {}).items():
+        builder = builder.add_critical_option(name.encode(), value.encode())
+    for name, value in (user or {}).get("extensions", {}).items():
+        builder = builder.add_extension(name.encode(), value.encode())
     if principals:
         builder = builder.valid_principals([each.encode() for each in principals])
     else:

@@ -20,12 +20,21 @@ _REFERENCES: dict[str, tuple[tuple[str, ...], Cause]] = {
     "ip_policy_id": (("ipp_",), refusal.NO_POLICY),
     "certificate_authority_ids": (("ca_",), refusal.NO_AUTHORITY),
     "ssh_certificate_authority_id": (("sshca_",), refusal.NO_SSH_AUTHORITY),
-    "certificate_id": (("cert_",), refusal.NO_SUCH_OBJECT),
+    "certificate_id": (("cert_",), refusal.NO_CERTIFICATE),
     "destination_ids": (("ed_",), refusal.NO_DESTINATION),
     "http_endpoint_configuration_id": (("ec_",), refusal.NO_SUCH_OBJECT),
     "https_endpoint_configuration_id": (("ec_",), refusal.NO_SUCH_OBJECT),
     "endpoint_configuration_id": (("ec_",), refusal.NO_SUCH_OBJECT),
-    "owner_id": (("usr_", "bot_"), refusal.NO_SUCH_OBJECT),
+    "owner_id": (("usr_", "bot_", "service_"), refusal.NO_SUCH_OBJECT),
+    "vault_id": (("vault_",), refusal.NO_VAULT),
+}
+# By field name: the causes when an id is malformed, and when it is of another kind; where they are not the common ones.
+_NO_ID: dict[str, tuple[Cause, Cause]] = {
+    "backend_id": (refusal.BACKEND_ID, refusal.BACKEND_ID),
+    "backends": (refusal.CHILD_ID, refusal.CHILD_KIND),
+    "ip_policy_ids": (refusal.POLICY_ID, refusal.POLICY_ID),
+    "ip_policy_id": (refusal.POLICY_ID_OF_RULE, refusal.POLICY_ID_OF_RULE),
+    "certificate_authority_ids": (refusal.AUTHORITY_ID, refusal.AUTHORITY_ID),
 }
 _WELL_FORMED_IS_ENOUGH = ("ec_", "usr_")  # the platform has these objects, the API that we stand in for does not
 
@@ -39,6 +48,9 @@ _IN_USE: dict[str, Cause] = {
     "FailoverBackend": refusal.BACKEND_IN_USE,
     "TunnelGroupBackend": refusal.BACKEND_IN_USE,
     "HTTPResponseBackend": refusal.BACKEND_IN_USE,
+    "WeightedBackend": refusal.BACKEND_IN_USE,
+    "StaticBackend": refusal.BACKEND_IN_USE,
+    "Vault": refusal.VAULT_NOT_EMPTY,
     "SSHCertificateAuthority": refusal.SSH_AUTHORITY_IN_USE,
     "EventDestination": refusal.DESTINATION_IN_USE,
     "CertificateAuthority": refusal.AUTHORITY_IN_USE,
@@ -56,7 +68,7 @@ def references(draft: Draft) -> Iterator[tuple[str, str, str]]:
     """(path, field name, id) of every reference in the document."""
     for field, path, value in bodies.walk(bodies.fields(draft.kind), draft.doc):
         if field.name in _REFERENCES:
-            for identity in value if isinstance(value, list) else [value]:
+            for identity in value if isinstance(value, (list, dict)) else [value]:
                 if identity:
                     yield path, field.name, identity
 
@@ -70,9 +82,9 @@ def check_references(draft: Draft, world: World) -> None:
         if name == "owner_id" and "@" in identity:
             continue  # the public service takes an e-mail address here as well
         if not any(is_id(identity, prefix) for prefix in prefixes):
-            if not prefix_of(identity):
-                raise refusal.MALFORMED_ID(field=path, id=identity)
-            cause = refusal.WRONG_ID if len(prefixes) == 1 else refusal.SEVERAL_WRONG_ID
+            wrong = refusal.WRONG_ID if len(prefixes) == 1 else refusal.SEVERAL_WRONG_ID
+            malformed, wrong = _NO_ID.get(name, (refusal.MALFORMED_ID, wrong))
+            cause = wrong if prefix_of(identity) else malformed
             raise cause(field=path, id=identity, wanted=", ".join(prefixes))
         if prefix_of(identity) not in _WELL_FORMED_IS_ENOUGH and world.find(identity) is None:
             if draft.kind.name == "IPRestriction":
@@ -98,8 +110,8 @@ def names(draft: Draft) -> Iterable[tuple[str, str]]:
     """What nobody else may have while this object has it: (space, name)."""
     doc = draft.doc
     match draft.kind.name:
-        case "CloudEndpoint" if not doc.get("pooling_enabled"):
-            return [("url", doc["url"])]
+        case "CloudEndpoint":
+            return [("pool", f"{doc['url']} {draft.id}") if doc.get("pooling_enabled") else ("url", doc["url"])]
         case "ReservedDomain":
             return [("domain", doc["domain"])]
         case "ReservedAddress":
@@ -112,6 +124,10 @@ def names(draft: Draft) -> Iterable[tuple[str, str]]:
             return [("cidr", f"{doc['ip_policy_id']} {doc['cidr']}")]
         case "SSHCredential":
             return [("public key", keys.ssh_line(keys.ssh_public_key(doc["public_key"], pem=True)))]
+        case "Vault":
+            return [("vault", doc["name"])]
+        case "Secret":
+            return [("secret", f"{doc['vault_id']} {doc['name']}")]
         case "BotUser":
             return [("bot", doc["name"])]
         case "HTTPSEdgeRoute":
@@ -133,6 +149,8 @@ def taken(space: str, name: str) -> Refusal:
         "bot": (refusal.BOT_DUPLICATE, {}),
         "route": (refusal.ROUTE_DUPLICATE, {"value": name.partition(" ")[2]}),
         "hostport": (refusal.HOSTPORT_TAKEN, {}),
+        "vault": (refusal.VAULT_DUPLICATE, {}),
+        "secret": (refusal.SECRET_DUPLICATE, {"value": name.partition(" ")[2]}),
     }
-    cause, named = causes.get(space, (refusal.DUPLICATE, {"field": space}))
+    cause, named = causes[space]
     return cause(**{"value": name, **named})

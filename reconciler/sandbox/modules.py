@@ -16,11 +16,14 @@ def check_modules(draft: Draft) -> None:
         if module is not None:
             for name in REQUIRED.get(field.name, ()):
                 if not module.get(name):
-                    raise refusal.REQUIRED(field=f"{field.name}.{name}")
+                    cause = _MISSING.get((field.name, name), refusal.REQUIRED)
+                    raise cause(field=f"{field.name}.{name}")
     if (termination := doc.get("tls_termination")) is not None and draft.kind.name == "TLSEdge":
         _check_termination(termination)
         if termination["terminate_at"] == "upstream" and doc.get("mutual_tls") is not None:
             raise refusal.MUTUAL_TLS_UPSTREAM()
+        if termination["terminate_at"] == "upstream" and doc.get("traffic_policy") is not None:
+            raise refusal.MODULES_UPSTREAM(modules="traffic_policy")
     if (policy := doc.get("traffic_policy")) is not None and isinstance(policy, dict):
         wrong = vocabulary.wrong_policy(policy["value"])
         if wrong is not None:
@@ -39,6 +42,15 @@ REQUIRED = {
     "traffic_policy": ("value",),
     "saml": ("idp_metadata",),
     "webhook_verification": ("provider",),
+    "oidc": ("issuer", "client_id", "client_secret"),
+    "oauth": ("provider",),
+}
+
+
+_MISSING = {
+    ("oidc", "issuer"): refusal.OIDC_ISSUER,
+    ("oidc", "client_id"): refusal.OIDC_CLIENT,
+    ("oidc", "client_secret"): refusal.OIDC_SECRET,
 }
 
 

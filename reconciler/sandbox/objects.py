@@ -8,29 +8,56 @@ Choices where the platform's documentation is silent:
 - Deleting an edge deletes its routes, a subscription its sources, a policy its rules; an object that others refer to is
   not deleted. The credentials of a deleted bot stay.
 - A managed certificate is obtained at the second time that its domain is read; it goes with its policy.
+- An update that supplies nothing is refused for the kinds whose code for it is known, and changes nothing elsewhere.
+- A description holds 255 bytes and metadata 4096, counted as UTF-8. Kinds that have codes of their own for that use
+  them; of the neighbouring pairs 1914 to 1917 the first is of TLS certificates, of 1945 to 1948 of host certificates.
+- A url with a slash at its end is refused (9038). A limit that is a number out of range is 233, and 244 otherwise.
+- Endpoints with one url all have `pooling_enabled`, or there is one: 18016, 18017, and 18009 between two without it.
+- Upstream of a TLS edge that does not terminate TLS there is no traffic policy (7062) and no mutual TLS (1694).
+- The last rule of a policy that a dashboard restriction names is kept (1419), whether or not it is enforced.
+- A failover backend holds up to ten of its kind (6513), and never itself (6525); a `ca_pem` up to 64 KiB (1921).
+- An ARN begins with `arn:`; of which service it is, nobody asks. An event source has no `fields` and no `filter`.
+- Filters are served on the collections that are documented to have them. `obj` is the object as a list shows it; what
+  an agent serves has the type `agent` there. Values of different types differ and have no order, null has none either;
+  a moment is compared with the text of one. `id` and `url` of `GET /endpoints` each name alternatives, and narrow each
+  other.
+- Nothing is capped but what `PUT /_sandbox/budget` caps: requests in a window (226), at the same time (225), creates
+  (432, 509, 614, 7071). All of these are 429.
+- The user behind the key is an admin and owns the account: no request is refused for want of a right, and nothing
+  belongs to other accounts.
 - Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 
 from reconciler.model.kind import Field, Kind
 from reconciler.model.value import Json
-from reconciler.sandbox import bodies, derive, keys, links, refusal, rules
+from reconciler.sandbox import bodies, derive, keys, links, refusal, rules, twins
 from reconciler.sandbox.database import Database, Document, Stored
 from reconciler.sandbox.draft import Draft, World
-from reconciler.sandbox.ids import is_id, is_ksuid, prefix_of
+from reconciler.sandbox.events import Events
+from reconciler.sandbox.ids import is_id, prefix_of
+from reconciler.sandbox.queries import Query, check_id
 from reconciler.sandbox.responses import View
 from reconciler.sandbox.routes import Act, Operation
 
 PLATFORM_DOMAIN = "sandbox.test"
+
+Seen = Callable[[Document], Document]  # how an object is shown to whoever asks
 
 
 class Objects:
     def __init__(self, database: Database, kinds: Sequence[Kind]) -> None:
         self.database = database
         self.kinds = tuple(kinds)
+        self.events = Events(database)
+        self.obey: Callable[[Stored, str], bool] | None = None  # of an agent, if one runs: whether the session is its
         self.world = World(database, kinds, PLATFORM_DOMAIN)
         self._by_name = {kind.name: kind for kind in kinds}
         self._children: dict[str, list[Kind]] = {}
@@ -43,37 +70,79 @@ class Objects:
 
     def answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
         """The answer's body; None where there is none. `values` are those of the path, outermost first."""
-        kind, field = operation.kind, operation.field
+        with self.change(view):
+            return self._answer(operation, values, body, view)
+
+    @contextmanager
+    def change(self, view: View) -> Iterator[None]:
+        """One transaction, with the events of what it changes."""
         with self.database.transaction():
-            if operation.act is Act.CREATE:
-                return self._create(kind, values[0] if values else "", body, view)
-            stored = self._find(kind, values)
-            match operation.act:
-                case Act.GET:
-                    return self._shown(view, kind, self._read(kind, stored))
-                case Act.UPDATE:
-                    return self._update(kind, stored, body, view)
-                case Act.DELETE:
-                    self._delete(kind, stored)
-                case Act.PUT_MODULE | Act.GET_MODULE | Act.DELETE_MODULE | Act.DETACH:
-                    assert field is not None
-                    return self._on_module(operation.act, kind, field, stored, body, view)
+            yield
+            self.events.tell(lambda stored: self._shown(view, self._by_name[stored.collection], stored))
+
+    def _answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
+        kind, field = operation.kind, operation.field
+        if kind.same_as is not None:
+            kept = self._by_name[kind.same_as]
+            for each in values:
+                _check_path_id(kind, each)
+            values = [twins.renamed(each, kind, kept) for each in values]
+            shown = self._answer(replace(operation, kind=kept), values, body, view)
+            return shown and twins.seen_as(kind, kept, shown, view)
+        if operation.act is Act.CREATE:
+            return self._create(kind, values[0] if values else "", body, view)
+        stored = self._find(kind, values)
+        match operation.act:
+            case Act.GET:
+                return self._shown(view, kind, self._read(kind, stored))
+            case Act.UPDATE:
+                return self._update(kind, stored, body, view)
+            case Act.DELETE if kind.offers is not None:
+                self.uproot(stored.id)
+            case Act.DELETE:
+                self._delete(kind, stored)
+            case Act.COMMAND:
+                self._command(stored, operation.path.rpartition("/")[2])
+            case Act.PUT_MODULE | Act.GET_MODULE | Act.DELETE_MODULE | Act.DETACH:
+                assert field is not None
+                return self._on_module(operation.act, kind, field, stored, body, view)
         return None
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
-    def page(self, kind: Kind, values: Sequence[str], before: str | None, limit: int, view: View) -> tuple[Json, str]:
+    def page(
+        self, kind: Kind, values: Sequence[str], query: Query, view: View, seen: Seen = lambda shown: shown
+    ) -> tuple[Json, str]:
         """The objects of one page, newest first, and the id after which the next begins (empty: nothing follows)."""
-        parent = self._parent(kind, values)
-        if before is not None and self.database.find(kind.name, before, parent) is None:
-            if not is_ksuid(before.rpartition("_")[2]):
-                raise refusal.MALFORMED_ID(field="before_id", id=before)
-            if not is_id(before, kind.id_prefix):
-                raise refusal.WRONG_ID(field="before_id", id=before, wanted=kind.id_prefix)
-        with self.database.transaction():
-            found = self.database.page(kind.name, parent, before, limit + 1)
-            follows = found[limit - 1].id if len(found) > limit else ""
-            return [self._shown(view, kind, self._read(kind, each), listed=True) for each in found[:limit]], follows
+        if kind.same_as is not None:
+            kept = self._by_name[kind.same_as]
+            seen = partial(twins.seen_as, kind, kept, view=view)
+            found, follows = self.page(kept, values, twins.asked_of(query, kind, kept), view, seen)
+            return found, twins.renamed(follows, kept, kind)
+        parent, limit = self._parent(kind, values), query.limit
+        # The secrets of one vault, which live in the collection of all of them.
+        vault = self._find(self._by_name["Vault"], values).id if values and not parent else ""
+        if query.before is not None and self.database.find(kind.name, query.before, parent) is None:
+            check_id("before_id", query.before, kind.id_prefix)
+        with self.change(view):
+            if query.narrows or vault:
+                page = self._narrowed(kind, parent, query, view, vault, seen)
+            else:
+                page = self.database.page(kind.name, parent, query.before, limit + 1)
+            follows = page[limit - 1].id if len(page) > limit else ""
+            return [
+                seen(self._shown(view, kind, self._read(kind, each), listed=True)) for each in page[:limit]
+            ], follows
+
+    def _narrowed(self, kind: Kind, parent: str, query: Query, view: View, vault: str, seen: Seen) -> list[Stored]:
+        """One more than a page of what is asked for."""
+        nothing = Stored(0, kind.name, parent, "", bodies.complete(kind.name, bodies.fields(kind), {}))
+        keep = query.keep({"created_at", *kind.fixed, *self._shown(view, kind, nothing)})
+        candidates = self.database.each(kind.name, parent, query.before)
+        if vault:
+            candidates = (each for each in candidates if each.body["vault_id"] == vault)
+        kept = (each for each in candidates if keep(seen(self._shown(view, kind, each))))
+        return list(islice(kept, query.limit + 1))
 
     def everything(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
         found = self.database.page(kind.name, self._parent(kind, values))
@@ -92,9 +161,7 @@ class Objects:
         found = self.database.find(kind.name, values[-1], parent)
         if found is not None:
             return found
-        if kind.id_prefix and not is_id(values[-1], kind.id_prefix):
-            cause = refusal.WRONG_PATH_ID if prefix_of(values[-1]) else refusal.MALFORMED_PATH_ID
-            raise cause(id=values[-1], prefix=kind.id_prefix)
+        _check_path_id(kind, values[-1])
         raise refusal.NOT_FOUND()
 
     def _shown(self, view: View, kind: Kind, stored: Stored, *, listed: bool = False) -> Document:
@@ -111,18 +178,22 @@ class Objects:
     def _create(self, kind: Kind, parent: str, body: Document, view: View) -> Document:
         if kind.parent is not None:
             self._parent(kind, [parent])
+        body = rules.current(kind.name, body)
         bodies.check(bodies.accepted(kind, update=False), body)
         supplied = {name: value for name, value in body.items() if value is not None}
         doc = bodies.complete(kind.name, bodies.fields(kind), supplied)
         identity = self.database.new_id(kind.id_prefix) if kind.id_prefix else ""
         draft = Draft(kind, identity, supplied, doc, parent=parent)
         stored = self._settle(draft, None)
+        if supplied.get("verify_with_test_event"):
+            self.events.verify(stored.id)
         shown = self._shown(view, kind, stored, listed=True)
         return {**shown, kind.one_time: draft.once} if kind.one_time else shown
 
     def _update(self, kind: Kind, stored: Stored, body: Document, view: View) -> Document:
-        self._refuse_raw(stored)
+        rules.check_raw(stored)
         known = bodies.accepted(kind, update=True)
+        body = rules.current_update(kind.name, body)
         bodies.check(known, body)
         rules.check_update(kind.name, body)
         doc, by_name = dict(stored.body), {each.name: each for each in known}
@@ -175,6 +246,7 @@ class Objects:
     ) -> Document | None:
         value = stored.body.get(field.name)
         if act is Act.PUT_MODULE:
+            rules.check_retired(kind.name, {field.name: body})
             bodies.check(field.fields, body)
             doc = {**stored.body, field.name: bodies.filled(kind.name, field, body)}
             draft = Draft(kind, stored.id, {field.name: body}, doc, before=stored.body, parent=stored.parent)
@@ -191,9 +263,7 @@ class Objects:
         return None
 
     def _delete(self, kind: Kind, stored: Stored) -> None:
-        self._refuse_raw(stored)
-        if stored.body.get("_managed"):
-            raise refusal.CERTIFICATE_MANAGED(id=stored.id)
+        rules.check_delete(stored, self.world)
         for below in self._children.get(kind.name, ()):
             for child in self.database.page(below.name, stored.id):
                 self.database.delete(child)
@@ -203,11 +273,6 @@ class Objects:
             self.database.delete(user)
         self.database.delete(stored)
         self._drop_managed(stored.body, {})
-
-    def _refuse_raw(self, stored: Stored) -> None:
-        """Ephemeral and edge endpoints are there to be read."""
-        if "_raw" in stored.body:
-            raise refusal.ENDPOINT_READ_ONLY(id=stored.id, type=stored.body["_raw"].get("type", "unknown"))
 
     # --- certificates that the platform manages -----------------------------------------------------------------------
 
@@ -246,6 +311,13 @@ class Objects:
         if certificate is not None and certificate.body.get("_managed") and old != after.get("certificate_id"):
             self.database.delete(certificate)
 
+    def _command(self, stored: Stored, command: str) -> None:
+        """An agent that is told to stop takes along what it served; one that is to start anew is back at once."""
+        if self.obey is not None and self.obey(stored, command):
+            return
+        if command == "stop":
+            self.uproot(stored.id)
+
     # --- what no client can do ----------------------------------------------------------------------------------------
 
     def plant(self, collection: str, raw: Document) -> None:
@@ -257,6 +329,16 @@ class Objects:
             identity = raw.get("id") or self.database.new_id(kind.id_prefix)
             self.database.insert(kind.name, str(identity), {"_raw": raw})
 
+    def uproot(self, identity: str) -> None:
+        """Take away a planted object, with every planted one that refers to it."""
+        with self.database.transaction():
+            for kind in self.kinds:
+                for each in self.database.page(kind.name):
+                    raw = each.body.get("_raw", {})
+                    refers = any(isinstance(value, dict) and identity in value.values() for value in raw.values())
+                    if raw and (refers or each.id == identity):
+                        self.database.delete(each)
+
     def _saml_certificate(self) -> str:
         """With which the platform signs its SAML requests: made once for a database."""
         pem = self.database.fact("saml_certificate")
@@ -264,3 +346,9 @@ class Objects:
             pem = keys.issue(f"idp.{PLATFORM_DOMAIN}", "ecdsa", derive.now())
             self.database.remember("saml_certificate", pem)
         return pem
+
+
+def _check_path_id(kind: Kind, identity: str) -> None:
+    if kind.id_prefix and not is_id(identity, kind.id_prefix):
+        cause = refusal.WRONG_PATH_ID if prefix_of(identity) else refusal.MALFORMED_PATH_ID
+        raise cause(id=identity, prefix=kind.id_prefix)

@@ -11,7 +11,7 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.model.kind import Field, Kind, Shape
-from reconciler.sandbox import bodies, modules, responses, rules
+from reconciler.sandbox import bodies, modules, queries, responses, rules
 from reconciler.sandbox.database import Document
 from reconciler.sandbox.routes import Act, Operation
 
@@ -91,21 +91,7 @@ def _operation(operation: Operation) -> Document:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in operation.parameters
     ]
-    if operation.act is Act.LIST and kind.id_prefix:
-        parameters += [
-            {
-                "name": "limit",
-                "in": "query",
-                "description": "Objects in a page.",
-                "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 100},
-            },
-            {
-                "name": "before_id",
-                "in": "query",
-                "description": "Only objects older than this one.",
-                "schema": {"type": "string", "pattern": f"^{kind.id_prefix}[0-9A-Za-z]{{27}}$"},
-            },
-        ]
+    parameters += [{"name": name, "in": "query", **_query(name, kind)} for name in queries.parameters(operation)]
     described: Document = {
         "operationId": operation.name,
         "tags": [kind.name],
@@ -120,6 +106,19 @@ def _operation(operation: Operation) -> Document:
     if body is not None:
         described["requestBody"] = {"required": operation.act is Act.CREATE, "content": _json(body)}
     return described
+
+
+def _query(name: str, kind: Kind) -> Schema:
+    identity = {"type": "string", "pattern": f"^{kind.id_prefix}[0-9A-Za-z]{{27}}$"}
+    described: dict[str, tuple[str, Schema]] = {
+        "limit": ("Objects in a page.", {"type": "integer", "minimum": 1, "maximum": 100, "default": 100}),
+        "before_id": ("Only objects older than this one.", identity),
+        "filter": ("Only objects of which this CEL expression over `obj` is true.", {"type": "string"}),
+        "id": ("Only objects with one of these ids.", {"type": "array", "items": identity}),
+        "url": ("Only objects with one of these urls.", {"type": "array", "items": {"type": "string"}}),
+    }
+    text, schema = described[name]
+    return {"description": text, "schema": schema}
 
 
 def _request(operation: Operation) -> str | None:

@@ -6,6 +6,7 @@ nearly all of them, conflicts of state included, are a 400. A cause without a co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -30,6 +31,11 @@ class Cause:
         return Refusal(self.code, self.status, self.text.format(**named))
 
 
+def choice(value: str, choices: Iterable[str], cause: Cause) -> None:
+    if value not in choices:
+        raise cause(value=value)
+
+
 # --- the request itself -----------------------------------------------------------------------------------------------
 
 NO_KEY = Cause(200, "The request carries no API key: send it as Authorization: Bearer <key>.", 401)
@@ -44,6 +50,7 @@ UNSUPPORTED_TYPE = Cause(210, "Content-Type {type!r} is not supported: send appl
 UNEXPECTED_BODY = Cause(211, "{method} takes no body.")
 TRUNCATED_BODY = Cause(212, "The JSON body ends before it is complete.")
 UNPARSABLE_BODY = Cause(213, "The body cannot be read as JSON: {why}.")
+TOO_LARGE = Cause(None, "The body is too large.", 413)
 UNKNOWN_FIELD = Cause(214, "{field!r} is not a field of this request; these are: {supported}.")
 WRONG_TYPE = Cause(215, "{field} must be {wanted}.")
 NO_TYPE = Cause(216, "A body needs the header Content-Type: application/json.")
@@ -51,12 +58,16 @@ BAD_VERSION = Cause(217, "API version {version!r} does not exist: send version 2
 NO_VERSION = Cause(218, "The request names no API version: send Service-Version: 2 or Ngrok-Version: 2.")
 MALFORMED_ID = Cause(223, "{field}: {id!r} is not an id.")
 OVER_BUDGET = Cause(226, "More than {limit} requests within a minute.", 429)
+TOO_MANY_AT_ONCE = Cause(225, "More than {limit} requests at the same time.", 429)
+CREATES_OVER_BUDGET = Cause(None, "No more objects can be made at {path} for now.", 429)
 WRONG_ID = Cause(227, "{field}: {id!r} is not an id of the kind wanted here, which begins with {wanted}.")
 SEVERAL_WRONG_ID = Cause(243, "{field}: {id!r} is not an id of a kind wanted here; those begin with {wanted}.")
 UNPARSABLE_QUERY = Cause(230, "The query string cannot be read.")
 UNKNOWN_PARAMETER = Cause(231, "{name!r} is not a query parameter here; these are: {supported}.")
 REPEATED_PARAMETER = Cause(232, "The query parameter {name!r} may be given once.")
-BAD_LIMIT = Cause(233, "limit must be a number from 1 to 100, not {value!r}.")
+BAD_LIMIT = Cause(233, "limit must be from 1 to 100, not {value}.")
+LIMIT_NO_NUMBER = Cause(244, "limit must be a number from 1 to 100, not {value!r}.")
+FILTER = Cause(250, "The filter cannot be used: {why}.")
 BAD_TIMESTAMP = Cause(241, "{field} must be an RFC 3339 timestamp, not {value!r}.")
 
 # --- rules that many kinds share --------------------------------------------------------------------------------------
@@ -64,22 +75,23 @@ BAD_TIMESTAMP = Cause(241, "{field} must be an RFC 3339 timestamp, not {value!r}
 REQUIRED = Cause(None, "{field} is required.")
 NOT_A_CHOICE = Cause(None, "{field} must be one of {choices}, not {value!r}.")
 TOO_LONG = Cause(100, "{field} takes at most {limit} bytes, and has {size}.")
-EMPTY_PATCH = Cause(None, "The update supplies nothing to change.")
 NOT_BY_PATCH = Cause(None, "{field} cannot be removed by an update: DELETE {path} removes it.")
 NO_SUCH_OBJECT = Cause(None, "{field}: {id} does not exist.")
 IN_USE = Cause(None, "{id} is in use by {user}.")
-DUPLICATE = Cause(None, "{field} {value!r} is in use already.")
 
 # --- endpoints --------------------------------------------------------------------------------------------------------
 
 ENDPOINT_TYPE = Cause(248, "type must be cloud, not {value!r}.")
 ENDPOINT_PORT = Cause(18003, "A tcp url needs a port: {url!r}.")
 ENDPOINT_URL = Cause(249, "{url!r} is not a url of the form <scheme>://<host>[:<port>].")
+TRAILING_SLASH = Cause(9038, "A url has no slash at its end: write {url!r}.")
 ENDPOINT_POLICY = Cause(18002, "traffic_policy: {why}.")
 ENDPOINT_UNCHANGED = Cause(18004, "The update of the endpoint supplies nothing to change.")
 ENDPOINT_SCHEME = Cause(18005, "The scheme of an endpoint's url cannot change from {old} to {new}.")
 ENDPOINT_UNRESERVED = Cause(18006, "{host!r} is not reserved: reserve the domain or address first.")
 ENDPOINT_DUPLICATE = Cause(18009, "An endpoint with the url {value!r} exists already.")
+POOLING_BESIDE_ONE = Cause(18016, "Another endpoint has the url {url!r}, without pooling.")
+NO_POOLING_BESIDE_POOL = Cause(18017, "Endpoints with pooling have the url {url!r}: set pooling_enabled as well.")
 ENDPOINT_REQUIRED = Cause(18015, "{field} is required for a cloud endpoint.")
 ENDPOINT_READ_ONLY = Cause(None, "Only cloud endpoints can be changed or deleted; {id} is of type {type}.")
 BINDING_UNKNOWN = Cause(15005, "{value!r} is not a binding: public, internal or kubernetes.")
@@ -89,25 +101,41 @@ BINDING_KUBERNETES = Cause(18018, "The binding kubernetes takes http, tls and tc
 
 # --- edges and their modules ------------------------------------------------------------------------------------------
 
-HOSTPORT_MALFORMED = Cause(None, "{value!r} is not of the form host:port.")
+HOSTPORT_MALFORMED = Cause(7104, "{value!r} is not of the form host:port.")
 HOSTPORT_PORT = Cause(7116, "This edge serves port 443 only, not {value!r}.")
 HOSTPORT_DOMAIN = Cause(7117, "The domain of {value!r} is not reserved.")
 HOSTPORT_ADDRESS = Cause(7113, "The address {value!r} is not reserved.")
+HOSTPORT_OF_DOMAIN = Cause(7120, "A TCP edge serves reserved addresses; {value!r} belongs to a domain.")
+HTTPS_HOSTPORT_OF_ADDRESS = Cause(7121, "An HTTPS edge serves reserved domains; {value!r} is a TCP address.")
+TLS_HOSTPORT_OF_ADDRESS = Cause(7133, "A TLS edge serves reserved domains; {value!r} is a TCP address.")
 HOSTPORT_TAKEN = Cause(7122, "The hostport {value!r} is served by an edge already.")
 TERMINATE_AT = Cause(None, "terminate_at must be edge or upstream, not {value!r}.")
 NO_TERMINATE_AT = Cause(7109, "TLS of an HTTPS edge always ends at the edge: terminate_at is not accepted.")
 MIN_VERSION_UPSTREAM = Cause(None, "min_version must be null when terminate_at is upstream.")
 MIN_VERSION = Cause(None, "min_version {value!r} is not a TLS version.")
 MUTUAL_TLS_UPSTREAM = Cause(1694, "mutual_tls needs TLS to be terminated at the edge.")
+MODULES_UPSTREAM = Cause(7062, "When TLS is terminated upstream, the edge cannot have: {modules}.")
 NO_BACKEND = Cause(None, "{field}: the backend {id} does not exist.")
+BACKEND_ID = Cause(242, "{field}: {id!r} is not the id of a backend.")
 NO_POLICY_OF_MODULE = Cause(7007, "{field}: the IP policy {id} does not exist.")
+POLICY_ID = Cause(229, "{field}: {id!r} is not the id of an IP policy.")
 NO_AUTHORITY = Cause(1672, "{field}: the certificate authority {id} does not exist.")
+AUTHORITY_ID = Cause(228, "{field}: {id!r} is not the id of a certificate authority.")
 AUTHORITY_IN_USE = Cause(None, "The certificate authority {id} is in use by {user}.")
 MODULE_POLICY = Cause(2200, "{field}: {why}.")
 ROUTE_DUPLICATE = Cause(7126, "The edge has a route for {value} already.")
 ROUTE_MATCH = Cause(7131, "match must begin with a slash: {value!r}.")
 SAML_METADATA = Cause(None, "idp_metadata is not an EntityDescriptor in XML: {why}.")
 NAMEID_FORMAT = Cause(None, "nameid_format {value!r} is not supported.")
+LOGIN_COUNT = Cause(7079, "A route has one of saml, oidc and oauth at most, not {names}.")
+LOGIN_ON_EDGE = Cause(7155, "Only one route of an edge asks who somebody is, and {id} does already.")
+OIDC_ISSUER = Cause(385, "{field} is required.")
+OIDC_CLIENT = Cause(386, "{field} is required.")
+OIDC_SECRET = Cause(387, "{field} is required.")
+OAUTH_PROVIDER = Cause(None, "oauth.provider needs exactly one member, and has {count}.")
+OAUTH_CLIENT = Cause(383, "{field}: client_id and client_secret come together or not at all.")
+OAUTH_SCOPES = Cause(390, "{field}: scopes need an application of your own, with client_id and client_secret.")
+BREAKER = Cause(None, "circuit_breaker.{field} must be {wanted}, not {value}.")
 WEBHOOK_PROVIDER = Cause(None, "{value!r} is not a webhook provider.")
 WEBHOOK_SECRET = Cause(1626, "The webhook provider {value} needs a secret.")
 WEBHOOK_NO_SECRET = Cause(1627, "The webhook provider sns takes no secret.")
@@ -131,8 +159,11 @@ CIDR_DUPLICATE = Cause(1408, "The policy has a rule for {value} already.")
 CIDR_HOST_BITS = Cause(1409, "{value} is not the address of a network; that is {network}.")
 CIDR_MASK = Cause(1413, "{value!r} has no mask.")
 NO_POLICY = Cause(1414, "{field}: the IP policy {id} does not exist.")
+POLICY_ID_OF_RULE = Cause(1414, "{field}: {id!r} is not the id of an IP policy.")
 POLICY_IN_USE = Cause(1420, "The IP policy {id} is in use by {user}.")
+LAST_RULE = Cause(1419, "The IP policy {policy} restricts the dashboard and keeps its last rule.")
 POLICY_ACTION = Cause(1422, "action must be allow or deny, not {value!r}.")
+POLICY_HAS_NO_ACTION = Cause(1423, "An IP policy has no action; its rules have.")
 NO_POLICY_OF_RESTRICTION = Cause(1801, "{field}: the IP policy {id} does not exist.")
 RESTRICTION_DUPLICATE = Cause(1802, "A restriction of type {value} exists already.")
 RESTRICTION_TYPE = Cause(1803, "type must be one of dashboard, api, agent, endpoints, not {value!r}.")
@@ -142,7 +173,10 @@ RESTRICTION_EMPTY = Cause(1804, "A restriction needs at least one IP policy.")
 
 REGION = Cause(400, "region must be one of au, eu, ap, us, jp, in, sa, not {value!r}.")
 ADDRESS_REGION = Cause(500, "region must be one of au, eu, ap, us, jp, in, sa, not {value!r}.")
-WILDCARD = Cause(402, "A wildcard stands for the first label of a domain, whole and alone: {value!r}.")
+WILDCARD = Cause(402, "Only the first label of a domain can be a wildcard: {value!r}.")
+WILDCARD_PART = Cause(403, "A wildcard is a label of its own: {value!r}.")
+WILDCARD_OF_ALL = Cause(416, "{value!r} would take all domains of the platform.")
+DOMAIN_CHARACTER = Cause(406, "{sign!r} is not part of a domain: {value!r}.")
 DOMAIN_DUPLICATE = Cause(413, "The domain {value!r} is reserved already.")
 DOMAIN_UNCHANGED = Cause(422, "The update of the reserved domain supplies nothing to change.")
 PUNYCODE = Cause(429, "{value!r} is not valid punycode.")
@@ -153,6 +187,8 @@ UPLOAD_ON_OWN_DOMAIN = Cause(440, "A domain of the platform takes no uploaded ce
 UNDERSCORE = Cause(438, "A domain has no underscore: {value!r}.")
 DOMAIN_IN_USE = Cause(446, "The domain {id} is in use by {user}.")
 NOT_QUALIFIED = Cause(448, "{value!r} is not a fully qualified domain name.")
+DOMAIN_NAME = Cause(449, "Exactly one of domain and name is required; name is its older spelling.")
+DEV_DOMAIN = Cause(458, "The domain {id} belongs to the account and stays.")
 LABEL_TOO_LONG = Cause(513, "A label of {value!r} is longer than 63 bytes.")
 DOMAIN_TOO_LONG = Cause(514, "The domain is longer than 253 bytes.")
 ADDRESS_UNCHANGED = Cause(506, "The update of the reserved address supplies nothing to change.")
@@ -165,19 +201,32 @@ KEY_TYPE = Cause(None, "private_key_type must be rsa or ecdsa, not {value!r}.")
 # --- backends ---------------------------------------------------------------------------------------------------------
 
 NO_CHILD = Cause(6501, "{field}: the backend {id} does not exist.")
+CHILD_ID = Cause(6526, "{field}: {id!r} is not the id of a backend.")
+CHILD_KIND = Cause(6527, "{field}: {id!r} is not the id of a backend, which begins with one of {wanted}.")
 BACKEND_IN_USE = Cause(6502, "The backend {id} is in use by {user}.")
-STATUS_CODE = Cause(6516, "status_code must be an HTTP status from 100 to 599, not {value}.")
-FAILOVER_CYCLE = Cause(6513, "A failover backend cannot contain itself.")
+STATUS_CODE = Cause(6517, "status_code must be an HTTP status from 100 to 599, not {value}.")
+FAILOVER_CYCLE = Cause(6525, "A failover backend cannot contain {id}, because that contains itself then.")
+FAILOVER_NESTED = Cause(6513, "A failover backend contains at most {most} failover backends, not {count}.")
+STATIC_ADDRESS = Cause(6505, "address is not of the form host:port: {value!r}.")
+WEIGHT = Cause(6511, "The weight of {id} must be from 0 to 10000, not {value}.")
 
 # --- certificates and keys --------------------------------------------------------------------------------------------
 
 ENCRYPTED_KEY = Cause(1902, "private_key_pem is encrypted.")
-CERTIFICATE_INVALID = Cause(None, "certificate_pem is not a certificate: {why}.")
+CERTIFICATE_INVALID = Cause(1900, "certificate_pem is not a certificate: {why}.")
 PRIVATE_KEY_INVALID = Cause(None, "private_key_pem is not a private key: {why}.")
 SEVERAL_AUTHORITIES = Cause(1912, "ca_pem holds more than one certificate.")
 NOT_AN_AUTHORITY = Cause(1913, "ca_pem is not the certificate of a certificate authority.")
 NOT_PEM = Cause(1920, "ca_pem is not PEM: {why}.")
+AUTHORITY_SIZE = Cause(1921, "ca_pem is larger than {limit} bytes.")
+NO_CA_PEM = Cause(1919, "ca_pem is required.")
 KEY_MISMATCH = Cause(1923, "private_key_pem does not belong to certificate_pem.")
+KEY_IS_CERTIFICATE = Cause(1924, "private_key_pem holds a certificate.")
+CERTIFICATE_IS_KEY = Cause(1925, "certificate_pem holds a private key.")
+CHAIN_ORDER = Cause(1926, "certificate_pem: each certificate must be followed by the one that issued it.")
+NO_KEY_PEM = Cause(1901, "private_key_pem is required.")
+NO_CERTIFICATE_PEM = Cause(1922, "certificate_pem is required.")
+NO_CERTIFICATE = Cause(1965, "{field}: the certificate {id} does not exist.")
 NO_SSH_AUTHORITY = Cause(1949, "{field}: the SSH certificate authority {id} does not exist.")
 SSH_AUTHORITY_MISSING = Cause(1951, "ssh_certificate_authority_id is required.")
 HOST_KEY_MISSING = Cause(1952, "public_key is required.")
@@ -189,13 +238,26 @@ KEY_SIZE = Cause(1940, "key_size is 2048 or 4096, and for rsa only.")
 SSH_KEY_TYPE = Cause(None, "private_key_type must be rsa, ecdsa or ed25519, not {value!r}.")
 CURVE = Cause(1942, "elliptic_curve is 256, 384 or 521, and for ecdsa only.")
 
+# --- vaults -----------------------------------------------------------------------------------------------------------
+
+VAULT_NAME = Cause(23000, "name takes letters, digits, '_', '-', '/' and '.' only: {value!r}.")
+VAULT_NOT_EMPTY = Cause(23003, "The vault {id} is not empty: it keeps {user}.")
+VAULT_DUPLICATE = Cause(23004, "A vault with the name {value!r} exists already.")
+NO_VAULT = Cause(None, "{field}: the vault {id} does not exist.")
+SECRET_NAME = Cause(24000, "name takes letters, digits, '_', '-', '/' and '.' only: {value!r}.")
+SECRET_VALUE = Cause(24003, "value is required.")
+SECRET_DUPLICATE = Cause(24005, "The vault has a secret with the name {value!r} already.")
+
 # --- events -----------------------------------------------------------------------------------------------------------
 
-TARGET_COUNT = Cause(5100, "target needs exactly one member, and has {count}.")
+TARGET_COUNT = Cause(5115, "target takes one member, and has {count}.")
+TARGET_MISSING = Cause(5100, "target needs one member, and has none.")
 NO_DESTINATION = Cause(5103, "{field}: the event destination {id} does not exist.")
-ARN = Cause(5104, "{field} is not an ARN: {value!r}.")
+ARN = Cause(5120, "{field} is not an ARN: {value!r}.")
+ROLE_ARN = Cause(5104, "{field} is not the ARN of a role: {value!r}.")
 FORMAT = Cause(None, "format must be json, not {value!r}.")
-AUTH_COUNT = Cause(5106, "{field} needs exactly one of role and creds, and has {count}.")
+AUTH_COUNT = Cause(5116, "{field} takes one of role and creds, and has {count}.")
+AUTH_MISSING = Cause(5106, "{field} needs one of role and creds, and has none.")
 TARGET_FIXED = Cause(5108, "A destination's target cannot change from {old} to {new}.")
 DESTINATION_IN_USE = Cause(5112, "The event destination {id} is in use by {user}.")
 SOURCE_DUPLICATE = Cause(5127, "The subscription has a source of type {value!r} already.")

@@ -22,6 +22,7 @@ _REF = "$ref"
 # Never read back. Everything else is, secrets of webhooks included: the public service echoes those.
 _WRITE_ONLY = {
     "TLSCertificate": {"private_key_pem"},
+    "Secret": {"value"},
     "SSHCertificateAuthority": {"private_key_type", "elliptic_curve", "key_size"},
 }
 # Read back as an empty string.
@@ -34,23 +35,7 @@ _NOT_LISTED = {"ReservedAddress": {"endpoint_configuration"}}
 
 # Keys of the public service that strict clients look for, on objects where the sandbox leaves them unset.
 _UNSET: dict[str, Document] = {
-    "TCPEdge": {"policy": None},
-    "TLSEdge": {"policy": None},
-    "ReservedDomain": {"is_dev": False},
     "TunnelGroupBackend": {"tunnels": []},
-    "HTTPSEdgeRoute": dict.fromkeys(
-        (
-            "policy",
-            "circuit_breaker",
-            "compression",
-            "request_headers",
-            "response_headers",
-            "oauth",
-            "oidc",
-            "websocket_tcp_converter",
-            "user_agent_filter",
-        )
-    ),
 }
 
 # Ids that live in no collection of the sandbox, and where they would be.

@@ -23,6 +23,7 @@ class Act(StrEnum):
     GET_MODULE = "get module"
     DELETE_MODULE = "delete module"
     DETACH = "detach"
+    COMMAND = "command"
 
 
 _METHOD = {
@@ -35,6 +36,7 @@ _METHOD = {
     Act.GET_MODULE: ("GET", 200),
     Act.DELETE_MODULE: ("DELETE", 204),
     Act.DETACH: ("DELETE", 204),
+    Act.COMMAND: ("POST", 204),
 }
 
 
@@ -68,6 +70,9 @@ class Operation:
 def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
     for kind in kinds:
         one = f"{kind.path}/{{{kind.key}}}"
+        if kind.offers is not None:
+            yield from _observed(kind, one, kind.offers)
+            continue
         yield Operation(Act.CREATE, kind, kind.path)
         yield Operation(Act.LIST, kind, kind.path)
         yield Operation(Act.GET, kind, one)
@@ -79,6 +84,16 @@ def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
                     yield Operation(act, kind, f"{one}/{each.name}", each)
             elif each.detach is not None:
                 yield Operation(Act.DETACH, kind, f"{one}/{each.detach}", each)
+        if kind.name == "Secret":
+            yield Operation(Act.LIST, kind, "/vaults/{id}/secrets")
+
+
+def _observed(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation]:
+    """Of what can be looked at, and not made."""
+    yield Operation(Act.LIST, kind, kind.path)
+    yield Operation(Act.GET, kind, one)
+    for each in offers:
+        yield Operation(Act.DELETE, kind, one) if each == "delete" else Operation(Act.COMMAND, kind, f"{one}/{each}")
 
 
 @dataclass

@@ -17,11 +17,14 @@ import uvicorn
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from reconciler import kinds
+from reconciler.kinds import observed
+from reconciler.sandbox.agent import Agent
+from reconciler.sandbox.agent_api import AgentApp
 from reconciler.sandbox.app import App
 from reconciler.sandbox.database import Database
 from reconciler.sandbox.objects import Objects
 from reconciler.sandbox.seeds import plant
+from reconciler.sandbox.tunnels import Failed
 
 DEFAULT_KEY = "sandbox"
 _CONNECTIONS: dict[tuple[str, int], asyncio.Transport] = {}
@@ -69,6 +72,18 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
+class _Beside(uvicorn.Server):
+    """A second server of the same process, which ends with the first."""
+
+    def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
+        super().__init__(config)
+        self.listener = listener
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
 def serve(
     host: str = "127.0.0.1",
     port: int = 0,
@@ -79,35 +94,69 @@ def serve(
     *,
     requests_per_minute: int | None = None,
     latency: float = 0.0,
+    agent_port: int | None = None,
+    agent_configs: Sequence[Path] = (),
 ) -> None:
     """Serve until SIGINT or SIGTERM; the first line written to `out` is the base URL.
+
+    With an agent the second is `agent` and the address of its API, which is on loopback like a real one's.
 
     `port` 0 picks a free one; `db` is a file or `:memory:`; `latency` is seconds added to each answer. OSError: the
     address is taken; ValueError: a seed cannot be planted; sqlite3.Error: the file is no database.
     """
     database = Database(db)
     try:
-        objects = Objects(database, kinds.every())
+        objects = Objects(database, observed.served())
         for path in seed:
             plant(objects, path)
+        agent = Agent(objects, agent_configs)
+        agent.forget()  # what ran in an agent ended with the process that it was part of
         app = App(objects, api_key=api_key, cut=_cut, per_minute=requests_per_minute, latency=latency)
-        with _listening(host, port) as listener:
-            url = _url(listener)
-            print(url, file=out or sys.stdout, flush=True)
-            config = uvicorn.Config(
-                app,
-                http=_Severable,
-                lifespan="off",
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                timeout_graceful_shutdown=2,
-            )
-            asyncio.run(_Server(config).serve([listener]))
+        with contextlib.ExitStack() as listening:
+            listener = listening.enter_context(_listening(host, port))
+            told = [_url(listener)]
+            beside = None
+            if agent_port is not None:
+                second = listening.enter_context(_listening("127.0.0.1", agent_port))
+                told.append(f"agent {_url(second)}")
+                beside = _Beside(_config(AgentApp(agent)), second)
+                app.agent = agent
+                _start(agent)
+            print("\n".join(told), file=out or sys.stdout, flush=True)
+            asyncio.run(_serve(_Server(_config(app)), listener, beside))
     finally:
         database.close()
+
+
+def _start(agent: Agent) -> None:
+    """An agent that cannot sign in is there all the same, and says that it is not ready."""
+    try:
+        agent.start()
+    except Failed as failed:
+        sys.stderr.write(f"agent: {str(failed).strip()}\n")
+
+
+async def _serve(server: _Server, listener: socket.socket, beside: _Beside | None) -> None:
+    """Both until the first ends, which the signals are for."""
+    also = None if beside is None else asyncio.ensure_future(beside.serve([beside.listener]))
+    await server.serve([listener])
+    if beside is not None and also is not None:
+        beside.should_exit = True
+        await also
+
+
+def _config(app: App | AgentApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=_Severable,
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
 
 
 def _listening(host: str, port: int) -> socket.socket:

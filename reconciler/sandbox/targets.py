@@ -6,6 +6,7 @@ from typing import Any
 
 from reconciler.sandbox import refusal
 from reconciler.sandbox.draft import Draft
+from reconciler.sandbox.refusal import Cause
 
 # What each member needs besides its authentication.
 _NEEDS = {
@@ -30,7 +31,9 @@ def check_target(draft: Draft) -> None:
     if draft.doc["format"] != "json":
         raise refusal.FORMAT(value=draft.doc["format"])
     used = _used(draft.doc["target"])
-    if len(used) != 1:
+    if not used:
+        raise refusal.TARGET_MISSING()
+    if len(used) > 1:
         raise refusal.TARGET_COUNT(count=len(used))
     if draft.before is not None and (old := _used(draft.before["target"])) != used:
         raise refusal.TARGET_FIXED(old=old[0], new=used[0])
@@ -40,8 +43,7 @@ def check_target(draft: Draft) -> None:
     for name in _NEEDS[used[0]]:
         if not member[name]:
             raise refusal.REQUIRED(field=f"{where}.{name}")
-        if name.endswith("_arn") and not member[name].startswith("arn:"):
-            raise refusal.ARN(field=f"{where}.{name}", value=member[name])
+        _check_arn(name, member[name], where, refusal.ARN)
 
 
 def _used(target: dict[str, Any]) -> list[str]:
@@ -50,8 +52,16 @@ def _used(target: dict[str, Any]) -> list[str]:
 
 def _check_auth(auth: dict[str, Any], where: str) -> None:
     used = _used(auth)
-    if len(used) != 1:
+    if not used:
+        raise refusal.AUTH_MISSING(field=where)
+    if len(used) > 1:
         raise refusal.AUTH_COUNT(field=where, count=len(used))
     for name in _AUTH[used[0]]:
         if not auth[used[0]][name]:
             raise refusal.REQUIRED(field=f"{where}.{used[0]}.{name}")
+        _check_arn(name, auth[used[0]][name], f"{where}.{used[0]}", refusal.ROLE_ARN)
+
+
+def _check_arn(name: str, value: str, where: str, cause: Cause) -> None:
+    if name.endswith("_arn") and not value.startswith("arn:"):
+        raise cause(field=f"{where}.{name}", value=value)

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, insert, select, text
+from sqlalchemy import URL, Engine, create_engine, event, insert, select, text, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from reconciler.store import failures, schema
 from reconciler.store.failures import MEMORY, Damaged, Foreign, Unavailable
@@ -86,7 +87,7 @@ def _server(url: URL) -> tuple[Engine, str]:
             # A database serves many: our tables stand in a schema of their own.
             engine = engine.execution_options(schema_translate_map={None: schema.NAME})
             _create_served(engine)
-            _check_version(engine, shown)
+            _bring_up(engine, shown)
         except BaseException:
             engine.dispose()
             raise
@@ -119,7 +120,7 @@ def _file(path: Path) -> Engine:
         _check_header(path, place)
         engine = _engine(path)
         try:
-            _check_version(engine, place)
+            _bring_up(engine, place)
             _check_pages(engine, place)
         except BaseException:
             engine.dispose()
@@ -210,7 +211,8 @@ def _create(engine: Engine) -> None:
             connection.execute(insert(schema.store).values(version=schema.VERSION))
 
 
-def _check_version(engine: Engine, place: str) -> None:
+def _bring_up(engine: Engine, place: str) -> None:
+    """To our version; what is newer is refused."""
     with engine.connect() as connection:
         version = connection.execute(select(schema.store.c.version)).scalar()
     if version is None:
@@ -218,3 +220,12 @@ def _check_version(engine: Engine, place: str) -> None:
     if version > schema.VERSION:
         why = f"it was written by a newer reconciler: version {version}, not {schema.VERSION}"
         raise Unavailable(place, why, "use that one")
+    if version < schema.VERSION:
+        with engine.begin() as connection:
+            for added in range(version + 1, schema.VERSION + 1):
+                for table in schema.ADDED[added]:
+                    # Another process may be doing the same.
+                    connection.execute(CreateTable(table, if_not_exists=True))
+                    for index in table.indexes:
+                        connection.execute(CreateIndex(index, if_not_exists=True))
+            connection.execute(update(schema.store).values(version=schema.VERSION))

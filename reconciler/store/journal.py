@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable, delete, insert, update
+from sqlalchemy import Connection, Engine, Executable, bindparam, delete, insert, update
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
@@ -17,7 +18,30 @@ from reconciler.store import database, schema
 from reconciler.store.failures import LockLost, StoreError
 from reconciler.store.membership import Membership
 
-Statements = Sequence[Executable]
+# Built once, and given rows: to build a statement takes SQLAlchemy longer than to carry it out.
+_INTEND = insert(schema.intents)
+_CONCLUDE = (
+    update(schema.intents)
+    .where(schema.intents.c.id == bindparam("intent"))
+    .values(concluded=bindparam("at"), object=bindparam("made"))
+)
+_UNRECEIVE = delete(schema.receipts).where(schema.receipts.c.intent == bindparam("intent"))
+_RECEIVE = insert(schema.receipts)
+_UNBIND = delete(schema.bindings).where(
+    schema.bindings.c.stack == bindparam("stack"), schema.bindings.c.address == bindparam("address")
+)
+_BIND = insert(schema.bindings)
+_LEAVE = delete(schema.accounts).where(schema.accounts.c.stack == bindparam("stack"))
+_BELONG = insert(schema.accounts)
+_RECORD = insert(schema.outcomes)
+_STAY = (
+    update(schema.locks)
+    .where(schema.locks.c.stack == bindparam("of"), schema.locks.c.holder == bindparam("ours"))
+    .values(holder=bindparam("ours"))
+)
+
+Row = dict[str, Any]
+Write = tuple[Collection[Hashable], Sequence[tuple[Executable, Row]]]  # what it is about; each row with its statement
 
 
 class StoreJournal:
@@ -40,7 +64,7 @@ class StoreJournal:
         self._holder = holder
         self._now = now
         self._told = 0
-        self._waiting: list[tuple[Statements, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
     async def intend(self, intent: Intent) -> None:
@@ -52,72 +76,65 @@ class StoreJournal:
             "identity": json.dumps(dict(intent.identity), sort_keys=True),
         }
         seal = schema.seal(intent.id, *content.values())
-        await self._write(insert(schema.intents).values(id=intent.id, opened=self._now(), seal=seal, **content))
+        row = {"id": intent.id, "opened": self._now(), "concluded": None, "object": None, "seal": seal, **content}
+        await self._write([("intent", intent.id)], (_INTEND, row))
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
-        row = update(schema.intents).where(schema.intents.c.id == intent_id)
-        await self._write(row.values(concluded=self._now(), object=object_id))
+        row = {"intent": intent_id, "at": self._now(), "made": object_id}
+        await self._write([("intent", intent_id)], (_CONCLUDE, row))
 
     async def receipt(self, intent_id: str) -> None:
-        known = schema.receipts
-        await self._write(
-            delete(known).where(known.c.intent == intent_id),
-            insert(known).values(
-                intent=intent_id, stack=self._stack, at=self._now(), seal=schema.seal(intent_id, self._stack)
-            ),
-        )
+        seal = schema.seal(intent_id, self._stack)
+        row = {"intent": intent_id, "stack": self._stack, "at": self._now(), "seal": seal}
+        await self._write([("receipt", intent_id)], (_UNRECEIVE, {"intent": intent_id}), (_RECEIVE, row))
 
-    async def bind(self, address: Address, binding: Binding | None) -> None:
-        known = schema.bindings
-        here = (known.c.stack == self._stack) & (known.c.address == str(address))
-        if binding is None:
-            await self._write(delete(known).where(here))
-            return
-        content = {
-            "stack": self._stack,
-            "address": str(address),
-            "object": binding.id,
-            "applied": json.dumps(dict(binding.applied), sort_keys=True),
-            "protect": int(binding.protect),
-            "replaces": binding.replaces,
-        }
-        seal = schema.seal(*content.values())
-        await self._write(delete(known).where(here), insert(known).values(seal=seal, **content))
+    async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
+        rows: list[tuple[Executable, Row]] = []
+        for address, binding in bindings.items():
+            rows.append((_UNBIND, {"stack": self._stack, "address": str(address)}))
+            if binding is None:
+                continue
+            content = {
+                "stack": self._stack,
+                "address": str(address),
+                "object": binding.id,
+                "applied": json.dumps(dict(binding.applied), sort_keys=True),
+                "protect": int(binding.protect),
+                "replaces": binding.replaces,
+            }
+            rows.append((_BIND, {"seal": schema.seal(*content.values()), **content}))
+        await self._write([("binding", address) for address in bindings], *rows)
 
     async def belong(self, membership: Membership) -> None:
         """Remember which account the stack belongs to."""
-        known = schema.accounts
         content = {
             "stack": self._stack,
             "account": membership.account,
             "witnesses": json.dumps(membership.witnesses),
         }
-        await self._write(
-            delete(known).where(known.c.stack == self._stack),
-            insert(known).values(seal=schema.seal(*content.values()), **content),
-        )
+        row = {"seal": schema.seal(*content.values()), **content}
+        await self._write(["account"], (_LEAVE, {"stack": self._stack}), (_BELONG, row))
 
     async def record(self, ended: Ended) -> None:
         """Keep how a call ended, for `history`."""
         self._told += 1
-        await self._write(
-            insert(schema.outcomes).values(
-                run=self._run,
-                place=self._told,
-                call=ended.call.id,
-                address=str(ended.call.address),
-                verb=ended.call.verb.value,
-                outcome=ended.outcome.value,
-                object=ended.id,
-                why=ended.why,
-                at=self._now(),
-            )
-        )
+        row = {
+            "run": self._run,
+            "place": self._told,
+            "call": ended.call.id,
+            "address": str(ended.call.address),
+            "verb": ended.call.verb.value,
+            "outcome": ended.outcome.value,
+            "object": ended.id,
+            "why": ended.why,
+            "at": self._now(),
+        }
+        await self._write([("outcome", self._told)], (_RECORD, row))
 
-    async def _write(self, *statements: Executable) -> None:
+    async def _write(self, about: Collection[Hashable], *rows: tuple[Executable, Row]) -> None:
         """Returns when a commit holds them. A caller that is cancelled takes nothing back."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((statements, done))
+        self._waiting.append(((about, rows), done))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.ensure_future(self._drain())
         await asyncio.shield(done)
@@ -135,13 +152,12 @@ class StoreJournal:
                     done.set_exception(failure)
                     done.exception()  # a caller that was cancelled will not fetch it
 
-    def _commit(self, batch: Sequence[Statements]) -> StoreError | None:
+    def _commit(self, batch: Sequence[Write]) -> StoreError | None:
         try:
             with database.explained(self._place), self._engine.begin() as connection:
                 self._check_lock(connection)
-                for statements in batch:
-                    for statement in statements:
-                        connection.execute(statement)
+                for statement, rows in _together(batch):
+                    connection.execute(statement, rows)
         except StoreError as failure:
             return failure
         return None
@@ -150,13 +166,25 @@ class StoreJournal:
         """Fences off a process that slept through the end of its lock."""
         if self._holder is None:
             return
-        lock = schema.locks
-        ours = update(lock).where(lock.c.stack == self._stack, lock.c.holder == self._holder)
         # A write, not a read: from here to the commit nobody else can take the lock over.
-        if not connection.execute(ours.values(holder=self._holder)).rowcount:
+        if not connection.execute(_STAY, {"of": self._stack, "ours": self._holder}).rowcount:
             raise LockLost(self._stack)
 
     async def settled(self) -> None:
         """Everything that was handed over is durable."""
         if self._writer is not None:
             await self._writer
+
+
+def _together(batch: Sequence[Write]) -> Iterator[tuple[Executable, list[Row]]]:
+    """All rows of a statement at once, as long as nothing is written about twice: then the order counts."""
+    rows_of: dict[Executable, list[Row]] = {}
+    seen: set[Hashable] = set()
+    for about, rows in batch:
+        if not seen.isdisjoint(about):
+            yield from rows_of.items()
+            rows_of, seen = {}, set()
+        seen.update(about)
+        for statement, row in rows:
+            rows_of.setdefault(statement, []).append(row)
+    yield from rows_of.items()

@@ -11,7 +11,7 @@ import json
 
 from sqlalchemy import Column, Float, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
-VERSION = 1
+VERSION = 2
 NAME = "reconciler"  # of the schema that holds the tables, where a database has schemas
 
 metadata = MetaData()
@@ -103,6 +103,32 @@ locks = Table(
     Column("since", Float, nullable=False),
     Column("expires", Float, nullable=False),
 )
+
+
+# Since version 2. What looks found is for reports alone: nothing is decided by it, and no value is kept.
+
+looks = Table(
+    "looks",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("stack", String, nullable=False, index=True),
+    Column("at", Float, nullable=False),
+    Column("declared", Integer, nullable=False),
+    Column("commit", String, nullable=False),
+)
+
+drifts = Table(
+    "drifts",
+    metadata,
+    Column("look", String, nullable=False, index=True),
+    Column("address", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("reason", String, nullable=False),
+    Column("mover", String, nullable=False),
+    Column("fields", Text, nullable=False),  # JSON list of paths
+)
+
+ADDED = {2: (looks, drifts)}  # version → tables that it brought
 
 
 def seal(*content: object) -> str:

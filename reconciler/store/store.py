@@ -12,12 +12,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, Row, Select, insert, select, update
+from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, lock, schema
+from reconciler.store.chronicle import Chronicle
 from reconciler.store.failures import Damaged, StoreError
 from reconciler.store.journal import StoreJournal
 from reconciler.store.lock import Holder
@@ -78,13 +79,24 @@ class Store:
         """Intents for objects with a one-time secret, of these kinds, which no delivery followed. While a run of the
         stack goes on, that may be because it did not get that far yet."""
         made, known = schema.intents, schema.receipts
-        found: set[str] = set()
-        for kind in kinds:
-            of_kind = made.c.address.startswith(f"{kind}/", autoescape=True)
-            arrived = select(known.c.intent).where(known.c.stack == stack)
-            rows = await self._rows(select(made.c.id).where(made.c.stack == stack, of_kind, made.c.id.not_in(arrived)))
-            found |= {row.id for row in rows}
-        return frozenset(found)
+        of_kinds = or_(false(), *(made.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        arrived = select(known.c.intent).where(known.c.stack == stack)
+        found = select(made.c.id).where(made.c.stack == stack, of_kinds, made.c.id.not_in(arrived))
+        return frozenset(row.id for row in await self._rows(found))
+
+    async def overwritten(self, stack: str) -> Mapping[str, Address]:
+        """Intents whose one-time secret was delivered and is there no more: another followed for the same address."""
+        made, known = schema.intents, schema.receipts
+        joined = (
+            select(made.c.id, made.c.address).join(known, known.c.intent == made.c.id).where(known.c.stack == stack)
+        )
+        latest: dict[str, str] = {}
+        found: dict[str, Address] = {}
+        for row in await self._rows(joined.order_by(known.c.at)):
+            if earlier := latest.get(row.address):
+                found[earlier] = Address.parse(row.address)
+            latest[row.address] = row.id
+        return found
 
     async def open_intents(self, stack: str) -> tuple[Intent, ...]:
         """Creates whose end was never recorded, oldest first."""
@@ -137,6 +149,11 @@ class Store:
             )
             for row in rows
         )
+
+    @property
+    def chronicle(self) -> Chronicle:
+        """What looks found and runs came to, for reports."""
+        return Chronicle(self._engine, self._place)
 
     def lock(
         self, stack: str, *, on_loss: Callable[[StoreError], None], lasts: float = lock.LASTS

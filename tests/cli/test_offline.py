@@ -77,7 +77,8 @@ def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
         (["plan", "--allow", "delete"], "invalid value for '--allow': 'delete' is not what:Kind=N, as in "
          "delete:ReservedDomain=1"),
         (["validate", "--var", "x"], "invalid value for '--var': 'x' is not name=value"),
-        (["plan", "--format", "xml"], "invalid value for '--format': 'xml' is not one of text, json"),
+        (["plan", "--format", "xml"], "invalid value for '--format': 'xml' is not one of text, markdown, html, "
+         "json, sarif, github, gitlab"),
         (["plan", "--format", "text", "--format", "json"], "invalid value for '--format': only one can go to standard "
          "output; give the others a file, as in json=plan.json"),
     ],
@@ -131,7 +132,7 @@ def test_kinds_is_a_line_per_kind(shell: Shell) -> None:
 
     said = shell("kinds")
     assert said.code == 0
-    assert [line.split()[0] for line in said.out.splitlines()] == [kind.name for kind in kinds.every()]
+    assert [line.split()[0] for line in said.out.splitlines()] == [kind.name for kind in kinds.declarable()]
 
 
 def test_explain_tells_of_a_field(shell: Shell) -> None:
@@ -208,7 +209,7 @@ def test_a_reader_that_is_gone_before_we_write_is_no_error_to_speak_of() -> None
 def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.kinds.every", lambda: 1 / 0)
+    monkeypatch.setattr("reconciler.kinds.declarable", lambda: 1 / 0)
     monkeypatch.delenv("RECONCILER_DEBUG", raising=False)
     assert shell("kinds") == Said(
         1,
@@ -218,7 +219,7 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
 
 
 def test_the_traceback_is_there_for_who_asks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.kinds.every", lambda: 1 / 0)
+    monkeypatch.setattr("reconciler.kinds.declarable", lambda: 1 / 0)
     monkeypatch.setenv("RECONCILER_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         shell("kinds")

@@ -70,6 +70,14 @@ def test_6_when_the_key_is_not_accepted(on_sandbox: Project) -> None:
     assert "; check the API key and what it may do" in said.err
 
 
+def test_6_when_the_key_may_read_but_not_change(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("POST *", then="status", status=403, body={"msg": "this key is for reading"}, times=0)
+    on_sandbox.declare(*policies("a", "b"))
+    said = on_sandbox.process("apply", "-y")
+    assert said.code == 6
+    assert "this key is for reading" in said.err
+
+
 def test_64_when_the_command_line_is_wrong(on_sandbox: Project, sandbox: Sandbox) -> None:
     said = on_sandbox.process("apply")
     assert said.code == 64

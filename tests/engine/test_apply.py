@@ -183,6 +183,16 @@ class TestKindsWithoutMetadata:
         await world.apply(plan(call, changes=(moved,)))
         assert world.journal.bindings == {BOT: Binding("bot_7")}
 
+    async def test_no_death_leaves_it_to_both_addresses(self, world: World) -> None:
+        old = Address("BotUser", "old")
+        world.journal.bindings[old] = Binding("bot_7")
+        moved = Change(BOT, Action.MOVE, Reason.RENAMED, "bot_7", former=old)
+        call = update(str(BOT), "/bot_users/bot_7", {}, target="bot_7", owner=OwnerDraft(BOT))
+        seen: list[set[Address]] = []
+        await world.apply(plan(call, changes=(moved,)), reach=lambda *_: seen.append({*world.journal.bindings}))
+        assert seen.count({old}) > 0
+        assert {frozenset(each) for each in seen} == {frozenset({old}), frozenset({BOT})}
+
     async def test_what_the_plan_says_to_remember_or_forget_is_done_without_a_call(self, world: World) -> None:
         other = Address("BotUser", "other")
         world.journal.bindings[BOT] = Binding("bot_7")

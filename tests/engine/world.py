@@ -12,7 +12,7 @@ import heapq
 import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler import kinds as registry
@@ -23,7 +23,7 @@ from reconciler.model.event import Ended, Event, Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.model.value import Json, Secret
 
 
@@ -209,11 +209,33 @@ class MemoryJournal:
         self.concluded: dict[str, str | None] = {}
         self.receipts: set[str] = set()
         self.bindings: dict[Address, Binding] = {}
+        self.made: dict[str, Address] = {}
+        self.arrived: list[str] = []
         self.fails: Exception | None = None
+
+    @property
+    def undelivered(self) -> frozenset[str]:
+        return frozenset(self.made.keys() - self.receipts)
+
+    @property
+    def overwritten(self) -> dict[str, Address]:
+        latest = {self.made[intent]: intent for intent in self.arrived if intent in self.made}
+        return {each: self.made[each] for each in self.arrived if each in self.made and each not in latest.values()}
+
+    def beside(self, snapshot: Snapshot, bound: Mapping[Address, Binding]) -> Snapshot:
+        """The snapshot with this memory beside it; `bound` is what was settled after the look."""
+        return replace(
+            snapshot,
+            bindings={**self.bindings, **bound},
+            receipts=frozenset(self.receipts),
+            undelivered=self.undelivered,
+            overwritten=self.overwritten,
+        )
 
     async def intend(self, intent: Intent) -> None:
         await self._write()
         self.open[intent.id] = intent
+        self.made[intent.id] = intent.address
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         await self._write()
@@ -223,13 +245,15 @@ class MemoryJournal:
     async def receipt(self, intent_id: str) -> None:
         await self._write()
         self.receipts.add(intent_id)
+        self.arrived.append(intent_id)
 
-    async def bind(self, address: Address, binding: Binding | None) -> None:
+    async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
         await self._write()
-        if binding is None:
-            self.bindings.pop(address, None)
-        else:
-            self.bindings[address] = binding
+        for address, binding in bindings.items():
+            if binding is None:
+                self.bindings.pop(address, None)
+            else:
+                self.bindings[address] = binding
 
     async def _write(self) -> None:
         await asyncio.sleep(0)

@@ -26,7 +26,8 @@ def test_an_example_is_valid(project: Path, tmp_path: Path) -> None:
         make = "import certificates, pathlib; certificates.everything(pathlib.Path('pki'))"
         subprocess.run([sys.executable, "-c", make], cwd=copy, check=True)
     command = [sys.executable, "-m", "reconciler", "validate"]
-    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    environ = {**os.environ, "STRIPE_KEY": "made up for it", "METRICS_API_KEY": "made up as well"}
+    done = subprocess.run(command, cwd=copy, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("problem")) == (0, 0), done.stderr
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 
+from reconciler import kinds
 from tests.kinds import pems
 
 Document = dict[str, Any]
@@ -26,6 +27,7 @@ class Life:
     anew      path of a field → a value that needs another object, where the field itself could change in place
     beside    the other resources that it refers to, before and after
     bound     paths of fields that others of the spec do not go without
+    brief     what it has in common with another life of the kind is left to that one
     """
 
     kind: str
@@ -35,13 +37,15 @@ class Life:
     beside: tuple[Document, ...] = ()
     bound: tuple[str, ...] = ()
     called: str = ""
+    brief: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind}-{self.called}" if self.called else self.kind
 
     @property
     def document(self) -> Document:
-        extra = {"deliver": {"token": {"to_file": "secrets/token"}}} if self.kind == "TunnelCredential" else {}
+        secret = kinds.get(self.kind).one_time
+        extra = {"deliver": {secret: {"to_file": "secrets/token"}}} if secret else {}
         return {"kind": self.kind, "name": SUBJECT, "spec": self.spec, **extra}
 
 
@@ -95,6 +99,13 @@ _CERTIFICATES = (
 )
 _CONFIGURATIONS = ("ec_2ZJ1HRm5ZkQYyOQ0P1rD0V8n1aT", "ec_2ZJ1HRm5ZkQYyOQ0P1rD0V8n1aU")
 
+_VAULTS = (_of("Vault", "a", name="life/a"), _of("Vault", "b", name="life/b"))
+
+
+def _weight(backend: str, weight: int) -> Document:
+    return {"backend_id": _ref("TunnelGroupBackend", backend), "weight": weight}
+
+
 _BACKEND = {"enabled": True, "backend_id": _ref("TunnelGroupBackend", "a")}
 _OTHER_BACKEND = {"backend.enabled": False, "backend.backend_id": _ref("TunnelGroupBackend", "b")}
 _RESTRICTION = {"enabled": True, "ip_policy_ids": [_ref("IPPolicy", "a")]}
@@ -146,6 +157,57 @@ def _keyed(member: str, called: str) -> Life:
     )
 
 
+def _oauth(provider: str, spec: Document, others: Document, *, brief: bool = True) -> Life:
+    """A route where users of this provider sign in, and then other users."""
+    at = f"oauth.provider.{provider}"
+    return Life(
+        "HTTPSEdgeRoute",
+        {**_ROOT, "oauth": {**_SIGN_IN, "auth_check_interval": 60, "provider": {provider: {**_PROVIDER, **spec}}}},
+        {
+            **({} if brief else _other_sign_in("oauth")),
+            **({} if brief else {"oauth.auth_check_interval": 90}),
+            **{f"{at}.{name}": value for name, value in {**_OTHER_PROVIDER, **others}.items()},
+        },
+        beside=_each("HTTPSEdge"),
+        bound=(f"{at}.client_id", f"{at}.client_secret", f"{at}.scopes", at, "oauth.provider"),
+        called=provider,
+        brief=brief,
+    )
+
+
+def _other_sign_in(module: str) -> Document:
+    return {
+        f"{module}.enabled": False,
+        f"{module}.options_passthrough": False,
+        f"{module}.cookie_prefix": "web.",
+        f"{module}.inactivity_timeout": 60,
+        f"{module}.maximum_duration": 7200,
+    }
+
+
+_ROOT = {"edge_id": _ref("HTTPSEdge", "a"), "match_type": "path_prefix", "match": "/"}
+_SIGN_IN = {
+    "enabled": True,
+    "options_passthrough": True,
+    "cookie_prefix": "app.",
+    "inactivity_timeout": 600,
+    "maximum_duration": 3600,
+}
+_PROVIDER = {
+    "client_id": "app",
+    "client_secret": "application secret",
+    "scopes": ["read", "email"],
+    "email_addresses": ["ops@example.com"],
+    "email_domains": ["example.com", "example.org"],
+}
+_OTHER_PROVIDER = {
+    "client_id": "another app",
+    "client_secret": "another application secret",
+    "scopes": ["read"],
+    "email_addresses": ["dev@example.com", "ops@example.com"],
+    "email_domains": ["example.net"],
+}
+
 LIVES = (
     Life(
         "AgentIngress",
@@ -160,6 +222,12 @@ LIVES = (
             "certificate_management_policy.private_key_type": "rsa",
         },
     ),
+    Life(
+        "APIKey",
+        {**_TEXTS, "owner_id": _ref("BotUser", "a")},
+        {**_OTHER_TEXTS, "owner_id": _ref("BotUser", "b")},
+        beside=_BOTS,
+    ),
     Life("BotUser", {"name": "subject", "active": False}, {"name": "another", "active": True}),
     Life(
         "CertificateAuthority",
@@ -168,12 +236,19 @@ LIVES = (
     ),
     Life(
         "CloudEndpoint",
-        {**_TEXTS, "url": "http://a.life.example.com", "traffic_policy": _policy(405), "bindings": ["public"]},
+        {
+            **_TEXTS,
+            "url": "http://a.life.example.com",
+            "traffic_policy": _policy(405),
+            "bindings": ["public"],
+            "pooling_enabled": False,
+        },
         {
             **_OTHER_TEXTS,
             "url": "http://b.life.example.com:8080",
             "traffic_policy": _policy(403),
             "bindings": ["public", "kubernetes"],
+            "pooling_enabled": True,
         },
         {"url": "https://b.life.example.com"},
         _DOMAINS,
@@ -267,6 +342,19 @@ LIVES = (
             "backend": _BACKEND,
             "ip_restriction": _RESTRICTION,
             "webhook_verification": {"enabled": True, "provider": "github", "secret": "webhook secret"},
+            "user_agent_filter": {"enabled": True, "allow": ["(?i)firefox", "(?i)curl"], "deny": ["(?i)bot"]},
+            "circuit_breaker": {
+                "enabled": True,
+                "tripped_duration": 30,
+                "rolling_window": 60,
+                "num_buckets": 6,
+                "volume_threshold": 20,
+                "error_threshold_percentage": 0.25,
+            },
+            "request_headers": {"enabled": True, "add": {"X-From": "edge", "x-a": "1"}, "remove": ["Cookie", "X-B"]},
+            "response_headers": {"enabled": True, "add": {"X-From": "edge"}, "remove": ["Server"]},
+            "compression": {"enabled": True},
+            "websocket_tcp_converter": {"enabled": True},
             "traffic_policy": _TRAFFIC_POLICY,
         },
         {
@@ -279,6 +367,23 @@ LIVES = (
             "webhook_verification.enabled": False,
             "webhook_verification.provider": "stripe",
             "webhook_verification.secret": "another webhook secret",
+            "user_agent_filter.enabled": False,
+            "user_agent_filter.allow": ["(?i)safari"],
+            "user_agent_filter.deny": ["(?i)crawler", "(?i)bot"],
+            "circuit_breaker.enabled": False,
+            "circuit_breaker.tripped_duration": 40,
+            "circuit_breaker.rolling_window": 50,
+            "circuit_breaker.num_buckets": 5,
+            "circuit_breaker.volume_threshold": 30,
+            "circuit_breaker.error_threshold_percentage": 1,
+            "request_headers.enabled": False,
+            "request_headers.add": {"x-from": "elsewhere"},
+            "request_headers.remove": ["cookie"],
+            "response_headers.enabled": False,
+            "response_headers.add": {"x-from": "elsewhere"},
+            "response_headers.remove": ["x-powered-by", "server"],
+            "compression.enabled": False,
+            "websocket_tcp_converter.enabled": False,
             **_OTHER_TRAFFIC_POLICY,
         },
         beside=(*_each("HTTPSEdge"), *_BACKENDS, *_POLICIES),
@@ -318,6 +423,35 @@ LIVES = (
         beside=_each("HTTPSEdge"),
         called="saml",
     ),
+    Life(
+        "HTTPSEdgeRoute",
+        {
+            **_ROOT,
+            "oidc": {
+                **_SIGN_IN,
+                "issuer": "https://login.example.com",
+                "client_id": "app",
+                "client_secret": "application secret",
+                "scopes": ["profile", "email"],
+            },
+        },
+        {
+            **_other_sign_in("oidc"),
+            "oidc.issuer": "https://sso.example.com",
+            "oidc.client_id": "another app",
+            "oidc.client_secret": "another application secret",
+            "oidc.scopes": ["openid"],
+        },
+        beside=_each("HTTPSEdge"),
+        called="oidc",
+    ),
+    _oauth(
+        "github",
+        {"teams": ["ops"], "organizations": ["example"]},
+        {"teams": ["dev"], "organizations": ["a"]},
+        brief=False,
+    ),
+    *(_oauth(each, {}, {}) for each in ("facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon")),
     Life("IPPolicy", _TEXTS, _OTHER_TEXTS),
     Life(
         "IPPolicyRule",
@@ -347,6 +481,7 @@ LIVES = (
             **_TEXTS,
             "domain": "subject.example.com",
             "region": "eu",
+            "resolves_to": [{"value": "us"}, {"value": "eu"}],
             "certificate_management_policy": {"authority": "letsencrypt", "private_key_type": "rsa"},
             "http_endpoint_configuration_id": _CONFIGURATIONS[0],
             "https_endpoint_configuration_id": _CONFIGURATIONS[0],
@@ -355,6 +490,7 @@ LIVES = (
             **_OTHER_TEXTS,
             "domain": "elsewhere.example.com",
             "region": "us",
+            "resolves_to": [{"value": "ap"}],
             "certificate_management_policy.private_key_type": "ecdsa",
             "http_endpoint_configuration_id": _CONFIGURATIONS[1],
             "https_endpoint_configuration_id": _CONFIGURATIONS[1],
@@ -423,6 +559,51 @@ LIVES = (
         beside=_each("SSHCertificateAuthority"),
     ),
     Life(
+        "SSHUserCertificate",
+        {
+            **_TEXTS,
+            "ssh_certificate_authority_id": _ref("SSHCertificateAuthority", "a"),
+            "public_key": pems.ssh_key("user one"),
+            "principals": ["alice", "ops"],
+            "critical_options": {"force-command": "/bin/true"},
+            "extensions": {"permit-pty": ""},
+            "valid_after": "2030-01-01T00:00:00Z",
+            "valid_until": "2031-01-01T00:00:00+01:00",
+        },
+        {
+            **_OTHER_TEXTS,
+            "ssh_certificate_authority_id": _ref("SSHCertificateAuthority", "b"),
+            "public_key": pems.ssh_key("user two"),
+            "principals": ["bob"],
+            "critical_options": {"source-address": "192.0.2.0/24"},
+            "extensions": {"permit-pty": "", "permit-port-forwarding": ""},
+            "valid_after": "2030-06-01T00:00:00Z",
+            "valid_until": "2032-01-01T00:00:00Z",
+        },
+        beside=_each("SSHCertificateAuthority"),
+    ),
+    Life(
+        "Secret",
+        {**_TEXTS, "name": "stripe", "value": "vaulted value", "vault_id": _ref("Vault", "a")},
+        {**_OTHER_TEXTS, "name": "adyen", "value": "another vaulted value", "vault_id": _ref("Vault", "b")},
+        beside=_VAULTS,
+        bound=("vault_id",),
+    ),
+    Life(
+        "Secret",
+        {"name": "stripe", "value": "vaulted value", "vault_name": "life/a"},
+        {"vault_name": "life/b"},
+        beside=_VAULTS,
+        bound=("vault_name",),
+        called="by name",
+    ),
+    Life("ServiceUser", {"name": "subject", "active": False}, {"name": "another", "active": True}),
+    Life(
+        "StaticBackend",
+        {**_TEXTS, "address": "one.example.com:443", "tls": {"enabled": True}},
+        {**_OTHER_TEXTS, "address": "two.example.com:8443", "tls.enabled": False},
+    ),
+    Life(
         "TCPEdge",
         {
             **_TEXTS,
@@ -489,5 +670,12 @@ LIVES = (
         "TunnelGroupBackend",
         {**_TEXTS, "labels": {"service": "payments", "zone": "one"}},
         {**_OTHER_TEXTS, "labels": {"service": "payments"}},
+    ),
+    Life("Vault", {**_TEXTS, "name": "life/one"}, {**_OTHER_TEXTS, "name": "life/two"}),
+    Life(
+        "WeightedBackend",
+        {**_TEXTS, "backends": [_weight("a", 90), _weight("b", 10)]},
+        {**_OTHER_TEXTS, "backends": [_weight("b", 0), _weight("a", 100)]},
+        beside=_BACKENDS,
     ),
 )

@@ -123,6 +123,10 @@ class Found:
         for index, name in enumerate(names):
             at = at if index == 0 else next(each for each in at.fields if each.name == name)
             value = _followed(value, at.read_as.path if at.read_as else name)
+        if leaf.field.as_map is not None:
+            # A map from one field of each part to the other.
+            key, rest = leaf.field.as_map.key, leaf.field.as_map.value
+            return [{key: each, rest: value[each]} for each in value]
         return value
 
 
@@ -264,7 +268,7 @@ class Project:
         """A twin of what the spec declares, without our record; its id."""
         resolved = self.resolved(spec)
         at_once = {
-            each.name: resolved[each.name]
+            each.name: _spelt(each, resolved[each.name])
             for each in self.kind.fields
             if each.name in resolved and UpdateOnly not in each and PathOnly not in each
         }
@@ -280,9 +284,15 @@ class Project:
 
     def patch_by_hand(self, live: Found, top: str, spec: Document) -> None:
         """The field as in the spec. Somebody who edits metadata with care leaves our record in it."""
-        value = self.resolved(spec[top])
+        value = _spelt(self.kind.by_name[top], self.resolved(spec[top]))
         owner = owners.read(live.body.get("metadata"))[1]
         self.sandbox.patch(live.path, {top: owners.write(value, owner) if top == "metadata" and owner else value})
+
+
+def _spelt(field: Field, value: Any) -> Any:
+    """As a request has it."""
+    spelling = field.as_map
+    return value if spelling is None else {each[spelling.key]: each[spelling.value] for each in value}
 
 
 def _collection(kind: Kind, parent_id: str | None) -> str:
@@ -290,9 +300,16 @@ def _collection(kind: Kind, parent_id: str | None) -> str:
 
 
 def account(sandbox: Sandbox) -> dict[str, Document]:
-    """Every object that somebody made, by its uri. Certificates that the platform obtained go by themselves."""
-    listed = (each for kind in kinds.every() if not kind.parent for each in sandbox.get(kind.path)[kind.list_key])
-    return {each["uri"]: each for each in listed if each.get("issued_at") is None}
+    """Every object that somebody made, by its own part of its id. Certificates that the platform obtained go by
+    themselves."""
+    once = [kind for kind in kinds.every() if kind.parent is None and kind.same_as is None]
+    listed = (each for kind in once for each in sandbox.get(kind.path)[kind.list_key])
+    return {in_account(each): each for each in listed if each.get("issued_at") is None}
+
+
+def in_account(body: Document) -> str:
+    """What two kinds that share an object call it alike."""
+    return str(body["id"].rpartition("_")[2])
 
 
 def paths_of(changed: Iterable[str], known: Mapping[str, Leaf]) -> set[str]:

@@ -27,6 +27,7 @@ def walk(fields: tuple[Field, ...]) -> Iterator[Field]:
 
 def test_every_kind_of_the_platform_is_declared() -> None:
     assert sorted(NAMES) == [
+        "APIKey",
         "AgentIngress",
         "BotUser",
         "CertificateAuthority",
@@ -46,11 +47,17 @@ def test_every_kind_of_the_platform_is_declared() -> None:
         "SSHCertificateAuthority",
         "SSHCredential",
         "SSHHostCertificate",
+        "SSHUserCertificate",
+        "Secret",
+        "ServiceUser",
+        "StaticBackend",
         "TCPEdge",
         "TLSCertificate",
         "TLSEdge",
         "TunnelCredential",
         "TunnelGroupBackend",
+        "Vault",
+        "WeightedBackend",
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
 from reconciler.model.snapshot import Binding, Live
@@ -214,6 +215,19 @@ def test_of_two_credentials_whose_tokens_arrived_nowhere_neither_stays() -> None
     assert [each for each in requests(made) if each.startswith("POST")] == ["POST /credentials"]
 
 
+def test_a_credential_whose_token_was_overwritten_by_that_of_a_successor_now_gone_is_replaced() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/a", {}, intent="i1"))
+    seen = replace(snapshot(there, receipts=["i1", "i2"]), overwritten={"i1": Address("TunnelCredential", "a")})
+    made = planned(declare("TunnelCredential/a"), seen=seen, policy=LENIENT)
+    assert [(change.id, change.reason) for change in made.changes] == [("cr_1", Reason.OVERWRITTEN)]
+
+
+def test_a_credential_that_moved_keeps_its_token_whatever_its_former_address_got() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/b", {}, intent="i1"))
+    seen = replace(snapshot(there, receipts=["i1", "i2"]), overwritten={"i1": Address("TunnelCredential", "a")})
+    assert planned(declare("TunnelCredential/b"), seen=seen, policy=LENIENT).changes == ()
+
+
 # --- moved ------------------------------------------------------------------------------------------------------------
 
 
@@ -324,6 +338,13 @@ def test_an_id_beside_an_owner_record_elsewhere_is_a_problem_and_nothing_is_dele
         seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {})), live("TLSEdge", "edgtls_2")),
     )
     assert (made.changes, errors(made)) == ((), [f"its id says edgtls_2, and its owner record is on {EDGE}"])
+
+
+def test_an_id_of_what_was_replaced_leads_to_what_took_its_place() -> None:
+    old, new = live("TLSEdge", EDGE), live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, replaces=EDGE))
+    for seen in (snapshot(old, new), snapshot(new)):
+        made = planned(declare("TLSEdge/a", id=EDGE), seen=seen)
+        assert (made.changes, errors(made)) == ((), [])
 
 
 def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:

@@ -130,3 +130,58 @@ def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:
         declare("TLSEdge/a", {"description": "x"}, ignore=("description.x", "nothing.y")), seen=snapshot(there)
     )
     assert [each.path for each in change_of(made, "TLSEdge/a").fields] == ["description"]
+
+
+# --- secrets that no manifest tells -----------------------------------------------------------------------------------
+
+UNTOLD = {"certificate_pem": "PEM"}
+
+
+def test_a_secret_that_no_manifest_tells_stays_as_it_is() -> None:
+    there = live("TLSCertificate", "cert_1", UNTOLD)
+    made = planned(declare("TLSCertificate/a", UNTOLD, id="cert_1", ignore=("private_key_pem",)), seen=snapshot(there))
+    assert ([change.fields for change in made.changes], made.problems) == ([()], ())
+
+
+def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None:
+    made = planned(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
+    assert [each.text for each in made.errors] == [
+        "it does not exist, and cannot be made without private_key_pem, which no manifest tells"
+    ]
+
+
+def test_an_object_is_not_replaced_without_a_secret_that_no_manifest_tells() -> None:
+    there = live("TLSCertificate", "cert_1", {"certificate_pem": "OLD"}, owner=record("TLSCertificate/a"))
+    made = planned(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(there))
+    assert [each.text for each in made.errors] == [
+        "it cannot be replaced without private_key_pem, which no manifest tells"
+    ]
+
+
+METRICS = {"target": {"metrics": {"service": "edge"}}}
+
+
+def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it() -> None:
+    there = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
+    changed = {"target": {"metrics": {"service": "core"}}}
+    made = planned(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
+    assert [each.text for each in made.errors] == [
+        "it cannot be changed without target.metrics.api_key, which no manifest tells"
+    ]
+
+
+def test_another_field_changes_without_a_secret_that_no_manifest_tells() -> None:
+    there = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
+    changed = {**METRICS, "description": "vendor"}
+    made = planned(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
+    assert (list(fields(made)), made.problems) == (["description"], ())
+
+
+def test_a_secret_that_is_shown_goes_along_with_what_surrounds_it() -> None:
+    hook = {"webhook_verification": {"enabled": True, "provider": "github", "secret": "s"}}
+    route = {"edge_id": "edghts_1", "match_type": "exact_path", "match": "/"}
+    there = live("HTTPSEdgeRoute", "edghtsrt_1", {**route, **hook}, owner=record("HTTPSEdgeRoute/a"), parent="edghts_1")
+    declared = {**route, "webhook_verification": {"provider": "slack"}}
+    made = planned(declare("HTTPSEdgeRoute/a", declared, ignore=("webhook_verification.secret",)), seen=snapshot(there))
+    body = (made.calls[0].body or {})["webhook_verification"]
+    assert body == {"provider": "slack", "secret": secret("s")}

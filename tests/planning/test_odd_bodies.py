@@ -11,8 +11,9 @@ from reconciler.model import owner as owners
 from reconciler.model.kind import Field, Kind, Shape
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Secret
+from reconciler.planning.importing import survey
 from reconciler.rendering.json import write
-from tests.planning.builders import KINDS, LENIENT, declare, planned, record, snapshot
+from tests.planning.builders import KINDS, LENIENT, declare, manifest, planned, record, snapshot
 
 TEXTS = st.sampled_from(
     [
@@ -97,3 +98,14 @@ def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]
     for spec in ({}, spec_of(kind)):
         made = planned(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), policy=LENIENT)
         assert "s3cret-value" not in write(made)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(worlds())
+def test_whatever_a_list_holds_each_object_is_offered_or_left_out_with_a_reason(world: tuple[Kind, list[Live]]) -> None:
+    _, objects = world
+    found = survey(manifest(), snapshot(*objects), KINDS)
+    offered = {(each.live.kind, each.live.locator) for each in found.imported}
+    left = {(each.kind, each.id) for each in found.left_out if each.why}
+    assert offered | left == {(each.kind, each.locator) for each in objects}
+    assert offered & left == set()

@@ -38,6 +38,17 @@ def domain(host: str) -> Declaration:
     return declare(f"ReservedDomain/{host.partition('.')[0]}", {"domain": host})
 
 
+def rules(lifecycle: dict[str, Any] | None = None, **cidrs: str) -> list[Declaration]:
+    """A policy with these rules."""
+    of, more = {"ip_policy_id": ref("IPPolicy/office"), "action": "allow"}, lifecycle or {}
+    made = (declare(f"IPPolicyRule/{name}", {**of, "cidr": cidr}, **more) for name, cidr in cidrs.items())
+    return [declare("IPPolicy/office"), *made]
+
+
+def needs_of(plan: Plan, call: str) -> set[str]:
+    return next(set(each.needs) for each in plan.calls if each.id == call)
+
+
 def key(name: str, number: int, **more: Any) -> Declaration:
     return declare(f"SSHCredential/{name}", {"public_key": KEYS[number]}, **more)
 
@@ -142,21 +153,67 @@ def test_hostports_handed_on_along_a_row_move_from_its_end() -> None:
     assert world.log == ["update TLSEdge/1", "update TLSEdge/2", "update TLSEdge/3"]
 
 
-def test_two_edges_that_swap_hostports_are_a_problem_that_names_the_ring_and_a_way_out() -> None:
+def test_two_edges_that_swap_hostports_let_go_of_one_first() -> None:
     domains = [domain("a.x"), domain("b.x")]
     world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"))
     made = on(world, *domains, edge("1", "b.x"), edge("2", "a.x"))
+    assert [(call.id, dict(call.body or {})) for call in made.calls] == [
+        ("release hostports of TLSEdge/1", {"hostports": []}),
+        ("update TLSEdge/2", {"hostports": ["a.x:443"]}),
+        ("update TLSEdge/1", {"hostports": ["b.x:443"]}),
+    ]
+
+
+def test_an_edge_lets_go_of_what_others_take_and_of_nothing_else() -> None:
+    domains = [domain("a.x"), domain("b.x"), domain("c.x")]
+    world = settled(*domains, edge("1", "a.x", "c.x"), edge("2", "b.x"))
+    follow(world, *domains, edge("1", "b.x", "c.x"), edge("2", "a.x"))
+    assert world.log[0] == "release hostports of TLSEdge/1"
+
+
+def test_edges_that_trade_hostports_in_a_round_all_get_theirs() -> None:
+    domains = [domain("a.x"), domain("b.x"), domain("c.x")]
+    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
+    follow(world, *domains, edge("1", "b.x"), edge("2", "c.x"), edge("3", "a.x"))
+
+
+def test_two_rules_that_swap_networks_make_one_of_them_anew() -> None:
+    world = settled(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
+    old = id_of(world, "IPPolicyRule")
+    follow(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8"))
+    assert world.log == [f"delete IPPolicyRule/a {old}", "update IPPolicyRule/b", "create IPPolicyRule/a"]
+
+
+def test_what_may_not_be_made_anew_swaps_nothing() -> None:
+    world = settled(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
+    made = on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8", lifecycle={"replace": False}))
     (problem,) = made.errors
     assert made.calls == ()
-    assert problem.text == ("these calls wait for each other: update TLSEdge/1 → update TLSEdge/2 → update TLSEdge/1")
     assert problem.remedy == "apply the change in two steps, letting go before taking"
 
 
-def test_the_way_out_of_a_swap_works() -> None:
-    domains = [domain("a.x"), domain("b.x")]
-    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"))
-    follow(world, *domains, edge("1"), edge("2", "b.x"))
-    follow(world, *domains, edge("1", "b.x"), edge("2", "a.x"))
+# --- parts of a whole -------------------------------------------------------------------------------------------------
+
+
+def restriction(name: str, policy: str) -> Declaration:
+    return declare(f"IPRestriction/{name}", {"type": "dashboard", "ip_policy_ids": [ref(f"IPPolicy/{policy}")]})
+
+
+def test_a_restriction_comes_after_the_rules_of_its_policy_and_leaves_before_them() -> None:
+    whole = [*rules(a="10.0.0.0/8"), restriction("r", "office")]
+    made = planned(*whole)
+    assert needs_of(made, "create IPRestriction/r") >= {"create IPPolicyRule/a"}
+    world = settled(*whole)
+    gone = on(world)
+    (rule,) = [call.id for call in gone.calls if call.address.kind == "IPPolicyRule"]
+    assert any(need.startswith("delete IPRestriction/r") for need in needs_of(gone, rule))
+
+
+def test_a_policy_in_use_gets_a_new_rule_before_its_last_old_one_goes() -> None:
+    world = settled(*rules(a="10.0.0.0/8"), restriction("r", "office"))
+    made = on(world, *rules(b="11.0.0.0/8"), restriction("r", "office"))
+    (delete,) = [call.id for call in made.calls if call.id.startswith("delete")]
+    assert needs_of(made, delete) >= {"create IPPolicyRule/b"}
 
 
 def test_a_hostport_that_an_edge_of_nobody_holds_is_a_problem_that_names_the_edge() -> None:

@@ -168,6 +168,31 @@ def test_a_route_named_by_id_needs_no_match() -> None:
     assert one("kind: HTTPSEdgeRoute\nname: r\nid: edghtsrt_1\nspec: {edge_id: edghts_1}").id == "edghtsrt_1"
 
 
+def test_a_secret_that_is_left_to_others_need_not_be_told() -> None:
+    text = """
+        kind: EventDestination
+        name: vendor
+        id: ed_1
+        lifecycle: {ignore: [target.metrics.api_key]}
+        spec: {target: {metrics: {service: edge}}}
+    """
+    assert one(text).spec == {"target": {"metrics": {"service": "edge"}}}
+
+
+def test_what_is_no_secret_must_be_told_though_it_is_left_to_others() -> None:
+    text = """
+        kind: IPPolicyRule
+        name: rule
+        lifecycle: {ignore: [cidr]}
+        spec: {ip_policy_id: ipp_1, action: allow}
+    """
+    assert told(text) == ["a.yaml:5:7: IPPolicyRule/rule.cidr: required, but missing; add it"]
+
+
+def test_a_credential_that_is_named_by_id_needs_no_place_for_its_token() -> None:
+    assert load("{kind: TunnelCredential, name: agent, id: cr_1, spec: {}}").warnings == ()
+
+
 def test_what_is_doubtful_is_a_warning() -> None:
     loaded = load("""\
         kind: TLSEdge

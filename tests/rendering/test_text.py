@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 from reconciler.model.plan import Forecast, Plan
-from reconciler.rendering import cells, text
-from reconciler.rendering.text import Flavour
+from reconciler.rendering import cells, text, wording
+from reconciler.rendering.outline import outline
+from reconciler.rendering.wording import Flavour
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 
 PAGES = Path(__file__).parent / "pages"
@@ -115,8 +116,11 @@ def test_who_moved_a_field_is_told_when_it_was_not_git() -> None:
     ],
 )
 def test_a_forecast_is_rounded(forecast: Forecast, budget: int, words: str) -> None:
-    assert text.forecast(forecast, budget) == words
+    assert wording.forecast(forecast, budget) == words
 
 
 def test_totals_count_the_usual_four_always() -> None:
-    assert text.totals(replace(WHOLE, changes=())) == "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete."
+    assert (
+        wording.totals(outline(replace(WHOLE, changes=())))
+        == "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete."
+    )

@@ -21,6 +21,10 @@ class Account:
 
     def make(self, collection: str, **more: Any) -> dict[str, Any]:
         """A new object, different from all others, as its create answered it."""
+        if collection in PLANTED:
+            return self.plant(collection)
+        if collection.endswith("/secrets"):
+            return self.make("/vault_secrets", vault_id=collection.split("/")[2])
         return dict(self.sandbox.post(collection, BODIES[template(collection)](self) | more))
 
     def id(self, collection: str, **more: Any) -> str:
@@ -35,6 +39,12 @@ class Account:
     def module(self, name: str) -> dict[str, Any]:
         """A body for a module's PUT."""
         return MODULES[name](self)
+
+    def plant(self, collection: str) -> dict[str, Any]:
+        """An object that no client can create."""
+        identity = f"{PLANTED[collection]}_{self.number():027}"
+        self.sandbox.plant(collection, {"id": identity})
+        return dict(self.sandbox.get(f"{collection}/{identity}"))
 
     def place(self, template: str) -> str:
         """A path of this template: each object that it leads through made anew, with the module at its end set."""
@@ -80,10 +90,20 @@ BODIES: dict[str, Callable[[Account], dict[str, Any]]] = {
         "ssh_certificate_authority_id": a.id("/ssh_certificate_authorities"),
         "public_key": pems.ssh_key(),
     },
+    "/ssh_user_certificates": lambda a: {
+        "ssh_certificate_authority_id": a.id("/ssh_certificate_authorities"),
+        "public_key": pems.ssh_key(),
+    },
+    "/api_keys": lambda a: {"description": "pipeline"},
+    "/vaults": lambda a: {"name": f"vault-{a.number()}"},
+    "/vault_secrets": lambda a: {"vault_id": a.id("/vaults"), "name": "stripe", "value": "s3cret"},
     "/agent_ingresses": lambda a: {"domain": f"agents{a.number()}.example.com"},
     "/backends/failover": lambda a: {"backends": [a.id("/backends/tunnel_group")]},
     "/backends/tunnel_group": lambda a: {"labels": {"service": "payments"}},
     "/backends/http_response": lambda a: {"status_code": 503, "body": "later"},
+    "/backends/weighted": lambda a: {"backends": {a.id("/backends/tunnel_group"): 10}},
+    "/backends/static": lambda a: {"address": "origin.example.com:443", "tls": {"enabled": True}},
+    "/service_users": lambda a: {"name": f"service {a.number()}"},
     "/bot_users": lambda a: {"name": f"bot {a.number()}"},
     "/certificate_authorities": lambda a: {"ca_pem": pems.certificate("root", ca=True)},
     "/tls_certificates": lambda a: {
@@ -103,6 +123,22 @@ MODULES: dict[str, Callable[[Account], dict[str, Any]]] = {
     "traffic_policy": lambda a: {"value": POLICY},
     "saml": lambda a: {"idp_metadata": SAML_METADATA},
     "webhook_verification": lambda a: {"provider": "github", "secret": "s"},
+    "oidc": lambda a: {"issuer": "https://login.example.com", "client_id": "app", "client_secret": "s"},
+    "oauth": lambda a: {"provider": {"google": {"email_domains": ["example.com"]}}},
+    "request_headers": lambda a: {"add": {"X-From": "edge"}, "remove": ["Cookie"]},
+    "response_headers": lambda a: {"add": {"X-From": "edge"}},
+    "compression": lambda a: {"enabled": True},
+    "circuit_breaker": lambda a: {"tripped_duration": 30, "error_threshold_percentage": 0.2},
+    "websocket_tcp_converter": lambda a: {},
+    "user_agent_filter": lambda a: {"deny": ["(?i)bot"]},
+}
+
+# What can only be read, with the prefix of its ids.
+PLANTED = {
+    "/tunnels": "tn",
+    "/tunnel_sessions": "ts",
+    "/app/users": "au",
+    "/app/sessions": "as",
 }
 
 # What DELETE on a segment takes away again, as the update that puts it there.
@@ -116,5 +152,6 @@ ATTACHED: dict[str, Callable[[Account], dict[str, Any]]] = {
 
 UPDATES: dict[str, dict[str, Any]] = {
     "/bot_users/{}": {"active": False},
+    "/service_users/{}": {"active": False},
     "/event_subscriptions/{}/sources/{}": {},
 }

@@ -92,7 +92,7 @@ def test_a_credential_belongs_to_the_caller_unless_another_owner_is_named(sandbo
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("HTTPS://App.Example.com:443/", ("https://app.example.com", "https", 443)),
+        ("HTTPS://App.Example.com:443", ("https://app.example.com", "https", 443)),
         ("http://app.example.com:8080", ("http://app.example.com:8080", "http", 8080)),
         ("tls://app.example.com", ("tls://app.example.com", "tls", 443)),
     ],

@@ -60,25 +60,3 @@ def test_a_page_shows_nothing_that_was_made_since(sandbox: Sandbox) -> None:
     page = sandbox.get("/bot_users?limit=2")
     sandbox.post("/bot_users", {"name": "late"})
     assert [each["id"] for each in sandbox.get(page["next_page_uri"])["bot_users"]] == made[2:]
-
-
-@pytest.mark.parametrize(
-    ("query", "code"),
-    [
-        ("limit=0", "233"),
-        ("limit=101", "233"),
-        ("limit=ten", "233"),
-        ("limit=", "233"),
-        ("limit=1&limit=2", "232"),
-        ("filter=true", "231"),
-        ("before_id=nobody", "223"),
-        ("before_id=cr_1aBcDeFgHiJkLmNoPqRsTuVwXyZ", "227"),
-    ],
-)
-def test_a_wrong_query_is_refused(sandbox: Sandbox, query: str, code: str) -> None:
-    assert sandbox.refusal("GET", f"/bot_users?{query}") == (400, code)
-
-
-def test_a_query_where_there_is_none_is_refused(sandbox: Sandbox) -> None:
-    [made] = _make(sandbox, 1)
-    assert sandbox.refusal("GET", f"/bot_users/{made}?limit=1") == (400, "231")

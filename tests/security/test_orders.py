@@ -46,6 +46,10 @@ ORDERS = {
     "half a character": "\ud83d",
 }
 
+OURS = re.compile(
+    r"::(error|warning|notice) [a-z]+=[^:\n]*::(?!.*::[A-Za-z-]+(\s.*)?::).*$"
+)  # and no command within one
+
 WHOLE = {name: text for name, text in ORDERS.items() if name != "half a character"}  # what the sandbox can store
 
 
@@ -134,6 +138,12 @@ def test_what_lives_on_the_platform_gives_no_orders(run: Run, sandbox: Sandbox, 
     for words in (["plan"], ["drift"], ["plan", "--out", "plan.json"], ["show", "plan.json"], ["apply", "-y"]):
         _, out, err = run(*words)
         assert orders_in(out) + orders_in(err) == []
+    for form in ("markdown", "html", "sarif", "gitlab"):
+        _, out, err = run("show", "plan.json", "--format", form)
+        assert orders_in(out) + orders_in(err) == []
+    assert [
+        line for line in run("show", "plan.json", "--format", "github")[1].splitlines() if not OURS.match(line)
+    ] == []
     for words in (["plan", "--format", "json"], ["show", "plan.json", "--format", "json"]):
         _, out, err = run(*words)
         assert orders_in(out) + orders_in(err) == []
@@ -228,7 +238,10 @@ def test_a_plan_file_from_somebody_else_gives_no_orders(run: Run, tmp_path: Path
     made["stack"] = hostile
     made["integrity"] = _integrity(made)
     (tmp_path / "plan.json").write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
-    for words in (["show", "plan.json"], ["show", "plan.json", "--format", "json"], ["apply", "plan.json", "-y"]):
+    forms = [
+        ["show", "plan.json", "--format", form] for form in ("text", "json", "markdown", "html", "sarif", "gitlab")
+    ]
+    for words in (*forms, ["apply", "plan.json", "-y"]):
         code, out, err = run(*words)
         assert orders_in(out) + orders_in(err) == []
         assert out or code

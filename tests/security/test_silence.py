@@ -30,8 +30,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
 def _live(life: Life) -> None:
     """From the first plan to the last delete, with everything that can go wrong on the way."""
     life.run("validate", code=0)
-    for form in FORMS:
-        life.run("plan", "--format", form, code=0)
+    life.run("plan", *_forms("plan"), code=0)
     life.run("plan", "--out", "plan.json", "--no-color", code=0)
     life.run("show", "plan.json", code=0)
     life.run("show", "plan.json", "--format", "json", code=0)
@@ -52,8 +51,14 @@ def _live(life: Life) -> None:
     life.run("fmt", "--check")
     life.run("history", code=0)
     life.run("history", "--format", "json", code=0)
+    life.run("report", code=0)
     life.run("destroy", "-y", "--events", "-", "--allow", "delete:ReservedDomain=1", "--allow", "delete:*=100")
     _unwelcome(life)
+
+
+def _forms(name: str) -> list[str]:
+    """Every form, in a file each; files that are left are searched after every command."""
+    return [word for form in FORMS for word in ("--format", f"{form}={name}-as.{form}")]
 
 
 def _refused(life: Life) -> None:
@@ -91,9 +96,9 @@ def _drifting(life: Life) -> None:
     life.known["secret by hand"] = fresh('"<&')
     module = {"provider": "github", "secret": life.known["secret by hand"]}
     life.sandbox.put(f"/edges/https/{edge}/routes/{route['id']}/webhook_verification", module)
-    for form in FORMS:
-        life.run("drift", "--format", form, code=2)
+    life.run("drift", "--record", *_forms("drift"), code=2)
     life.run("plan", "--out", "drifted.json", code=0)
+    life.run("show", "drifted.json", *_forms("shown"), code=0)
     life.run("apply", "drifted.json", "-y", "--events", "-", code=0)
 
 
@@ -160,6 +165,7 @@ def test_what_was_meant_to_happen_did(life: Life) -> None:
 def test_everything_was_looked_at(life: Life) -> None:
     names = {place.partition(" ")[0] for place, _ in life.left("now")}
     assert {"project/plan.json", "project/events.ndjson", "project/state/reconciler.db"} <= names
+    assert {f"project/{name}-as.{form}" for name in ("plan", "drift", "shown") for form in FORMS} <= names
     assert any(name.startswith("children/git") for name in names)
     assert any(name.startswith("children/keep-token") for name in names)
     assert [path.name for path in (life.base / "tmp").iterdir()] == []

@@ -11,5 +11,9 @@ FOUND: dict[int, str] = {
     2151: "a create looked for in a list that lagged behind was made twice: tests/engine/test_lost.py",
     5467: "a replacement broken off and then taken back waited for its referrers: tests/planning/test_identify.py",
     8919: "an event source whose replacement was lost with the process lived on: tests/engine/test_lost.py",
+    18206: "a bot user's move was half written when the process died, and two addresses had it: "
+    "tests/engine/test_apply.py",
+    23933: "the same of an event source: tests/engine/test_apply.py",
+    49735: "a token was overwritten by that of a replacement, which somebody deleted: tests/planning/test_identify.py",
     2514: "an object on its way out was taken for the one that is to have its key: tests/planning/test_identify.py",
 }

@@ -6,8 +6,8 @@ Afterwards everything calms down, both stacks are applied once more in peace, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -54,8 +54,8 @@ class SlowJournal(MemoryJournal):
     async def receipt(self, intent_id: str) -> None:
         await self._slowly(super().receipt(intent_id))
 
-    async def bind(self, address: Address, binding: Binding | None) -> None:
-        await self._slowly(super().bind(address, binding))
+    async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
+        await self._slowly(super().bind(bindings))
 
     async def _slowly(self, deed: Coroutine[Any, Any, None]) -> None:
         life, outlives = self.life, self.random.random() < 0.5
@@ -278,7 +278,7 @@ class History:
         )
         report.listed = len(wire.log)
         bound = await lost.settle(tuple(journal.open.values()), snapshot, kinds, journal)
-        snapshot = replace(snapshot, bindings={**snapshot.bindings, **bound})
+        snapshot = journal.beside(snapshot, bound)
         scopes = ("*", *(kind.name for kind in kinds))
         allow = {(what, scope): 99 for what in SCOPES for scope in scopes} if trouble.consents else {}
         report.plan = made = plan(manifest, snapshot, kinds, Policy(allow=allow, destroy=empty))
@@ -311,9 +311,8 @@ class History:
         async for event in events:
             if isinstance(event, Ended):
                 report.ended.append(event)
-        if not stop.is_set():
-            for address, binding in made.bindings.items():
-                await journal.bind(address, binding)
+        if made.bindings and not stop.is_set():
+            await journal.bind(made.bindings)
         report.fate = "ended"
 
     # --- peace -------------------------------------------------------------------------------------------------------

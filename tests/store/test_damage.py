@@ -77,7 +77,7 @@ async def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
             before = frozenset(f"bot_{each}" for each in range(10))
             for step in (
                 journal.intend(Intent(f"i{number:02}", bot, "prod", "/bot_users", before, {"name": bot.name})),
-                journal.bind(bot, Binding(f"bot_{number}", {"name": "abc"})),
+                journal.bind({bot: Binding(f"bot_{number}", {"name": "abc"})}),
                 journal.conclude(f"i{number:02}", f"bot_{number}") if number % 2 else journal.receipt(f"i{number:02}"),
                 journal.belong(Membership("https://api.example.com", (f"BotUser:bot_{number}",))),
             ):
@@ -224,7 +224,7 @@ async def test_a_newer_version_is_refused_and_left_as_it_is(past: Past, tmp_path
     with pytest.raises(Unavailable) as refused:
         await read(file)
     assert str(refused.value) == (
-        f"{file} cannot be used (it was written by a newer reconciler: version 99, not 1); use that one, "
+        f"{file} cannot be used (it was written by a newer reconciler: version 99, not 2); use that one, "
         "or name another place with RECONCILER_STORE"
     )
 

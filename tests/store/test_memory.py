@@ -27,7 +27,7 @@ async def test_it_does_all_that_a_file_does() -> None:
         store.journal("prod", command="apply", holder=holder) as journal,
     ):
         await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(50)))
-        await journal.bind(BOT, Binding("bot_1"))
+        await journal.bind({BOT: Binding("bot_1")})
         await journal.belong(Membership("https://a", ("BotUser:bot_1",)))
         assert len(await store.open_intents("prod")) == 50
         assert await store.bindings("prod") == {BOT: Binding("bot_1")}
@@ -36,7 +36,7 @@ async def test_it_does_all_that_a_file_does() -> None:
 
 async def test_the_next_one_knows_nothing_of_it() -> None:
     async with opened(MEMORY) as store, store.journal("prod", command="apply") as journal:
-        await journal.bind(BOT, Binding("bot_1"))
+        await journal.bind({BOT: Binding("bot_1")})
     async with opened(MEMORY) as store:
         assert await store.bindings("prod") == {}
 

@@ -15,7 +15,9 @@ from sqlalchemy import create_engine, make_url, text
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
+from reconciler.model.change import Action, Mover, Reason
 from reconciler.model.event import Ended, Outcome
+from reconciler.model.history import Look, Moved
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.store.failures import Damaged, Locked, StoreError, Unavailable
@@ -60,7 +62,7 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
     call = Call("create BotUser/berlin", BOT, Verb.CREATE, "/bot_users")
     async with opened(url) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
-        await journal.bind(BOT, binding)
+        await journal.bind({BOT: binding})
         await journal.receipt("i0")
         await journal.belong(Membership("https://a", ("BotUser:bot_3",)))
         await journal.record(Ended(call, Outcome.DONE, 1.0, "bot_3"))
@@ -71,6 +73,20 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
         assert await store.membership("prod") == Membership("https://a", ("BotUser:bot_3",))
         assert [each.outcome for each in await store.history("prod")] == ["done"]
         assert await store.open_intents("dev") == ()
+
+
+async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_them(url: str) -> None:
+    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+        await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
+    tables = ("looks", "drifts")
+    run(url, *(f"DROP TABLE reconciler.{each}" for each in tables), "UPDATE reconciler.store SET version = 1")
+    look = Look(100.0, 12, "abc", (Moved(BOT, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, ("name",)),))
+    async with opened(url) as store:
+        await store.chronicle.record("prod", look)
+        assert await store.chronicle.looks("prod") == (look,)
+        (told,) = await store.chronicle.runs("prod")
+        assert (told.command, told.calls) == ("apply", {Outcome.DONE: 1})
+    assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
 
 
 async def test_a_concluded_intent_is_open_no_more(url: str) -> None:
@@ -121,7 +137,7 @@ async def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
             await journal.receipt(stack)
 
     await asyncio.gather(*(one(f"s{n}") for n in range(8)))
-    assert run(url, "SELECT version FROM reconciler.store") == [(1,)]
+    assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
 
 
 async def test_tables_of_others_with_our_names_are_left_alone(url: str) -> None:
@@ -135,14 +151,14 @@ async def test_a_newer_version_is_refused(url: str) -> None:
     async with opened(url):
         pass
     run(url, "UPDATE reconciler.store SET version = 99")
-    with pytest.raises(Unavailable, match="newer reconciler: version 99, not 1"):
+    with pytest.raises(Unavailable, match="newer reconciler: version 99, not 2"):
         async with opened(url):
             pass
 
 
 async def test_a_row_that_somebody_edited_is_refused(url: str) -> None:
     async with opened(url) as store, store.journal("prod", command="apply") as journal:
-        await journal.bind(BOT, Binding("bot_3"))
+        await journal.bind({BOT: Binding("bot_3")})
     run(url, "UPDATE reconciler.bindings SET object = 'bot_4'")
     async with opened(url) as store:
         with pytest.raises(Damaged, match="a row does not match its seal"):

@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 async def fill(file: Path) -> None:
     async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
-        await journal.bind(BOT, Binding("bot_3", {"name": "abc"}, protect=True))
+        await journal.bind({BOT: Binding("bot_3", {"name": "abc"}, protect=True)})
         await journal.receipt("i0")
 
 
@@ -56,6 +56,19 @@ async def test_stacks_do_not_see_each_other(file: Path) -> None:
         )
 
 
+async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: Path) -> None:
+    agent, other = Address("TunnelCredential", "agent"), Address("TunnelCredential", "other")
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+        for intent, address in (("i1", agent), ("i2", agent), ("i3", agent), ("i4", other), ("i5", BOT)):
+            await journal.intend(Intent(intent, address, "prod", "/credentials"))
+        for intent in ("i1", "i3", "i4"):
+            await journal.receipt(intent)
+        assert await store.undelivered("prod", ["TunnelCredential"]) == {"i2"}
+        assert await store.undelivered("prod", []) == frozenset()
+        assert await store.overwritten("prod") == {"i1": agent}
+        assert await store.overwritten("dev") == {}
+
+
 async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
     async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
@@ -65,10 +78,10 @@ async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
 
 async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
     async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
-        await journal.bind(BOT, Binding("bot_3"))
-        await journal.bind(BOT, Binding("bot_4"))
+        await journal.bind({BOT: Binding("bot_3")})
+        await journal.bind({BOT: Binding("bot_4")})
         assert await store.bindings("prod") == {BOT: Binding("bot_4")}
-        await journal.bind(BOT, None)
+        await journal.bind({BOT: None})
         assert await store.bindings("prod") == {}
 
 

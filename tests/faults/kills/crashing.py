@@ -87,8 +87,8 @@ class CrashingJournal:
     async def receipt(self, intent_id: str) -> None:
         await self._around("receipt", self.inner.receipt(intent_id))
 
-    async def bind(self, address: Address, binding: Binding | None) -> None:
-        await self._around("bind", self.inner.bind(address, binding))
+    async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
+        await self._around("bind", self.inner.bind(bindings))
 
     async def _around(self, name: str, write: Awaitable[T]) -> T:
         try:
@@ -149,6 +149,7 @@ class Survivors:
         account, journal, sinks = self.account, MemoryJournal(), MemorySinks()
         journal.open, journal.concluded = dict(self.journal.open), dict(self.journal.concluded)
         journal.receipts, journal.bindings = set(self.journal.receipts), dict(self.journal.bindings)
+        journal.made, journal.arrived = dict(self.journal.made), list(self.journal.arrived)
         sinks.delivered = dict(self.sinks.delivered)
         return Survivors(
             replace(
@@ -207,7 +208,7 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
             wire, KINDS, bindings=dict(left.journal.bindings), receipts=frozenset(left.journal.receipts)
         )
         bound = await lost.settle(tuple(left.journal.open.values()), snapshot, KINDS, journal)
-        snapshot = replace(snapshot, bindings={**snapshot.bindings, **bound})
+        snapshot = left.journal.beside(snapshot, bound)
         this.plan = made = plan(manifest, snapshot, KINDS, Policy(allow=_EVERYTHING))
         if made.errors or made.withheld:
             return this
@@ -226,8 +227,8 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
         async for event in events:
             if isinstance(event, Ended):
                 this.ended.append(event)
-        for address, binding in made.bindings.items():
-            await journal.bind(address, binding)
+        if made.bindings:
+            await journal.bind(made.bindings)
     except Crash:
         pass
     return this

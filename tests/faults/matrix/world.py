@@ -128,7 +128,7 @@ class Stack:
             expected=self.declared,
         )
         bound = await lost.settle(tuple(self.journal.open.values()), snapshot, kinds.every(), self.journal)
-        return replace(snapshot, bindings={**snapshot.bindings, **bound})
+        return self.journal.beside(snapshot, bound)
 
     def plan(self, snapshot: Snapshot) -> Plan:
         return planner.plan(Manifest(self.name, dict(self.declared)), snapshot, kinds.every(), self.policy)

@@ -1,0 +1,205 @@
+"""`reconciler import`: writes manifests for what exists and is not declared. Changes nothing on the platform."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import exits, named, options, talk
+from reconciler.cli.group import Command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reconciler.cli.proposing import Proposal
+    from reconciler.model.snapshot import Snapshot
+    from reconciler.project.config import Config
+
+_MODE = 0o644  # nothing that is written is secret
+_MOST = 20  # lines about objects that are left out: the rest is in the JSON
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler import --dry-run
+        reconciler import --kind TLSEdge --kind ReservedDomain --out manifests/edges
+        reconciler import --target 'IPPolicy/office*'
+        reconciler import --dry-run --format json | jq '.left_out'
+    """,
+)
+@click.option(
+    "--kind", "kinds", metavar="KIND", multiple=True, shell_complete=named.complete, help="Only this; may be repeated."
+)
+@click.option("--out", metavar="DIR", help="The folder to write to; the project's first folder of manifests.")
+@click.option("--all", "everybody", is_flag=True, help="Also what belongs to other stacks, for when they forget it.")
+@click.option("--append", is_flag=True, help="Add to files that exist, below what they say.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to tell it.")
+@options.surveying
+def command(
+    common: options.Options,
+    kinds: tuple[str, ...],
+    out: str | None,
+    everybody: bool,
+    append: bool,
+    dry_run: bool,
+    form: str,
+) -> int:
+    """Write manifests for what exists and is not declared, and check that a plan of them changes nothing."""
+    from reconciler.cli import proposing, session
+    from reconciler.planning import importing
+    from reconciler.planning.policy import Policy
+
+    chosen = {named.kind(each).name for each in kinds}
+    opened = session.opened_to_import(common)
+    root, folder = opened.config.root, _folder(opened.config, out)
+    policy = Policy(targets=common.targets, excludes=common.excludes)
+    snapshot, passing = session.run(session.surveyed(opened))
+    if snapshot.doubt:
+        talk.say(f"warning: {snapshot.doubt}")
+    proposal = proposing.propose(
+        opened,
+        importing.without_others(opened.manifest, snapshot) if everybody else snapshot,
+        common.variables,
+        folder=folder,
+        selects=lambda address: (not chosen or address.kind in chosen) and policy.selects(address),
+        present=_present(root, folder) if append else None,
+    )
+    new = {} if dry_run else _writable(root, proposal, append=append)
+    _write(root, new)
+    if not chosen:
+        proposal = replace(proposal, left_out=(*proposal.left_out, *importing.passing(passing)))
+    _tell(proposal, new, dry_run=dry_run, form=form)
+    _tell_left_out(proposal)
+    _tell_of_others(opened.manifest.stack, proposal, snapshot)
+    if not proposal.imported and proposal.is_whole:
+        talk.say("Nothing to import: everything that can be declared is.")
+    if proposal.imported and not _is_read(opened.config, folder):
+        talk.say(f"{folder} is none of the project's manifests: add it under manifests: in reconciler.yaml")
+    if proposal.is_whole:
+        return exits.DONE
+    return exits.PARTLY if proposal.imported else exits.ERROR
+
+
+def _folder(project: Config, out: str | None) -> str:
+    """Where to write, below the project's root."""
+    from reconciler.project import files
+
+    folders = (each for each in project.manifests if not each.endswith(files.MANIFESTS))
+    try:
+        return files.inside(out or next(folders, "manifests"))
+    except files.Unreadable as wrong:
+        raise exits.Stop(exits.USAGE, f"error: --out: {wrong}; {wrong.remedy}") from None
+
+
+def _is_read(project: Config, folder: str) -> bool:
+    """Whether manifests in the folder are the project's."""
+    return any(each in (".", folder) or folder.startswith(f"{each.rstrip('/')}/") for each in project.manifests)
+
+
+def _present(root: Path, folder: str) -> dict[str, str]:
+    """The manifests right in a folder, which are added to."""
+    from reconciler.project import files, writing
+    from reconciler.project.unreadable import MAX_BYTES
+
+    names = sorted(each.name for each in (root / folder).glob("*.yaml"))
+    paths = [writing.below(folder, name) for name in names]
+    return {path: files.read(root, path, MAX_BYTES).decode() for path in paths}
+
+
+def _writable(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]:
+    """The files that are to be written: not those that are as they would be. Stop if one says something else."""
+    from reconciler.project import files
+    from reconciler.project.unreadable import MAX_BYTES
+
+    new, others = {}, []
+    for path, text in proposal.files.items():
+        files.refuse_detour(root, path)
+        if not (root / path).exists():
+            new[path] = text
+        elif files.read(root, path, MAX_BYTES) == text.encode():
+            continue
+        elif append and path in proposal.manifests:
+            new[path] = text
+        else:
+            others.append(path)
+    if others:
+        raise exits.Stop(
+            exits.ERROR,
+            *(f"error: {path} exists and says something else" for path in others),
+            "nothing was written; name another folder with --out, or add to these manifests with --append",
+        )
+    return new
+
+
+def _write(root: Path, new: Mapping[str, str]) -> None:
+    from reconciler.cli import whole
+
+    # What manifests include comes first: a torn import leaves no manifest that cannot be read.
+    for path in sorted(new, key=lambda path: (path.endswith(".yaml"), path)):
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mode = file.stat().st_mode & 0o7777 if file.exists() else _MODE
+        whole.write(file, new[path], mode)
+
+
+def _tell(proposal: Proposal, new: Mapping[str, str], *, dry_run: bool, form: str) -> None:
+    if form == "json":
+        talk.answer(_json(proposal))
+        return
+    for path, text in proposal.files.items() if dry_run else ():
+        talk.answer(f"# {path}\n{_shown(text)}")
+    counts = Counter(proposal.file_of(each) for each in proposal.imported)
+    for path, count in sorted(counts.items()) if not dry_run else ():
+        talk.answer(f"{path}: {talk.count(count, 'resource')}{'' if path in new else ', as it was'}")
+
+
+def _shown(text: str) -> str:
+    """A file's text for a terminal, line by line."""
+    from reconciler.rendering import cells
+
+    return "".join(f"{cells.clean(line)}\n" for line in text.removesuffix("\n").split("\n"))
+
+
+def _tell_left_out(proposal: Proposal) -> None:
+    wrong = [each for each in proposal.left_out if each.wrong]
+    others = [each for each in proposal.left_out if not each.wrong]
+    for each in wrong:
+        talk.say(f"not imported: {each.kind}{f' {each.id}' if each.id else ''}: {each.why}")
+    for each in others[:_MOST]:
+        talk.say(f"left out: {each.kind} {each.id}: {each.why}")
+    if len(others) > _MOST:
+        talk.say(f"left out: {len(others) - _MOST} more; --format json lists all")
+
+
+def _tell_of_others(stack: str, proposal: Proposal, snapshot: Snapshot) -> None:
+    """With --all: whose the objects are that were imported as if they were nobody's."""
+    imported = {(each.live.kind, each.live.locator): each.address for each in proposal.imported}
+    for live in (live for listing in snapshot.listings.values() for live in listing.objects):
+        address = imported.get((live.kind, live.locator))
+        if address is not None and live.owner is not None and live.owner.stack != stack:
+            whose = f"{live.owner.address} of stack {live.owner.stack}"
+            talk.say(f"{address} is {whose}: to be taken over once that says `ensure: forgotten`")
+
+
+def _json(proposal: Proposal) -> str:
+    import json
+
+    told = {
+        "version": 1,
+        "resources": [
+            {"address": str(each.address), "kind": each.live.kind, "id": each.live.id, "file": proposal.file_of(each)}
+            for each in proposal.imported
+        ],
+        "files": [{"path": path, "text": text} for path, text in proposal.files.items()],
+        "left_out": [
+            {"kind": each.kind, "id": each.id or None, "why": each.why, "wrong": each.wrong}
+            for each in proposal.left_out
+        ],
+    }
+    return json.dumps(told, indent=2)

@@ -1,0 +1,107 @@
+"""Says how an apply came out: what was done, what failed, what was never tried, and what is still to be done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+
+from reconciler.cli import exits, stale, talk
+from reconciler.cli.progress import Witness
+from reconciler.model.change import Action, Change
+from reconciler.model.event import Outcome
+from reconciler.model.plan import Plan
+from reconciler.rendering.outline import symbol
+from reconciler.store.failures import StoreError
+
+
+@dataclass(frozen=True)
+class Wording:
+    command: str
+    question: str
+    done: str
+
+
+@dataclass
+class Halt:
+    """Why nothing more may be started. Set by a signal, or when the stack's lock is lost."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+    interrupted: bool = False
+    failure: StoreError | None = None
+
+    def by_signal(self) -> None:
+        self.interrupted = True
+        self.event.set()
+
+    def by_store(self, failure: StoreError) -> None:
+        self.failure = self.failure or failure
+        self.event.set()
+
+
+def report_torn(plan: Plan, seen: Witness) -> None:
+    """After a second interrupt: what runs is not waited for, and may or may not have taken effect."""
+    ended = {each.call.id for each in seen.ended}
+    done, failed = seen.those(Outcome.DONE, Outcome.ALREADY), seen.those(Outcome.FAILED)
+    torn = [call for call in plan.calls if call.id in seen.started and call.id not in ended]
+    left = [call for call in plan.calls if call.id not in seen.started and call.id not in ended]
+    skipped = [*seen.those(Outcome.SKIPPED)]
+    for each in [*failed, *skipped]:
+        talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
+    for call in torn:
+        talk.say(f"not known: {call.id}: it was on its way; the next run finds out")
+    for call in left:
+        talk.say(f"{Outcome.SKIPPED}: {call.id}: interrupted")
+    count = len(skipped) + len(left)
+    calls = talk.count(len(done), "call")
+    talk.answer(f"{calls} done, {len(failed)} failed, {count} not tried, {len(torn)} not known.")
+
+
+def report(plan: Plan, seen: Witness, halt: Halt, wording: Wording, left: stale.Left) -> int:
+    done = seen.those(Outcome.DONE, Outcome.ALREADY)
+    failed, skipped = seen.those(Outcome.FAILED), seen.those(Outcome.SKIPPED)
+    for line in left.lines:
+        talk.say(line)
+    if len(done) == len(plan.calls) and halt.failure is None:
+        talk.answer(f"{wording.done} {_sums(plan)}")
+        return exits.INTERRUPTED if halt.interrupted else exits.DONE
+    for each in [*failed, *skipped]:
+        talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
+    if halt.failure is not None:
+        talk.say(f"error: {halt.failure}")
+    talk.answer(f"{talk.count(len(done), 'call')} done, {len(failed)} failed, {len(skipped)} not tried.")
+    if halt.interrupted:
+        return exits.INTERRUPTED
+    if done:
+        return exits.PARTLY
+    return exits.AUTH if failed and all(each.denied for each in failed) else exits.ERROR
+
+
+def _sums(plan: Plan) -> str:
+    """`2 created, 1 updated.`"""
+    counts = Counter(change.action for change in plan.changes)
+    return ", ".join(f"{counts[action]} {_PAST[action]}" for action in Action if counts[action]) + "."
+
+
+_PAST = {
+    Action.CREATE: "created",
+    Action.UPDATE: "updated",
+    Action.REPLACE: "replaced",
+    Action.DELETE: "deleted",
+    Action.ADOPT: "adopted",
+    Action.FORGET: "forgotten",
+    Action.MOVE: "moved",
+}
+
+
+def rest(changes: list[Change]) -> int:
+    """What a fresh look finds still to be done; nothing, if all is well."""
+    if not changes:
+        return exits.DONE
+    talk.say("error: everything was carried out, and yet this differs from what is declared:")
+    for each in changes:
+        fields = ", ".join(field.path for field in each.fields)
+        talk.say(
+            f"  {symbol(each.action, each.order)} {each.address}: {each.reason}" + (f": {fields}" if fields else "")
+        )
+    return exits.ERROR

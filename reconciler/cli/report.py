@@ -1,0 +1,44 @@
+"""`reconciler report`: an HTML page of a stack's recorded history. Meets no platform."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+from reconciler.cli import exits, options, talk
+from reconciler.cli.group import Command
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler report --out report.html
+        reconciler report --days 365 > year.html
+    """,
+)
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to; standard output by default.")
+@click.option("--days", metavar="N", type=click.IntRange(1), default=90, show_default=True, help="How far back.")
+@options.offline
+def command(common: options.Options, out: Path | None, days: int) -> int:
+    """Write a page about drift over time and what the applies came to.
+
+    `drift --record` records looks, each apply records itself.
+    """
+    from reconciler.cli import session
+    from reconciler.project import config
+    from reconciler.rendering import report
+
+    project = config.load(common.project, os.environ)
+    now = time.time()
+    looks, runs = session.run(session.chronicled(project, now - days * 86400))
+    page = report.page(project.stack, looks, runs, now=now, days=days)
+    if out is None:
+        talk.answer(page)
+        return exits.DONE
+    out.write_text(page, encoding="utf-8")
+    if not common.quiet:
+        talk.say(f"Written to {out}.")
+    return exits.DONE

@@ -1,0 +1,79 @@
+"""The session of `adopt`: its plans may take over the named objects, and anything else that comes up is a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reconciler.cli import exits, session, talk
+from reconciler.cli.options import Options
+from reconciler.cli.session import Session
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change
+from reconciler.model.manifest import Declaration, Ensure, Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import Snapshot
+
+_INSTEAD = {
+    Action.CREATE: (
+        "is not found on the platform, so there is nothing to take over",
+        "name the object with --id, or have it made by apply",
+    ),
+    Action.UPDATE: ("is ours already, and differs", "apply puts it right"),
+    Action.MOVE: ("is ours already, under another name", "say so with `moved:`, and apply"),
+}
+
+
+@dataclass(frozen=True)
+class Adopting(Session):
+    """`remembered` are those taken over without a call: their kinds carry no owner record, so the store has it."""
+
+    remembered: set[Address] = field(default_factory=set)
+
+    def plan(self, snapshot: Snapshot) -> Plan:
+        made = super().plan(snapshot)
+        wrong = tuple(_problem(change) for change in made.changes if change.action is not Action.ADOPT)
+        changed = {change.address for change in made.changes}
+        self.remembered.update(address for address, each in made.bindings.items() if each and address not in changed)
+        return replace(made, problems=(*made.problems, *wrong))
+
+
+def opened(options: Options, addresses: tuple[Address, ...], id: str | None) -> Adopting:
+    """The session in which these are taken over. Rejected if one of them is not declared, or declared gone."""
+    names = tuple(map(str, addresses))
+    base = session.opened(replace(options, targets=names, adopt=True))
+    declared = dict(base.manifest.declarations)
+    for each in addresses:
+        declared[each] = _consenting(declared.get(each), each, id)
+    manifest = Manifest(base.manifest.stack, declared, base.manifest.digest)
+    return Adopting(**{**_fields(base), "manifest": manifest})
+
+
+def told(opened: Adopting, code: int) -> int:
+    """Names what was taken over without a call."""
+    if code == exits.DONE and opened.remembered:
+        names = ", ".join(sorted(map(str, opened.remembered)))
+        talk.answer(f"Remembered as ours: {names}.")
+    return code
+
+
+def _fields(base: Session) -> dict[str, Any]:
+    return {name: getattr(base, name) for name in Session.__dataclass_fields__}
+
+
+def _consenting(declaration: Declaration | None, address: Address, id: str | None) -> Declaration:
+    if declaration is None:
+        remedy = f"`reconciler import --target {address}` writes a manifest for an object that would be called so"
+        raise exits.Stop(exits.ERROR, f"error: {address} is not declared; {remedy}")
+    if declaration.ensure is not Ensure.PRESENT:
+        raise exits.Stop(
+            exits.ERROR,
+            f"error: {declaration.position}: {address} is declared {declaration.ensure}; remove `ensure:` to adopt it",
+        )
+    return replace(declaration, id=id or declaration.id, lifecycle=replace(declaration.lifecycle, adopt=True))
+
+
+def _problem(change: Change) -> Problem:
+    text, remedy = _INSTEAD.get(change.action, (f"would be more than taken over: {change.action}", "apply does that"))
+    return Problem(text, remedy, str(change.address), change.position)

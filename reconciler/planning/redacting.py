@@ -1,0 +1,136 @@
+"""A snapshot as it may be kept in a file and given away: no secret, and nothing that a plan does not look at.
+
+Planning answers with the same plan from it. What is sensitive stands there as the digests that such a plan asks for,
+each with its own salt; objects are in the write shape, which is one of the shapes that responses come in.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reconciler.model.address import Address
+from reconciler.model.kind import Field, Kind, PathOnly
+from reconciler.model.manifest import Manifest
+from reconciler.model.snapshot import Live, Snapshot
+from reconciler.model.value import Json, Sealed, Secret, Value, digest
+from reconciler.planning.normalize import UNREAD, canon, seen
+from reconciler.planning.planner import paired
+
+_TOLD = ("id", "created_at", "metadata")
+_Salts = Mapping[tuple[str, str], Sequence[str]]
+
+
+def redacted(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind]) -> Snapshot:
+    """The snapshot without secrets. The manifest tells which addresses its digests will be asked for."""
+    catalogue = {kind.name: kind for kind in kinds}
+    known = paired(manifest, snapshot, kinds)
+    bound = {(address.kind, each.id): address for address, each in snapshot.bindings.items()}
+    listings = {
+        name: replace(
+            listing,
+            objects=tuple(
+                _redacted(
+                    live,
+                    catalogue[name],
+                    manifest.stack,
+                    {each[live.kind, live.locator] for each in (known, bound) if (live.kind, live.locator) in each},
+                )
+                for live in listing.objects
+            ),
+        )
+        for name, listing in snapshot.listings.items()
+        if name in catalogue
+    }
+    return replace(snapshot, listings=listings)
+
+
+def sealed(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[str, Sealed]:
+    """What stands for each declared secret, by its source, where the secret itself cannot be had."""
+    catalogue = {kind.name: kind for kind in kinds}
+    intents = _intents(manifest, snapshot, kinds)
+    found: dict[str, Sealed] = {}
+    for address, declaration in manifest.declarations.items():
+        for path, field, secret in _secrets(catalogue[address.kind].fields, declaration.spec):
+            if secret.source.startswith("manifest:"):
+                continue  # whoever reads the manifest has it
+            meant = canon(field, secret)
+            assert isinstance(meant, Secret)
+            salts = [f"{address}:{path}", str(address), *intents[address]]
+            one = _seal(meant, salts, manifest.stack)
+            raw = digest(secret, manifest.stack)
+            before = found.get(secret.source, Sealed(secret.source))
+            found[secret.source] = Sealed(
+                secret.source,
+                {**before.digests, **one.digests, manifest.stack: raw},
+                {*before.spellings, *one.spellings, raw},
+                manifest.stack,
+            )
+    return found
+
+
+def _intents(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[Address, list[str]]:
+    intents: dict[Address, list[str]] = defaultdict(list)
+    for (kind, locator), address in paired(manifest, snapshot, kinds).items():
+        for live in snapshot.of(kind).objects:
+            if live.locator == locator and live.owner is not None:
+                intents[address].append(live.owner.intent)
+    return intents
+
+
+def _secrets(
+    fields: Iterable[Field], values: Mapping[str, Value], path: str = ""
+) -> Iterator[tuple[str, Field, Secret]]:
+    for field in fields:
+        value, place = values.get(field.name), f"{path}{field.name}"
+        if isinstance(value, Secret):
+            yield place, field, value
+        elif isinstance(value, dict):
+            yield from _secrets(field.fields, value, f"{place}.")
+
+
+def _redacted(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) -> Live:
+    form = seen(kind, live)
+    owner = live.owner
+    salts = [*([owner.intent] if owner else []), *map(str, addresses)]
+    names = {*addresses, *([owner.address] if owner else [])}
+    body: dict[str, Any] = {name: live.body[name] for name in _TOLD if name in live.body}
+    for name in _outputs(kind):
+        if name in live.body and _is_plain(live.body[name]):
+            body[name] = live.body[name]
+    for field in kind.fields:
+        value = form[field.name]
+        if value is not UNREAD and PathOnly not in field and field.name != "metadata":
+            body[field.name] = _sealed(value, salts, names, field.name, stack)
+    return replace(live, body=body)
+
+
+def _outputs(kind: Kind) -> Iterator[str]:
+    """What other resources may refer to, or know this one by. A response's spelling of a field is none of it."""
+    heads = {each.read_as.path.split(".")[0].removesuffix("[]") for each in kind.fields if each.read_as}
+    for name in (*kind.outputs, kind.key, *([kind.host] if kind.host else ()), *kind.fixed):
+        if name != kind.one_time and name not in heads and name not in kind.by_name:
+            yield name
+
+
+def _is_plain(value: Json) -> bool:
+    """Objects inside objects, such as an edge's routes, may hold anything, and nothing refers to them."""
+    return all(_is_plain(each) for each in value) if isinstance(value, list) else not isinstance(value, dict)
+
+
+def _sealed(value: Value, salts: Sequence[str], names: Iterable[Address], path: str, stack: str) -> Json:
+    match value:
+        case Secret():
+            return _seal(value, [*salts, *(f"{name}:{path}" for name in names)], stack)
+        case dict():
+            return {key: _sealed(each, salts, names, f"{path}.{key}", stack) for key, each in value.items()}
+        case list():
+            return [_sealed(each, salts, names, path, stack) for each in value]
+    return value
+
+
+def _seal(secret: Secret, salts: Iterable[str], stack: str) -> Sealed:
+    same = digest(secret, stack)
+    return Sealed(secret.source, {salt: digest(secret, salt) for salt in (*salts, stack)}, [same], stack)

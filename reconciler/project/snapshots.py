@@ -1,0 +1,149 @@
+"""Snapshot files: the account as it was seen, so that a plan can be made where there is no key.
+
+Whoever takes one signs it with a private key, and whoever reads it needs the public one only, which lies in the
+repository (`snapshots.public_key` in the project file): a pipeline that runs for strangers holds nothing worth taking.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from reconciler.model.problem import Problem, Rejected
+from reconciler.model.value import Json, Secret
+from reconciler.rendering import snapshots
+from reconciler.rendering.codec import Malformed
+from reconciler.rendering.snapshots import Taken
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+_AHEAD = 300  # seconds: clocks differ, but not by more
+_SCHEME = "ed25519:"
+_MAKE_ONE = "make a pair with `openssl genpkey -algorithm ed25519`"
+
+
+def write(taken: Taken, key: Secret | None) -> str:
+    """The text of a file, signed if there is a private key (PEM)."""
+    content = snapshots.encode(taken)
+    signature = None
+    if key is not None:
+        signature = _SCHEME + base64.b64encode(_private(key).sign(_octets(content))).decode()
+    return json.dumps(content | {"integrity": _integrity(content), "signature": signature}, indent=1) + "\n"
+
+
+def read(text: str, file: str, public_key: str | None) -> Taken:
+    """What was taken. Rejected if the file was changed, or the public key does not vouch for it."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _refused(file, "it is not JSON, or not the whole file", _TAKE) from None
+    if not isinstance(content, dict) or content.get("format") != snapshots.FORMAT:
+        raise _refused(file, "it is no snapshot", _TAKE)
+    integrity, signature = content.pop("integrity", None), content.pop("signature", None)
+    if integrity != _integrity(content):
+        raise _refused(file, "it was changed after it was written", _TAKE)
+    if public_key is not None:
+        _verify(file, content, signature, public_key)
+    try:
+        return snapshots.decode(content)
+    except Malformed as wrong:
+        raise _refused(file, str(wrong), _TAKE) from None
+
+
+def refuse_stale(taken: Taken, file: str, stack: str, account: str | None, now: float, max_age: int) -> None:
+    """Rejected if it is of another stack or account, or too old (seconds)."""
+    if taken.stack != stack:
+        raise _refused(file, f"it is of the stack {taken.stack}, not {stack}", _TAKE)
+    if account is not None and taken.account != account:
+        raise _refused(file, f"it is of the account {taken.account or '(no name)'}, not {account}", _TAKE)
+    age = now - taken.at
+    if age < -_AHEAD:
+        raise _refused(file, "it was taken in the future", "set the clock, or take it again")
+    if age > max_age:
+        raise _refused(file, f"it is {in_words(age)} old", f"{_TAKE}, or allow more with --max-age")
+
+
+def in_words(seconds: float) -> str:
+    """`3 hours`, of an age."""
+    for size, noun in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if (number := int(max(seconds, 0) // size)) > 0:
+            return f"{number} {noun}{'' if number == 1 else 's'}"
+    return "less than a minute"
+
+
+def check_private_key(key: Secret) -> None:
+    """Rejected if nothing can be signed with it."""
+    _private(key)
+
+
+def check_public_key(text: str) -> str | None:
+    """What is wrong with a public key, as `what; what to do`."""
+    try:
+        _public(text)
+    except ValueError:
+        return f"is no Ed25519 public key; {_MAKE_ONE}, and give the one that `openssl pkey -pubout` prints"
+    return None
+
+
+_TAKE = "take it again with `reconciler snapshot`"
+
+
+def _verify(file: str, content: Mapping[str, Json], signature: Json, public_key: str) -> None:
+    from cryptography.exceptions import InvalidSignature
+
+    if not isinstance(signature, str):
+        raise _refused(file, "it is not signed", "take it with RECONCILER_SNAPSHOT_KEY set")
+    try:
+        signed = base64.b64decode(signature.removeprefix(_SCHEME), validate=True)
+        _public(public_key).verify(signed, _octets(content))
+    except (InvalidSignature, binascii.Error, ValueError):
+        remedy = "take it again, or give the public key that belongs to RECONCILER_SNAPSHOT_KEY"
+        raise _refused(file, "its signature is not of the project's key", remedy) from None
+
+
+def _private(key: Secret) -> Ed25519PrivateKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        found = load_pem_private_key(key.reveal().strip().encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        found = None
+    if not isinstance(found, Ed25519PrivateKey):
+        what = f"the value of {key.source} is no Ed25519 private key in PEM"
+        raise Rejected([Problem(what, _MAKE_ONE)])
+    return found
+
+
+def _public(text: str) -> Ed25519PublicKey:
+    """ValueError if it is none."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        found = load_pem_public_key(text.strip().encode())
+    except UnsupportedAlgorithm as wrong:
+        raise ValueError(str(wrong)) from None
+    if not isinstance(found, Ed25519PublicKey):
+        raise ValueError("another sort of key")
+    return found
+
+
+def _integrity(content: Mapping[str, Json]) -> str:
+    return f"blake2b:{hashlib.blake2b(_octets(content), digest_size=16).hexdigest()}"
+
+
+def _octets(content: Mapping[str, Json]) -> bytes:
+    """What is signed; it begins with what it is, so that no other signature of the key is one of these."""
+    return f"{snapshots.FORMAT}\n".encode() + json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _refused(file: str, what: str, remedy: str) -> Rejected:
+    return Rejected([Problem(f"{file} cannot be used: {what}", remedy)])

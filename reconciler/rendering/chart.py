@@ -1,0 +1,78 @@
+"""Bars of stacked counts as a drawing: places and sizes, to be spelt by a template. Knows no markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 1200, 200
+_LEFT, _TOP, _BOTTOM = 44, 10, 24  # room for what stands beside and below
+_WIDEST = 44  # pixels of a bar
+_LABELS = 8  # dates below
+_LABEL = 70  # pixels of a date
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`parts` from the bottom up: hue → how many. `link`: the number of the row that tells more."""
+
+    label: str
+    told: str
+    parts: Mapping[str, int]
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    hue: str
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    bar: Bar
+    x: float
+    width: float
+    pieces: tuple[Piece, ...]
+    is_labelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    slots: tuple[Slot, ...]
+    lines: tuple[tuple[float, int], ...]  # height of a line, and its number
+    left: int = _LEFT
+    base: int = HEIGHT - _BOTTOM
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def chart(bars: Sequence[Bar]) -> Chart:
+    top = _rounded(max((sum(bar.parts.values()) for bar in bars), default=0))
+    room = HEIGHT - _TOP - _BOTTOM
+    step = (WIDTH - _LEFT) / max(len(bars), 1)
+    wide = min(step * 0.8, _WIDEST)
+    every = -(-len(bars) // _LABELS) if bars else 1
+    slots = []
+    for number, bar in enumerate(bars):
+        y, pieces = float(HEIGHT - _BOTTOM), []
+        for hue, count in bar.parts.items():
+            high = count / top * room
+            y -= high
+            if count:
+                pieces.append(Piece(hue, y, high))
+        x = _LEFT + number * step + (step - wide) / 2
+        slots.append(Slot(bar, x, wide, tuple(pieces), number % every == 0 and x + _LABEL <= WIDTH))
+    marks = sorted({0, top // 2, top})
+    return Chart(tuple(slots), tuple((HEIGHT - _BOTTOM - mark / top * room, mark) for mark in marks))
+
+
+def _rounded(number: int) -> int:
+    """The next of 2, 4, 6, 8, 10, 12, 16, 20, 40, …: a scale whose half is whole."""
+    unit = 1
+    while True:
+        for step in (2, 4, 6, 8, 10, 12, 16):
+            if number <= step * unit:
+                return step * unit
+        unit *= 10

@@ -1,0 +1,112 @@
+"""What of a plan is worth a mark beside a line of a manifest: problems, withheld consents, stakes, and each change.
+
+Knows no format; `sarif` and `code_hosts` spell it. The gravest come first, since some readers show only so many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from reconciler.model.change import Stake
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Position
+from reconciler.rendering import wording
+from reconciler.rendering.cells import clean
+from reconciler.rendering.outline import ChangeRow, outline
+from reconciler.rendering.wording import Flavour
+
+
+class Level(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A sort of finding: its id is for machines and stays, its text is for people."""
+
+    id: str
+    text: str
+    level: Level
+
+
+PROBLEM = Rule("problem", "The manifests and the platform do not fit together", Level.ERROR)
+WARNING = Rule("warning", "Something should be looked at", Level.WARNING)
+CONSENT = Rule("consent", "A guard holds the plan back until this is allowed by name", Level.ERROR)
+STAKES = {
+    Stake.GONE: Rule("cannot-be-had-back", "What is deleted cannot be had back", Level.WARNING),
+    Stake.TRAFFIC: Rule("breaks-live-traffic", "Live traffic is interrupted", Level.WARNING),
+    Stake.TOKEN: Rule("token-will-be-issued", "A one-time secret will be issued", Level.WARNING),
+}
+PROTECTED = Rule("protected", "A protected object is touched", Level.WARNING)
+CHANGE = Rule("change", "The platform differs from what is declared", Level.NOTE)
+DRIFT = Rule("drift", "The platform moved since the last apply", Level.WARNING)
+RULES = (PROBLEM, CONSENT, *STAKES.values(), PROTECTED, WARNING, DRIFT, CHANGE)  # gravest first
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`file` is empty, and line and column are 1, where nothing is written of it any more."""
+
+    rule: Rule
+    text: str
+    subject: str  # an address, or what else it is about
+    file: str = ""
+    line: int = 1
+    column: int = 1
+
+    @property
+    def level(self) -> Level:
+        return self.rule.level
+
+
+def findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = "") -> list[Finding]:
+    """All of them, the gravest first. `prefix`: the folder of the project below the repository's root."""
+    found = [*_problems(plan), *_changes(plan, flavour)]
+    if flavour is Flavour.PLAN:
+        found += _consents(plan)
+    found = [replace(each, file=f"{prefix}{each.file}") if each.file else each for each in found]
+    return sorted(found, key=lambda each: (RULES.index(each.rule), each.file, each.line, each.column, each.subject))
+
+
+def _problems(plan: Plan) -> Iterator[Finding]:
+    for problem in plan.problems:
+        text = clean(problem.text + (f"; {problem.remedy}" if problem.remedy else ""))
+        rule = PROBLEM if problem.is_error else WARNING
+        yield _placed(Finding(rule, text, clean(problem.subject)), problem.position)
+
+
+def _consents(plan: Plan) -> Iterator[Finding]:
+    for consent in plan.withheld:
+        yield Finding(CONSENT, clean(f"{consent.why}; allow it with {consent.flag}"), clean(consent.kind))
+
+
+def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
+    for change, row in zip(plan.changes, outline(plan).changes, strict=True):
+        text = _told(row, flavour)
+        if flavour is Flavour.DRIFT:
+            yield _placed(Finding(DRIFT, text, row.address), change.position)
+            continue
+        rules = [STAKES[stake] for stake in row.stakes] + ([PROTECTED] if row.protected else [])
+        for rule in rules or [CHANGE]:
+            said = f"{rule.text}: {text}" if rule is not CHANGE else text
+            yield _placed(Finding(rule, said, row.address), change.position)
+
+
+def _told(row: ChangeRow, flavour: Flavour) -> str:
+    """`update: fields differ: min_version: "1.2" → "1.3"`"""
+    fields = []
+    for field in row.fields:
+        notes = wording.notes(row, field, flavour)
+        fields.append(f"{field.path}: {wording.values(field, flavour)}" + (f" ({', '.join(notes)})" if notes else ""))
+    action = "" if flavour is Flavour.DRIFT else f"{row.action}: "
+    return action + ": ".join([wording.reason(row, flavour), *(["; ".join(fields)] if fields else [])])
+
+
+def _placed(finding: Finding, position: Position | None) -> Finding:
+    if position is None:
+        return finding
+    return replace(finding, file=clean(position.file), line=position.line, column=position.column)

@@ -1,0 +1,164 @@
+"""What every format says of a plan in the same words: totals, reasons, who moved a field, how long it will take.
+
+Knows no layout: no width, no colour, no markup. All of it is clean text, since rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from reconciler.model.change import Action, Mover, Order, Reason, Stake
+from reconciler.model.plan import Forecast
+from reconciler.rendering.outline import SENSITIVE, ChangeRow, DiffLine, FieldRow, Outline
+
+
+class Flavour(StrEnum):
+    PLAN = "plan"  # what will be done
+    DRIFT = "drift"  # what moved, and who moved it
+
+
+ORDERS: Mapping[Order, str] = {
+    Order.CREATE_FIRST: "the new one comes first",
+    Order.DELETE_FIRST: "the old one goes first",
+}
+USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even where there are none
+GRAVITY = (Stake.GONE, Stake.TRAFFIC, Stake.TOKEN)  # gravest first
+
+
+def count(number: int, noun: str) -> str:
+    """`1 call`, `2 calls`"""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def forecast(estimate: Forecast, budget: int) -> str:
+    """`130 calls, about 60 s at 120 requests a minute`"""
+    calls = count(estimate.calls, "call")
+    if estimate.seconds > 0:
+        return f"{calls}, about {_duration(estimate.seconds)}" + (f" at {budget} requests a minute" if budget else "")
+    return f"{calls}, within the budget of {budget} requests a minute" if budget else calls
+
+
+def totals(rows: Outline) -> str:
+    """`Plan: 3 to create, 1 to update, 0 to replace, 2 to delete.`"""
+    shown = [action for action in Action if action in USUAL or rows.counts.get(action)]
+    return "Plan: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in shown) + "."
+
+
+def matching(resources: int | None) -> str:
+    """`3 resources match what is declared.`"""
+    if resources is None:
+        return "The platform matches what is declared."
+    return f"{count(resources, 'resource')} {'matches' if resources == 1 else 'match'} what is declared."
+
+
+def drifted(rows: Outline, resources: int | None) -> str:
+    """`Drift: 2 resources differ: 1 changed on the platform, 1 changed in Git.`"""
+    changes = rows.changes
+    if not changes:
+        return f"No drift. {matching(resources)}"
+    sides = [side(row) for row in changes]
+    named = [(sides.count(each), each) for each in SIDES]
+    listed = ", ".join(f"{number} {SIDES[each]}" for number, each in named if number)
+    return f"Drift: {count(len(changes), 'resource')} {'differs' if len(changes) == 1 else 'differ'}: {listed}."
+
+
+SIDES: Mapping[Mover, str] = {
+    Mover.PLATFORM: "changed on the platform",
+    Mover.GIT: "changed in Git",
+    Mover.BOTH: "changed on both sides",
+    Mover.FOLLOWS: "following what they refer to",
+    Mover.UNKNOWN: "without a record of who changed it",
+}
+
+
+def side(row: ChangeRow) -> Mover:
+    """Who moved the resource as a whole."""
+    if row.reason is Reason.VANISHED:
+        return Mover.PLATFORM
+    movers = {field.mover for field in row.fields} - {Mover.UNKNOWN}
+    movers = movers - {Mover.FOLLOWS} or movers
+    if len(movers) == 1:
+        return movers.pop()
+    if movers:
+        return Mover.BOTH
+    return Mover.UNKNOWN if row.fields else Mover.GIT
+
+
+def verdict(rows: Outline, flavour: Flavour, resources: int | None = None) -> str:
+    """All of it in one sentence; empty where problems say it."""
+    if flavour is Flavour.DRIFT:
+        return drifted(rows, resources)
+    if rows.changes:
+        return totals(rows)
+    return "" if rows.errors else f"No changes. {matching(resources)}"
+
+
+def unowned(rows: Outline) -> str:
+    """`Left alone, declared by nobody: 2 BotUser.`; empty if there are none."""
+    listed = ", ".join(f"{number} {kind}" for kind, number in rows.unowned.items())
+    return f"Left alone, declared by nobody: {listed}." if listed else ""
+
+
+def gravest(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
+    """What cannot be had back first, harmless changes last, otherwise as it was; each with its old number, from 0."""
+
+    def grave(numbered: tuple[int, ChangeRow]) -> int:
+        row = numbered[1]
+        return min((GRAVITY.index(stake) for stake in row.stakes), default=len(GRAVITY) + (not row.protected))
+
+    return sorted(enumerate(rows), key=grave)
+
+
+def reason(row: ChangeRow, flavour: Flavour) -> str:
+    """Why the resource changes."""
+    if flavour is Flavour.DRIFT:
+        return {
+            Reason.DECLARED: "added in Git, not applied yet",
+            Reason.VANISHED: "deleted on the platform",
+            Reason.REMOVED: "removed from Git, not applied yet",
+        }.get(row.reason, str(row.reason))
+    return str(row.reason)
+
+
+def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
+    """What is to be said of a field beside its values."""
+    whole = change.action in (Action.CREATE, Action.DELETE)  # nobody moved a single field
+    told = not whole and (row.mover in (Mover.PLATFORM, Mover.BOTH) or flavour is Flavour.DRIFT)
+    unknown = "who changed it is not known"
+    said = [unknown if row.mover is Mover.UNKNOWN else str(row.mover)] if told else []
+    return [*said, "forces replacement"] if row.forces_replacement else said
+
+
+def values(row: FieldRow, flavour: Flavour) -> str:
+    """`"1.2" → "1.3"`, on one line."""
+    if row.old and row.new:
+        if row.old.line == row.new.line == SENSITIVE:
+            return f"{SENSITIVE}, another value"
+        if flavour is Flavour.DRIFT:
+            return f"{row.old.line} on the platform, {row.new.line} in Git"
+        return f"{row.old.line} → {row.new.line}"
+    shown = row.new or row.old
+    return shown.line if shown else ""
+
+
+def diff(row: FieldRow, flavour: Flavour) -> tuple[DiffLine, ...]:
+    """A field's values as lines: the old one whole and the new one whole where both fit on a line."""
+    both = [(sign, each) for sign, each in (("-", row.old), ("+", row.new)) if each]
+    if row.old and row.new and row.old.line == row.new.line == SENSITIVE:
+        return (DiffLine("!", values(row, flavour)),)
+    if is_short(row):
+        return tuple(DiffLine(sign, each.line) for sign, each in both)
+    return row.diff or tuple(DiffLine(sign, each.line) for sign, each in both)
+
+
+def is_short(row: FieldRow) -> bool:
+    """Whether each value fits on a line."""
+    return not any(each and len(each.lines) > 1 for each in (row.old, row.new))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{round(minutes / 60)} h"

@@ -1,0 +1,132 @@
+"""What the platform refuses of an object's own content; `links` has what it refuses for the sake of other objects.
+
+Written from the platform's documentation, and on purpose not from the kinds' validation: the two must be able to
+disagree. A rule may put a value into its normal form (a domain's case, a url's default port). A module here has what
+is required, what an update must supply, and the rules, each by kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from reconciler.model.kind import Shape
+from reconciler.sandbox import bodies, refusal
+from reconciler.sandbox.database import Document, Stored
+from reconciler.sandbox.draft import Draft, Rule, World
+from reconciler.sandbox.modules import check_modules
+from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.rules import access, backends, certificates, domains, edges, events, vaults
+from reconciler.sandbox.rules.routes import check_route_modules
+
+_LIMITS = {"description": 255, "metadata": 4096}  # bytes
+# The codes of a description and of metadata that are too long, where they are not the common one.
+_TOO_LONG = {
+    "CloudEndpoint": (18012, 18013),
+    "ReservedDomain": (420, 421),
+    "ReservedAddress": (504, 505),
+    "TunnelCredential": (604, 605),
+    "SSHCredential": (604, 605),
+    "APIKey": (604, 605),
+    "TLSCertificate": (1914, 1915),
+    "CertificateAuthority": (1916, 1917),
+    "SSHCertificateAuthority": (1937, 1938),
+    "SSHHostCertificate": (1945, 1946),
+    "SSHUserCertificate": (1947, 1948),
+}
+
+_REQUIRED: dict[str, dict[str, Cause]] = {
+    **edges.REQUIRED,
+    **access.REQUIRED,
+    **domains.REQUIRED,
+    **backends.REQUIRED,
+    **certificates.REQUIRED,
+    **vaults.REQUIRED,
+    **events.REQUIRED,
+}
+_UNCHANGED: dict[str, Cause] = {**edges.UNCHANGED, **access.UNCHANGED, **domains.UNCHANGED}
+_RULES: dict[str, Rule] = {
+    **edges.RULES,
+    **access.RULES,
+    **domains.RULES,
+    **backends.RULES,
+    **certificates.RULES,
+    **events.RULES,
+    **vaults.RULES,
+}
+
+
+def required(kind: str) -> tuple[str, ...]:
+    """The fields without which nothing of this kind is created."""
+    return tuple(_REQUIRED.get(kind, ()))
+
+
+def check_update(kind: str, body: dict[str, Any]) -> None:
+    """Some kinds refuse an update that supplies nothing."""
+    if not body and kind in _UNCHANGED:
+        raise _UNCHANGED[kind]()
+
+
+def current(kind: str, body: Document) -> Document:
+    """The body of a create, with what older clients call by another name under its name of today."""
+    if kind == "ReservedDomain":
+        if bool(body.get("name")) is bool(body.get("domain")):
+            raise refusal.DOMAIN_NAME()
+        body = {**body, "domain": body.get("domain") or body.get("name")}
+        body.pop("name", None)
+    check_retired(kind, body)
+    return body
+
+
+def current_update(kind: str, body: Document) -> Document:
+    """The body of an update, without what clients send along empty although it cannot change."""
+    check_retired(kind, body)
+    if kind == "ReservedDomain" and body.get("region") == "":
+        return {name: value for name, value in body.items() if name != "region"}
+    return body
+
+
+def check_retired(kind: str, body: Document) -> None:
+    """Fields that the platform once took, or takes elsewhere, are refused in words of their own."""
+    if kind == "IPPolicy" and "action" in body:
+        raise refusal.POLICY_HAS_NO_ACTION()
+    termination = body.get("tls_termination")
+    if kind == "HTTPSEdge" and isinstance(termination, dict) and "terminate_at" in termination:
+        raise refusal.NO_TERMINATE_AT()
+
+
+def check_raw(stored: Stored) -> None:
+    """Ephemeral and edge endpoints are there to be read."""
+    raw = stored.body.get("_raw")
+    if raw is not None and stored.collection == "ReservedDomain" and raw.get("is_dev"):
+        raise refusal.DEV_DOMAIN(id=stored.id)
+    if raw is not None:
+        raise refusal.ENDPOINT_READ_ONLY(id=stored.id, type=raw.get("type", "unknown"))
+
+
+def check_delete(stored: Stored, world: World) -> None:
+    """What stays for its own sake; `links` has what stays for the sake of others."""
+    check_raw(stored)
+    if stored.body.get("_managed"):
+        raise refusal.CERTIFICATE_MANAGED(id=stored.id)
+    if stored.collection == "IPPolicyRule":
+        access.check_last(stored, world)
+
+
+def check(draft: Draft, world: World) -> None:
+    for name, cause in _REQUIRED.get(draft.kind.name, {}).items():
+        if draft.doc.get(name) in ("", None, []):
+            raise cause(field=name, value="")
+    for field, path, value in bodies.walk(bodies.fields(draft.kind), draft.doc):
+        limit = _LIMITS.get(field.name)
+        if limit is not None and field.shape is Shape.TEXT and len(value.encode()) > limit:
+            common = refusal.TOO_LONG.code
+            description, metadata = _TOO_LONG.get(draft.kind.name, (common, common))
+            cause = replace(refusal.TOO_LONG, code=description if field.name == "description" else metadata)
+            raise cause(field=path, limit=limit, size=len(value.encode()))
+    rule = _RULES.get(draft.kind.name)
+    if rule is not None:
+        rule(draft, world)
+    check_modules(draft)
+    if draft.kind.name == "HTTPSEdgeRoute":
+        check_route_modules(draft, world)

@@ -1,0 +1,74 @@
+"""What the platform refuses of credentials, bot users, IP policies and restrictions."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from reconciler.sandbox import keys, refusal, vocabulary
+from reconciler.sandbox.database import Stored
+from reconciler.sandbox.draft import Draft, Rule, World
+from reconciler.sandbox.refusal import Cause
+
+REQUIRED: dict[str, dict[str, Cause]] = {
+    "SSHCredential": {"public_key": refusal.SSH_KEY_EMPTY},
+    "IPRestriction": {"type": refusal.REQUIRED, "ip_policy_ids": refusal.RESTRICTION_EMPTY},
+    "IPPolicyRule": {"cidr": refusal.REQUIRED, "ip_policy_id": refusal.REQUIRED, "action": refusal.REQUIRED},
+    "BotUser": {"name": refusal.BOT_NAME},
+}
+UNCHANGED: dict[str, Cause] = {
+    "TunnelCredential": refusal.CREDENTIAL_UNCHANGED,
+    "SSHCredential": refusal.CREDENTIAL_UNCHANGED,
+    "APIKey": refusal.CREDENTIAL_UNCHANGED,
+    "IPPolicy": refusal.POLICY_UNCHANGED,
+    "IPPolicyRule": refusal.POLICY_RULE_UNCHANGED,
+}
+
+
+def _acl(draft: Draft, world: World) -> None:
+    for rule in draft.doc["acl"]:
+        if not vocabulary.is_acl_rule(rule):
+            raise refusal.ACL_RULE(value=rule)
+
+
+def _ssh_credential(draft: Draft, world: World) -> None:
+    _acl(draft, world)
+    try:
+        keys.key_type(keys.ssh_public_key(draft.doc["public_key"], pem=True))
+    except ValueError as error:
+        raise refusal.SSH_KEY_INVALID(why=error) from error
+
+
+def _restriction(draft: Draft, world: World) -> None:
+    refusal.choice(draft.doc["type"], vocabulary.RESTRICTIONS, refusal.RESTRICTION_TYPE)
+
+
+def _policy_rule(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    refusal.choice(doc["action"], ("allow", "deny"), refusal.POLICY_ACTION)
+    cidr = doc["cidr"].strip().lower()
+    if "/" not in cidr:
+        raise refusal.CIDR_MASK(value=cidr)
+    try:
+        network = ipaddress.ip_network(cidr, strict=False)
+    except ValueError as error:
+        raise refusal.CIDR_INVALID(value=cidr) from error
+    if ipaddress.ip_address(cidr.partition("/")[0]) != network.network_address:
+        raise refusal.CIDR_HOST_BITS(value=cidr, network=network)
+    doc["cidr"] = str(network)
+
+
+def check_last(rule: Stored, world: World) -> None:
+    """A policy that decides who reaches the dashboard keeps a rule: nobody could let themselves in again."""
+    policy = rule.body["ip_policy_id"]
+    users = world.database.users_of(policy)
+    held = any(user.collection == "IPRestriction" and user.body["type"] == "dashboard" for user in users)
+    if held and sum(user.collection == "IPPolicyRule" for user in users) == 1:
+        raise refusal.LAST_RULE(policy=policy)
+
+
+RULES: dict[str, Rule] = {
+    "TunnelCredential": _acl,
+    "SSHCredential": _ssh_credential,
+    "IPRestriction": _restriction,
+    "IPPolicyRule": _policy_rule,
+}

@@ -1,0 +1,52 @@
+"""What the platform refuses of backends."""
+
+from __future__ import annotations
+
+from reconciler.sandbox import refusal, vocabulary
+from reconciler.sandbox.draft import Draft, Rule, World
+from reconciler.sandbox.refusal import Cause
+
+REQUIRED: dict[str, dict[str, Cause]] = {"StaticBackend": {"address": refusal.STATIC_ADDRESS}}
+
+
+_MOST_NESTED = 10  # the platform has such a number; which, it does not say
+
+
+def _failover(draft: Draft, world: World) -> None:
+    nested = sum(each.startswith(draft.kind.id_prefix) for each in draft.doc["backends"])
+    if nested > _MOST_NESTED:
+        raise refusal.FAILOVER_NESTED(most=_MOST_NESTED, count=nested)
+    seen, waiting = set[str](), [each for each in draft.doc["backends"] if each]
+    while waiting:
+        identity = waiting.pop()
+        if identity == draft.id:
+            raise refusal.FAILOVER_CYCLE(id=identity)
+        if identity not in seen:
+            seen.add(identity)
+            found = world.find(identity)
+            waiting += list(found.body.get("backends", [])) if found else []
+
+
+def _response(draft: Draft, world: World) -> None:
+    if not 100 <= draft.doc["status_code"] <= 599:
+        raise refusal.STATUS_CODE(value=draft.doc["status_code"])
+
+
+def _weighted(draft: Draft, world: World) -> None:
+    for identity, weight in draft.doc["backends"].items():
+        if not 0 <= weight <= 10_000:
+            raise refusal.WEIGHT(id=identity, value=weight)
+    _failover(draft, world)
+
+
+def _static(draft: Draft, world: World) -> None:
+    if not vocabulary.is_hostport(draft.doc["address"].strip().lower()):
+        raise refusal.STATIC_ADDRESS(value=draft.doc["address"])
+
+
+RULES: dict[str, Rule] = {
+    "FailoverBackend": _failover,
+    "HTTPResponseBackend": _response,
+    "WeightedBackend": _weighted,
+    "StaticBackend": _static,
+}

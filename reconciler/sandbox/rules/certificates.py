@@ -1,0 +1,102 @@
+"""What the platform refuses of certificates, certificate authorities and SSH certificates."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from reconciler.sandbox import derive, keys, refusal, vocabulary
+from reconciler.sandbox.draft import Draft, Rule, World
+from reconciler.sandbox.refusal import Cause
+
+REQUIRED: dict[str, dict[str, Cause]] = {
+    "SSHHostCertificate": {
+        "ssh_certificate_authority_id": refusal.SSH_AUTHORITY_MISSING,
+        "public_key": refusal.HOST_KEY_MISSING,
+    },
+    "SSHUserCertificate": {
+        "ssh_certificate_authority_id": refusal.SSH_AUTHORITY_MISSING,
+        "public_key": refusal.HOST_KEY_MISSING,
+    },
+    "CertificateAuthority": {"ca_pem": refusal.NO_CA_PEM},
+    "TLSCertificate": {"certificate_pem": refusal.NO_CERTIFICATE_PEM, "private_key_pem": refusal.NO_KEY_PEM},
+}
+
+
+_LARGEST = 65536  # bytes of a ca_pem; the platform has such a number, and does not say which
+
+
+def _authority(draft: Draft, world: World) -> None:
+    if not draft.is_new:
+        return
+    if len(draft.doc["ca_pem"].encode()) > _LARGEST:
+        raise refusal.AUTHORITY_SIZE(limit=_LARGEST)
+    try:
+        found = keys.certificates(draft.doc["ca_pem"])
+        keys.authority(found[0])
+    except ValueError as error:
+        raise refusal.NOT_PEM(why=error) from error
+    if len(found) > 1:
+        raise refusal.SEVERAL_AUTHORITIES()
+    if not keys.is_authority(found[0]):
+        raise refusal.NOT_AN_AUTHORITY()
+
+
+def _certificate(draft: Draft, world: World) -> None:
+    if not draft.is_new:
+        return
+    if "PRIVATE KEY-----" in draft.doc["certificate_pem"]:
+        raise refusal.CERTIFICATE_IS_KEY()
+    if "BEGIN CERTIFICATE-----" in draft.doc["private_key_pem"]:
+        raise refusal.KEY_IS_CERTIFICATE()
+    try:
+        chain = keys.certificates(draft.doc["certificate_pem"])
+        leaf = chain[0]
+        keys.certificate(leaf)
+    except ValueError as error:
+        raise refusal.CERTIFICATE_INVALID(why=error) from error
+    try:
+        key = keys.private_key(draft.doc["private_key_pem"])
+    except TypeError as error:
+        raise refusal.ENCRYPTED_KEY() from error
+    except ValueError as error:
+        raise refusal.PRIVATE_KEY_INVALID(why=error) from error
+    if not keys.belongs(key, leaf):
+        raise refusal.KEY_MISMATCH()
+    if any(below.issuer != above.subject for below, above in pairwise(chain)):
+        raise refusal.CHAIN_ORDER()
+
+
+def _ssh_authority(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    doc["private_key_type"] = kind_of_key = doc["private_key_type"] or "ed25519"
+    refusal.choice(kind_of_key, ("rsa", "ecdsa", "ed25519"), refusal.SSH_KEY_TYPE)
+    if doc["elliptic_curve"] and (kind_of_key != "ecdsa" or keys.curve(doc["elliptic_curve"]) is None):
+        raise refusal.CURVE()
+    if doc["key_size"] and (kind_of_key != "rsa" or doc["key_size"] not in (2048, 4096)):
+        raise refusal.KEY_SIZE()
+
+
+def _ssh_certificate(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    for name in ("valid_after", "valid_until"):
+        if doc[name]:
+            try:
+                vocabulary.instant(doc[name])
+            except ValueError as error:
+                raise refusal.BAD_TIMESTAMP(field=name, value=doc[name]) from error
+    since = vocabulary.instant(doc["valid_after"]) if doc["valid_after"] else derive.now()
+    if doc["valid_until"] and vocabulary.instant(doc["valid_until"]) <= since:
+        raise refusal.NOT_A_DURATION()
+    try:
+        keys.key_type(keys.ssh_public_key(doc["public_key"]))
+    except ValueError as error:
+        raise refusal.HOST_KEY_INVALID(why=error) from error
+
+
+RULES: dict[str, Rule] = {
+    "CertificateAuthority": _authority,
+    "TLSCertificate": _certificate,
+    "SSHCertificateAuthority": _ssh_authority,
+    "SSHHostCertificate": _ssh_certificate,
+    "SSHUserCertificate": _ssh_certificate,
+}

@@ -1,0 +1,123 @@
+"""What the platform refuses of endpoints, edges and routes; `modules` has what hangs on them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from reconciler.sandbox import derive, refusal, vocabulary
+from reconciler.sandbox.draft import Draft, Rule, World
+from reconciler.sandbox.refusal import Cause
+
+REQUIRED: dict[str, dict[str, Cause]] = {
+    "CloudEndpoint": {"url": refusal.ENDPOINT_REQUIRED, "traffic_policy": refusal.ENDPOINT_REQUIRED},
+    "HTTPSEdgeRoute": {"match_type": refusal.REQUIRED, "match": refusal.REQUIRED},
+}
+UNCHANGED: dict[str, Cause] = {
+    "CloudEndpoint": refusal.ENDPOINT_UNCHANGED,
+}
+
+
+def _endpoint(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    refusal.choice(draft.supplied.get("type", "cloud"), ("cloud",), refusal.ENDPOINT_TYPE)
+    doc["url"] = _url(doc["url"])
+    scheme, host = doc["url"].partition(":")[0], urlsplit(doc["url"]).hostname or ""
+    if draft.before is not None:
+        old = draft.before["url"].partition(":")[0]
+        if old != scheme:
+            raise refusal.ENDPOINT_SCHEME(old=old, new=scheme)
+    _pool(draft, world)
+    bindings = doc["bindings"]
+    for binding in bindings:
+        refusal.choice(binding, vocabulary.BINDINGS, refusal.BINDING_UNKNOWN)
+        if bindings.count(binding) > 1:
+            raise refusal.BINDING_REPEATED(value=binding)
+    internal = host.endswith(".internal")
+    if bindings and internal != ("internal" in bindings):
+        raise refusal.BINDING_INTERNAL(host=host)
+    if "kubernetes" in bindings and scheme not in ("http", "tls", "tcp"):
+        raise refusal.BINDING_KUBERNETES(scheme=scheme)
+    wrong = vocabulary.wrong_policy(doc["traffic_policy"])
+    if wrong is not None:
+        raise refusal.ENDPOINT_POLICY(why=wrong)
+    if internal or "kubernetes" in bindings:
+        return
+    if scheme == "tcp":
+        if world.address_of(f"{host}:{urlsplit(doc['url']).port}") is None:
+            raise refusal.ENDPOINT_UNRESERVED(host=host)
+    elif world.domain_of(host) is None:
+        raise refusal.ENDPOINT_UNRESERVED(host=host)
+
+
+def _pool(draft: Draft, world: World) -> None:
+    """Endpoints with one url either all share it, or there is one of them."""
+    url, names = draft.doc["url"], world.database
+    if draft.doc["pooling_enabled"]:
+        if names.others_named("url", url, draft.id) and (alone := names.named("url", url)) and alone.id != draft.id:
+            raise refusal.POOLING_BESIDE_ONE(url=url)
+    elif names.others_named("pool", f"{url} ", draft.id):
+        raise refusal.NO_POOLING_BESIDE_POOL(url=url)
+
+
+def _url(text: str) -> str:
+    """The normal form: lower case, no default port."""
+    try:
+        parts = urlsplit(text.strip())
+        port = parts.port
+    except ValueError as error:
+        raise refusal.ENDPOINT_URL(url=text) from error
+    scheme, host = parts.scheme.lower(), vocabulary.host(parts.hostname or "")
+    shown = parts.netloc.lower() == f"{parts.hostname}" + ("" if port is None else f":{port}")
+    if shown and scheme and parts.path == "/" and not parts.query:
+        raise refusal.TRAILING_SLASH(url=text.strip().rstrip("/"))
+    if scheme not in ("http", "https", "tcp", "tls") or not shown or parts.path or parts.query:
+        raise refusal.ENDPOINT_URL(url=text)
+    if scheme == "tcp" and port is None:
+        raise refusal.ENDPOINT_PORT(url=text)
+    if not vocabulary.is_hostport(f"{host}:{port or 1}"):
+        raise refusal.ENDPOINT_URL(url=text)
+    return f"{scheme}://{host}" + ("" if port in (None, derive.DEFAULT_PORTS.get(scheme)) else f":{port}")
+
+
+def _tcp_edge(draft: Draft, world: World) -> None:
+    for value in _hostports(draft):
+        if world.address_of(value) is None:
+            domain = world.domain_of(value.rpartition(":")[0])
+            raise (refusal.HOSTPORT_ADDRESS if domain is None else refusal.HOSTPORT_OF_DOMAIN)(value=value)
+
+
+def _domain_edge(draft: Draft, world: World) -> None:
+    for value in _hostports(draft):
+        if world.address_of(value) is not None:
+            tls = draft.kind.name == "TLSEdge"
+            raise (refusal.TLS_HOSTPORT_OF_ADDRESS if tls else refusal.HTTPS_HOSTPORT_OF_ADDRESS)(value=value)
+        host, _, port = value.rpartition(":")
+        if port != "443":
+            raise refusal.HOSTPORT_PORT(value=value)
+        if world.domain_of(host) is None:
+            raise refusal.HOSTPORT_DOMAIN(value=value)
+
+
+def _hostports(draft: Draft) -> list[str]:
+    for value in draft.doc["hostports"]:
+        if not vocabulary.is_hostport(value.strip().lower()):
+            raise refusal.HOSTPORT_MALFORMED(value=value)
+    draft.doc["hostports"] = [value.strip().lower() for value in draft.doc["hostports"]]
+    return list(draft.doc["hostports"])
+
+
+def _route(draft: Draft, world: World) -> None:
+    match_types = ("exact_path", "path_prefix")
+    if draft.doc["match_type"] not in match_types:
+        raise refusal.NOT_A_CHOICE(field="match_type", choices=", ".join(match_types), value=draft.doc["match_type"])
+    if not draft.doc["match"].startswith("/"):
+        raise refusal.ROUTE_MATCH(value=draft.doc["match"])
+
+
+RULES: dict[str, Rule] = {
+    "CloudEndpoint": _endpoint,
+    "TCPEdge": _tcp_edge,
+    "TLSEdge": _domain_edge,
+    "HTTPSEdge": _domain_edge,
+    "HTTPSEdgeRoute": _route,
+}

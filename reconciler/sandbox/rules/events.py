@@ -1,0 +1,38 @@
+"""What the platform refuses of event subscriptions and their sources; `targets` has the destinations."""
+
+from __future__ import annotations
+
+from reconciler.sandbox import refusal, vocabulary
+from reconciler.sandbox.draft import Draft, Rule, World
+from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.targets import check_target
+
+REQUIRED: dict[str, dict[str, Cause]] = {
+    "EventSource": {"type": refusal.EVENT_TYPE_MISSING},
+    "EventDestination": {"target": refusal.REQUIRED},
+}
+
+
+def _source(draft: Draft, world: World) -> None:
+    refusal.choice(draft.doc["type"], vocabulary.EVENT_TYPES, refusal.EVENT_TYPE)
+
+
+def _subscription(draft: Draft, world: World) -> None:
+    types = [each["type"] for each in draft.doc["sources"] or []]
+    for each in types:
+        if not each:
+            raise refusal.EVENT_TYPE_MISSING()
+        refusal.choice(each, vocabulary.EVENT_TYPES, refusal.EVENT_TYPE)
+        if types.count(each) > 1:
+            raise refusal.SOURCE_DUPLICATE(value=each)
+
+
+def _destination(draft: Draft, world: World) -> None:
+    check_target(draft)
+
+
+RULES: dict[str, Rule] = {
+    "EventSource": _source,
+    "EventSubscription": _subscription,
+    "EventDestination": _destination,
+}

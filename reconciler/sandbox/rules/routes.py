@@ -1,0 +1,55 @@
+"""What the platform refuses of the modules that only routes of HTTPS edges have: ways to sign in, headers, breakers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.sandbox import refusal
+from reconciler.sandbox.draft import Draft, World
+
+LOGINS = ("saml", "oidc", "oauth")
+_BREAKER = {  # what each number may be
+    "tripped_duration": (1, 2**32 - 1),
+    "rolling_window": (1, 2**32 - 1),
+    "num_buckets": (1, 128),
+    "error_threshold_percentage": (0, 1),
+}
+
+
+def check_route_modules(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    used = [name for name in LOGINS if doc.get(name) is not None]
+    if len(used) > 1:
+        raise refusal.LOGIN_COUNT(names=" and ".join(used))
+    for other in world.database.page(draft.kind.name, draft.parent) if used else ():
+        if other.id != draft.id and any(other.body.get(name) is not None for name in LOGINS):
+            raise refusal.LOGIN_ON_EDGE(id=other.id)
+    if doc.get("oauth") is not None:
+        _check_providers(doc["oauth"]["provider"])
+    for name in ("request_headers", "response_headers"):
+        if doc.get(name) is not None:
+            doc[name] = _lowered(doc[name])
+    for name, (low, high) in _BREAKER.items() if doc.get("circuit_breaker") is not None else ():
+        value = doc["circuit_breaker"][name]
+        if not low <= value <= high:
+            raise refusal.BREAKER(field=name, wanted=f"from {low} to {high}", value=value)
+
+
+def _check_providers(providers: dict[str, Any]) -> None:
+    used = {name: each for name, each in providers.items() if each is not None}
+    if len(used) != 1:
+        raise refusal.OAUTH_PROVIDER(count=len(used))
+    for name, each in used.items():
+        if bool(each["client_id"]) is not bool(each["client_secret"]):
+            raise refusal.OAUTH_CLIENT(field=f"oauth.provider.{name}")
+        if each["scopes"] and not each["client_id"]:
+            raise refusal.OAUTH_SCOPES(field=f"oauth.provider.{name}")
+
+
+def _lowered(module: dict[str, Any]) -> dict[str, Any]:
+    """Names of headers come back in lower case."""
+    return {
+        **module,
+        "add": {name.lower(): value for name, value in module["add"].items()},
+        "remove": [name.lower() for name in module["remove"]],
+    }

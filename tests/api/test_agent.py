@@ -1,0 +1,101 @@
+"""The agent's local API beside the platform: what goes there, and what its answers mean."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from reconciler.api import agent
+from reconciler.api.platform import HTTPPlatform, changing
+from reconciler.engine.ports import Failure, Gone, Lost, Refused, Transient
+from tests.api.wire import CUT, answer, wire
+
+BODY: dict[str, Any] = {"error_code": 103, "status_code": 502, "msg": "failed to start tunnel"}
+
+
+def refused(why: str) -> dict[str, Any]:
+    return {**BODY, "details": {"err": why}}
+
+
+@pytest.mark.parametrize(
+    ("path", "theirs"),
+    [
+        ("/api/tunnels", True),
+        ("/api/tunnels/orders", True),
+        ("/api_keys", False),
+        ("/api/tunnelsome", False),
+        ("/tunnels", False),
+        ("/endpoints/api/tunnels", False),
+    ],
+)
+def test_a_path_is_the_agent_s_by_the_collection_it_begins_with(path: str, theirs: bool) -> None:
+    assert agent.is_agents(path) is theirs
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "body", "failure", "code"),
+    [
+        ("POST", 502, refused("not reserved\n\nERR_NGROK_319\n"), Refused, "ERR_NGROK_319"),
+        ("POST", 502, refused("session closed"), Lost, ""),
+        ("POST", 503, {"error_code": 104, "msg": "not ready"}, Transient, ""),
+        ("POST", 429, None, Transient, ""),
+        ("POST", 500, "panic", Lost, ""),
+        ("GET", 500, None, Transient, ""),
+        ("DELETE", 404, {"error_code": 100, "msg": "no tunnel"}, Gone, ""),
+        ("POST", 400, {"error_code": 102, "msg": "invalid", "details": {"err": 7}}, Refused, ""),
+        ("POST", 400, ["odd"], Refused, ""),
+    ],
+)
+def test_a_failure_of_the_agent_is_one_of_the_engine_s(
+    method: str, status: int, body: Any, failure: type[Failure], code: str
+) -> None:
+    found = agent.failure(method, status, body)
+    assert (type(found), found.code) == (failure, code)
+
+
+def test_a_refusal_of_the_agent_says_nothing_about_the_key() -> None:
+    found = agent.failure("GET", 403, {"msg": "no"})
+    assert isinstance(found, Refused)
+    assert not found.is_permission
+
+
+def test_what_an_agent_says_is_harmless_on_a_terminal() -> None:
+    assert "\x1b" not in str(agent.failure("POST", 400, {"msg": "\x1b[31mred", "details": {"err": "\x1b]0;title\x07"}}))
+
+
+async def _send(opening: AbstractAsyncContextManager[HTTPPlatform]) -> None:
+    async with opening as both:
+        assert await both.send("POST", "/api/tunnels", {"name": "orders"}) == {"name": "orders"}
+        assert await both.send("POST", "/ip_policies", {}) == {"id": "x"}
+
+
+async def test_requests_for_the_agent_go_there_without_the_key_and_all_others_do_not() -> None:
+    async with wire(answer({"id": "x"}, 201)) as platform, wire(answer({"name": "orders"}, 201)) as beside:
+        await _send(changing(platform.account(agent=beside.base_url)))
+    assert [each.target for each in beside.asked] == ["/api/tunnels"]
+    assert [each.target for each in platform.asked] == ["/ip_policies"]
+    assert "authorization" not in beside.asked[0].headers
+
+
+async def test_a_connection_that_breaks_after_a_start_was_sent_leaves_it_in_doubt() -> None:
+    async with wire(CUT) as beside, agent.opened(beside.base_url, reading=False) as opened:
+        assert opened is not None
+        with pytest.raises(Lost):
+            await opened.send("POST", "/api/tunnels", {"name": "orders"})
+
+
+async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
+    async with agent.opened("http://127.0.0.1:4040", reading=True) as opened:
+        assert opened is not None
+        with pytest.raises(Refused, match="not for this client"):
+            await opened.send("POST", "/api/tunnels", {})
+
+
+@pytest.mark.parametrize("body", [{"tunnels": None}, {"tunnels": ["x"]}, [], None, {}])
+async def test_what_is_no_list_of_tunnels_is_refused_and_not_empty(body: Any) -> None:
+    async with wire(answer(body)) as beside, agent.opened(beside.base_url, reading=True) as opened:
+        assert opened is not None
+        with pytest.raises(Refused, match="is it the address of an agent"):
+            await opened.list("/api/tunnels", "tunnels")

@@ -1,0 +1,108 @@
+"""`python -m tests.bench`: measures, prints a table, writes JSON and plots, and compares ratios with an earlier run.
+
+The table's absolute times are of the machine that is named above it. What `--check` compares are ratios: our times in
+times of a fixed piece of Python work that is measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.bench import measure, plots, terraform
+from tests.bench.rows import Bench, Row
+
+WORSE = 1.25  # what a regression is: less is the machine's noise
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("--full", action="store_true", help="up to 100,000 resources")
+    parser.add_argument("--times", type=int, default=5, help="runs of each, of which the median counts")
+    parser.add_argument("--only", nargs="*", default=[], help="some of: " + ", ".join(SECTIONS))
+    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="where JSON and plots go")
+    parser.add_argument("--check", type=Path, help="the JSON of an earlier run: exit 1 if a ratio is 25 % worse")
+    asked = parser.parse_args()
+    machine = measure.machine()
+    print(", ".join(machine.values()), flush=True)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        bench = Bench(Path(folder), asked.times)
+        for name, section in SECTIONS.items():
+            if not asked.only or name in asked.only:
+                for row in section(bench, asked.full, rows):
+                    rows.append(row)
+                    print(_line(row), flush=True)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    _write(asked.out, machine, bench, rows)
+    return _compare(rows, json.loads(asked.check.read_text())) if asked.check else 0
+
+
+def _plans(bench: Bench, full: bool, _: list[Row]) -> list[Row]:
+    sizes = (1_000, 3_000, 10_000, 30_000, 100_000) if full else (1_000, 3_000, 10_000)
+    return bench.no_op_plans(sizes)
+
+
+def _terraform(bench: Bench, full: bool, rows: list[Row]) -> list[Row]:
+    if not terraform.is_here():
+        return []
+    sizes = (1_000, 3_000, 10_000) if full else (1_000, 10_000)
+    return bench.terraform_plans(sizes, rows) + (bench.terraform_applies(1_000) if full else [])
+
+
+SECTIONS = {
+    "start": lambda bench, full, rows: bench.start_up(),
+    "validate": lambda bench, full, rows: bench.validates(),
+    "plan": _plans,
+    "requests": lambda bench, full, rows: bench.requests(1_000),
+    "latency": lambda bench, full, rows: bench.latency(10_000),
+    "apply": lambda bench, full, rows: bench.applies((1_000, 5_000)),
+    "sandbox": lambda bench, full, rows: [
+        *bench.sandbox_creates(),
+        *bench.sandbox_pages(100_000 if full else 10_000),
+    ],
+    "terraform": _terraform,
+}
+
+
+def _line(row: Row) -> str:
+    if row.target is None:
+        return f"| {row.what} | {row.figure.shown(row.unit)} | | |"
+    sign = "≥" if row.at_least else "≤"
+    return f"| {row.what} | {row.figure.shown(row.unit)} | {sign} {row.target:.3g} | {'yes' if row.holds else 'NO'} |"
+
+
+def _write(out: Path, machine: dict[str, str], bench: Bench, rows: list[Row]) -> None:
+    written: dict[str, Any] = {
+        "at": time.strftime("%Y-%m-%d"),
+        "machine": machine,
+        "yardstick": asdict(bench.yardstick),
+        "rows": [{**asdict(row), "holds": row.holds} for row in rows],
+    }
+    (out / "bench.json").write_text(json.dumps(written, indent=2) + "\n")
+    for name, key, unit in (("time", "seconds", "CPU, seconds"), ("memory", "MB", "peak memory, MB")):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for row in rows:
+            if row.points:
+                whose = "terraform" if "terraform" in row.points else "reconciler"
+                lines.setdefault(whose, []).append((row.points["resources"], row.points[key]))
+        if lines:
+            drawn = plots.log_log(f"A plan without changes: {name}", "resources", unit, lines)
+            (out / f"{name}.svg").write_text(drawn)
+
+
+def _compare(rows: list[Row], earlier: dict[str, Any]) -> int:
+    before = {row["what"]: row["ratio"] for row in earlier["rows"] if row["ratio"] is not None}
+    worse = [row for row in rows if row.ratio is not None and row.ratio > WORSE * before.get(row.what, row.ratio)]
+    for row in worse:
+        print(f"worse: {row.what}: {row.ratio:.3g} in times of the yardstick, and {before[row.what]:.3g} before")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

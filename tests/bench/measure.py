@@ -1,0 +1,122 @@
+"""Runs programs and says what they took: CPU and peak memory as the kernel counted them, wall time, and the spread.
+
+CPU time is what we compare, because other work on the machine disturbs it least.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one run took."""
+
+    wall: float  # seconds
+    cpu: float  # seconds, of user and system
+    peak: float  # MB (2**20) of resident memory
+    output: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Several runs of one thing: the median, and the lowest and highest."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Figure:
+        return cls(statistics.median(values), min(values), max(values))
+
+    def shown(self, unit: str, scale: float = 1.0) -> str:
+        low, median, high = (f"{each * scale:.3g}" for each in (self.low, self.median, self.high))
+        return f"{median} {unit} ({low}–{high})"
+
+
+# The kernel counts the memory of whoever starts a program as the program's own, so one that has next to none does it.
+_STARTER = """
+import json, os, subprocess, sys, time
+started = time.monotonic()
+process = subprocess.Popen(sys.argv[1:], stdout=2)
+_, status, usage = os.wait4(process.pid, 0)
+wall, cpu = time.monotonic() - started, usage.ru_utime + usage.ru_stime
+print(json.dumps([os.waitstatus_to_exitcode(status), wall, cpu, usage.ru_maxrss / 1024]))
+"""
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None, *, folder: Path = ROOT) -> Taken:
+    """AssertionError if the program fails."""
+    surroundings = {**os.environ, **(environment or {})}
+    surroundings.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody measures the compiler
+    started = subprocess.run(
+        [sys.executable, "-S", "-c", _STARTER, *command],
+        env=surroundings,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, wall, cpu, peak = json.loads(started.stdout)
+    assert code == 0, f"{' '.join(command)}: exit {code}: {started.stderr[-2000:]}"
+    return Taken(wall, cpu, peak, started.stderr)
+
+
+def reconciler(*words: str) -> list[str]:
+    """The command line as it is installed."""
+    return [str(Path(sys.executable).with_name("reconciler")), *words]
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a running process has taken so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def repeated(times: int, measure: Callable[[], Taken]) -> list[Taken]:
+    """The first run warms caches and does not count."""
+    measure()
+    return [measure() for _ in range(times)]
+
+
+def yardstick() -> float:
+    """Seconds of CPU for a fixed piece of Python work: what regressions are measured against on any machine."""
+    started = time.process_time()
+    for _ in range(20):
+        text = json.dumps([{"name": f"n{number}", "values": list(range(10))} for number in range(1000)])
+        found = {each["name"]: tuple(each["values"]) for each in json.loads(text)}
+        sorted(found, key=lambda name: (len(name), name))
+    return time.process_time() - started
+
+
+def machine() -> dict[str, str]:
+    model = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "unknown"
+    )
+    memory = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
+    return {
+        "processor": f"{model}, {os.cpu_count()} cores",
+        "memory": f"{int(memory) / 2**20:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "load": " ".join(f"{each:.1f}" for each in os.getloadavg()),
+    }
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,269 @@
+"""What is measured: one function for each promise in docs/performance.md, which answers with its rows of the table."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reconciler import kinds
+from tests.bench import measure, terraform, wire, worlds
+from tests.bench.measure import Figure, Taken
+from tests.bench.worlds import World
+from tests.platform import Sandbox
+
+LATENCY = 0.05  # seconds
+AT_ONCE = 32
+DEPTH = 4  # creates that wait for each other: tunnel group, failover backend, edge, route
+
+
+@dataclass
+class Row:
+    """One figure beside its target. `ratio` is what a regression check compares, where there is one."""
+
+    what: str
+    figure: Figure
+    unit: str
+    target: float | None = None
+    at_least: bool = False
+    ratio: float | None = None
+    points: dict[str, float] = field(default_factory=dict)  # for the plots: resources, seconds, MB, whose
+
+    @property
+    def holds(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.figure.median >= self.target if self.at_least else self.figure.median <= self.target
+
+
+class Bench:
+    """Worlds are made once and shared by all rows."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self._folder = folder
+        self.times = times
+        self._worlds: dict[int, World] = {}
+        self.yardstick = Figure.of([measure.yardstick() for _ in range(times)])
+
+    def world(self, resources: int) -> World:
+        if resources not in self._worlds:
+            root = self._folder / f"project-{resources}"
+            self._worlds[resources] = worlds.populated(
+                worlds.project(root, resources), self._folder / f"sandbox-{resources}.db"
+            )
+        return self._worlds[resources]
+
+    @contextmanager
+    def account(self, world: World | None, latency: float = 0.0) -> Iterator[Sandbox]:
+        """A sandbox with a world in it; a copy, since reading changes what is being provisioned."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            database: Path | str = ":memory:"
+            if world is not None and world.database is not None:
+                database = Path(folder) / "sandbox.db"
+                shutil.copy(world.database, database)
+            with Sandbox(db=database, latency_ms=round(latency * 1000)) as sandbox:
+                yield sandbox
+
+    def relative(self, seconds: float) -> float:
+        return seconds / self.yardstick.median
+
+    # --- plans ----------------------------------------------------------------------------------------------------
+
+    def _plan(self, world: World, sandbox: Sandbox) -> Taken:
+        environment = {
+            "RECONCILER_BASE_URL": sandbox.base_url,
+            "RECONCILER_API_KEY": worlds.KEY,
+            "RECONCILER_STORE": "memory:",
+        }
+        taken = measure.run(measure.reconciler("plan", "--project", str(world.root)), environment)
+        assert "No changes" in taken.output, taken.output
+        return taken
+
+    def no_op_plans(self, sizes: tuple[int, ...]) -> list[Row]:
+        rows = []
+        for size in sizes:
+            world = self.world(size)
+            with self.account(world) as sandbox:
+                runs = measure.repeated(self.times, lambda: self._plan(world, sandbox))  # noqa: B023 - called at once
+            cpu, peak = Figure.of([each.cpu for each in runs]), Figure.of([each.peak for each in runs])
+            points = {"resources": size, "seconds": cpu.median, "MB": peak.median}
+            named = size == 10_000
+            ratio = self.relative(cpu.median)
+            rows.append(Row(f"no-op plan of {size:,}, CPU", cpu, "s", 1.5 if named else None, False, ratio, points))
+            rows.append(Row(f"no-op plan of {size:,}, peak memory", peak, "MB", 120 if named else None))
+        if len(rows) > 2:
+            rows += _slopes(rows)
+        return rows
+
+    def requests(self, size: int) -> list[Row]:
+        """Counted, not timed: a list page per hundred objects, and nothing else."""
+        world = self.world(size)
+        with self.account(world) as sandbox:
+            sandbox.forget_log()
+            self._plan(world, sandbox)
+            log = [f"{each['method']} {each['path']}" for each in sandbox.log()]
+        held = Counter(call.address.kind for call in worlds.all_creates(world).calls)
+        tops = {kind.path: held[kind.name] for kind in kinds.every() if kind.parent is None}
+        least = sum(max(1, -(-number // 100)) for number in tops.values())
+        return [
+            Row(f"requests of a no-op plan of {size:,}", Figure.of([len(log)]), "requests", least),
+            Row("… that are not pages of a list", Figure.of([len(log) - _pages(log)]), "requests", 0),
+        ]
+
+    def latency(self, size: int) -> list[Row]:
+        """Against the longest chain of pages, each of which cannot be asked for before the last one is there."""
+        world = self.world(size)
+        with self.account(world) as sandbox:
+            own = Figure.of([each.wall for each in measure.repeated(self.times, lambda: self._plan(world, sandbox))])
+        with self.account(world, LATENCY) as sandbox:
+            walls = [each.wall for each in measure.repeated(self.times, lambda: self._plan(world, sandbox))]
+        longest = max(Counter(call.address.kind for call in worlds.all_creates(world).calls).values())
+        limit = -(-longest // 100) * LATENCY + own.median
+        what = f"plan of {size:,} at {LATENCY * 1000:.0f} ms, of the longest chain of pages + own time"
+        return [Row(what, Figure.of([each / limit for each in walls]), "×", 1.1)]
+
+    # --- applies --------------------------------------------------------------------------------------------------
+
+    def applies(self, sizes: tuple[int, ...]) -> list[Row]:
+        rows = []
+        for size in sizes:
+            runs = [self._apply(self.world(size)) for _ in range(self.times)]
+            limit = max(DEPTH * LATENCY, size * LATENCY / AT_ONCE)
+            cpu = Figure.of([run["cpu"] / size * 1000 for run in runs])
+            what = f"apply of {size:,} creates, {AT_ONCE} at once, {LATENCY * 1000:.0f} ms"
+            wall = Figure.of([run["wall"] / limit for run in runs])
+            rows.append(Row(f"{what}, of the physical limit", wall, "×", 1.1))
+            rows.append(Row("… CPU per create", cpu, "ms", 1.5, ratio=self.relative(cpu.median / 1000)))
+        return rows
+
+    def _apply(self, world: World) -> dict[str, float]:
+        with self.account(None, LATENCY) as sandbox, tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            words = [str(world.root), sandbox.base_url, f"{folder}/store.db", str(AT_ONCE)]
+            taken = measure.run([sys.executable, "-m", "tests.bench.engine_run", *words])
+        return dict(json.loads(taken.output.splitlines()[-1]))
+
+    # --- the command line -----------------------------------------------------------------------------------------
+
+    def start_up(self) -> list[Row]:
+        rows = []
+        theirs = None
+        if terraform.is_here():
+            theirs = Figure.of([each.cpu for each in measure.repeated(self.times, self._terraform_version)])
+            rows.append(Row("`terraform version`, CPU", theirs, "s"))
+        completion = {"_RECONCILER_COMPLETE": "bash_complete", "COMP_WORDS": "reconciler pl", "COMP_CWORD": "1"}
+        for name, words, environment in (
+            ("`reconciler --version`", ["--version"], {}),
+            ("`reconciler --help`", ["--help"], {}),
+            ("completion of a command", [], completion),
+        ):
+            runs = measure.repeated(self.times, lambda: measure.run(measure.reconciler(*words), environment))  # noqa: B023
+            cpu = Figure.of([each.cpu for each in runs])
+            target = 2 * theirs.median if theirs else 0.062
+            rows.append(Row(f"{name}, CPU", cpu, "s", target, ratio=self.relative(cpu.median)))
+        return rows
+
+    def _terraform_version(self) -> Taken:
+        return measure.run(["terraform", "version"], folder=self._folder)
+
+    def validates(self) -> list[Row]:
+        rows = []
+        for size, target in ((100, 0.35), (10_000, 1.0)):
+            words = measure.reconciler("validate", "--project", str(self.world(size).root))
+            runs = measure.repeated(self.times, lambda: measure.run(words, {"RECONCILER_API_KEY": "k"}))  # noqa: B023
+            cpu = Figure.of([each.cpu for each in runs])
+            rows.append(Row(f"validate {size:,}, CPU", cpu, "s", target, ratio=self.relative(cpu.median)))
+        return rows
+
+    # --- the sandbox ----------------------------------------------------------------------------------------------
+
+    def sandbox_creates(self, count: int = 5_000) -> list[Row]:
+        bodies = [{"description": f"policy {number}", "metadata": '{"team":"bench"}'} for number in range(count)]
+        posts = [wire.request("POST", "/ip_policies", worlds.KEY, body) for body in bodies]
+        rows = []
+        for what, durable, target in (("in memory", False, 2_000), ("durable", True, 500)):
+            rates = []
+            for _ in range(self.times):
+                with tempfile.TemporaryDirectory(dir=self._folder) as folder, self._fresh(folder, durable) as sandbox:
+                    rates.append(count / wire.press(sandbox.base_url, posts, AT_ONCE))
+            rows.append(Row(f"sandbox, creates {what}", Figure.of(rates), "per s", target, at_least=True))
+        return rows
+
+    def _fresh(self, folder: str, durable: bool) -> Sandbox:
+        return Sandbox(db=f"{folder}/sandbox.db" if durable else ":memory:")
+
+    def sandbox_pages(self, count: int) -> list[Row]:
+        """The last page of a list, in times of the first."""
+        items = [{"path": "/ip_policies", "body": {"description": f"policy {number}"}} for number in range(count)]
+        seed = self._folder / "seed.json"
+        seed.write_text(json.dumps(items))
+        with Sandbox(seed=seed) as sandbox:
+            first = "/ip_policies?limit=100"
+            ids = [each["id"] for each in sandbox.get(first)["ip_policies"]]
+            deep = self._deep(sandbox, ids[-1], count)
+            times = [(self._page(sandbox, first), self._page(sandbox, deep)) for _ in range(self.times)]
+        what = f"sandbox, the last page of {count:,} in times of the first"
+        return [Row(what, Figure.of([there / here for here, there in times]), "×", 1.5)]
+
+    def _deep(self, sandbox: Sandbox, before: str, count: int) -> str:
+        path = f"/ip_policies?before_id={before}&limit=100"
+        for _ in range(count // 100 - 2):
+            following = sandbox.get(path)["next_page_uri"]
+            if following is None:
+                break
+            path = following.removeprefix(sandbox.base_url)
+        return path
+
+    def _page(self, sandbox: Sandbox, path: str) -> float:
+        return wire.press(sandbox.base_url, [wire.request("GET", path, worlds.KEY)] * 20, 1)
+
+    # --- terraform ------------------------------------------------------------------------------------------------
+
+    def terraform_plans(self, sizes: tuple[int, ...], ours: list[Row]) -> list[Row]:
+        rows = []
+        for size in sizes:
+            folder = terraform.project(self._folder / f"terraform-{size}", size, applied=True)
+            words = ["terraform", "plan", "-no-color", "-input=false"]
+            runs = [measure.run(words, folder=folder) for _ in range(self.times if size <= 1_000 else 1)]
+            assert "No changes" in runs[0].output, runs[0].output[-500:]
+            cpu, peak = Figure.of([each.cpu for each in runs]), Figure.of([each.peak for each in runs])
+            points = {"resources": size, "seconds": cpu.median, "MB": peak.median, "terraform": 1.0}
+            rows.append(Row(f"terraform, no-op plan of {size:,}, CPU", cpu, "s", points=points))
+            rows.append(Row(f"terraform, no-op plan of {size:,}, peak memory", peak, "MB"))
+            mine = next((each.points for each in ours if each.points.get("resources") == size), None)
+            if mine is not None and size == 10_000:
+                faster, smaller = cpu.median / mine["seconds"], peak.median / mine["MB"]
+                rows.append(Row("… in times of ours, CPU", Figure.of([faster]), "×", 10, at_least=True))
+                rows.append(Row("… in times of ours, memory", Figure.of([smaller]), "×", 8, at_least=True))
+        return rows
+
+    def terraform_applies(self, size: int) -> list[Row]:
+        folder = terraform.project(self._folder / "terraform-apply", size, applied=False)
+        words = ["terraform", "apply", "-no-color", "-input=false", "-auto-approve", f"-parallelism={AT_ONCE}"]
+        taken = measure.run(words, folder=folder)
+        return [Row(f"terraform, CPU per create of {size:,}", Figure.of([taken.cpu / size * 1000]), "ms")]
+
+
+def _pages(log: list[str]) -> int:
+    lists = {kind.path for kind in kinds.every() if kind.parent is None}
+    return sum(each.removeprefix("GET ").partition("?")[0] in lists for each in log if each.startswith("GET "))
+
+
+def _slopes(rows: list[Row]) -> list[Row]:
+    from math import log10
+
+    points = [each.points for each in rows if each.points]
+    first, last = points[0], points[-1]
+    decades = log10(last["resources"] / first["resources"])
+    slope = (log10(last["seconds"]) - log10(first["seconds"])) / decades
+    each = (last["MB"] - first["MB"]) * 1024 / (last["resources"] - first["resources"])
+    span = f"from {first['resources']:,.0f} to {last['resources']:,.0f}"
+    return [
+        Row(f"no-op plan, slope of CPU {span} (log-log)", Figure.of([slope]), "", 1.1),
+        Row(f"no-op plan, memory {span}", Figure.of([each]), "KB a resource", 6),
+    ]

@@ -1,0 +1,206 @@
+"""Projects of any size for the benchmark, and the accounts they describe: the same seed gives the same bytes.
+
+One service is ten resources of nine or ten kinds: backends, a policy with rules, a domain, an edge that mentions the
+domain and refers to policy and backend, an address or a route, an endpoint with a traffic policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from reconciler import kinds
+from reconciler.engine import compose
+from reconciler.engine.compose import Known
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Listing, Snapshot
+from reconciler.planning import planner
+from reconciler.planning.planner import Policy
+from reconciler.project import config, manifests
+from reconciler.project.manifests import Loaded
+from reconciler.sandbox.database import Database
+from reconciler.sandbox.objects import Objects
+from reconciler.sandbox.routes import Router, operations
+
+PER_SERVICE = 10
+SERVICES_PER_FILE = 10
+KEY = "sandbox"
+_WORDS = ("payments", "search", "mail", "billing", "media", "login", "orders", "stock", "maps", "reports")
+
+
+@dataclass(frozen=True)
+class World:
+    """A project on disk, and a sandbox database in which all of it exists already (None: nothing does)."""
+
+    resources: int
+    root: Path
+    database: Path | None = None
+
+
+def project(root: Path, resources: int, *, seed: int = 7) -> World:
+    """Manifests for so many resources (a multiple of ten)."""
+    random = Random(seed)
+    (root / "manifests").mkdir(parents=True)
+    (root / "reconciler.yaml").write_text(
+        "version: 1\nstack: bench\n"
+        "platform: {base_url: http://127.0.0.1:9, api_key: {from_env: RECONCILER_API_KEY}}\n"
+        "manifests: [manifests/]\n"
+    )
+    services = resources // PER_SERVICE
+    for first in range(0, services, SERVICES_PER_FILE):
+        texts = (_service(random, each) for each in range(first, min(first + SERVICES_PER_FILE, services)))
+        (root / "manifests" / f"services-{first:06}.yaml").write_text("---\n".join(texts))
+    return World(resources, root)
+
+
+def _service(random: Random, number: int) -> str:
+    word = random.choice(_WORDS)
+    return "---\n".join(_documents(random, number, f"{word}-{number}"))
+
+
+def _documents(random: Random, number: int, name: str) -> Iterator[str]:
+    owner = f'{{"team":"{random.choice(_WORDS)}","pager":{random.randrange(10_000)}}}'
+    network = f"10.{number // 256 % 256}.{number % 256}"
+    yield f"""kind: TunnelGroupBackend
+name: {name}
+spec:
+  description: tunnels of {name}
+  metadata: '{owner}'
+  labels:
+    service: {name}
+    tier: "{random.randrange(3)}"
+"""
+    yield f"""kind: HTTPResponseBackend
+name: sorry-{name}
+spec:
+  status_code: {random.choice((500, 502, 503))}
+  headers:
+    content-type: text/plain
+    retry-after: "{random.randrange(10, 600)}"
+  body: {name} is back in a moment.
+"""
+    yield f"""kind: FailoverBackend
+name: {name}
+spec:
+  backends:
+    - ref: TunnelGroupBackend/{name}
+    - ref: HTTPResponseBackend/sorry-{name}
+"""
+    yield f"""kind: IPPolicy
+name: {name}
+spec:
+  description: who may reach {name}
+"""
+    for rule, action in enumerate(("allow", "deny")):
+        yield f"""kind: IPPolicyRule
+name: {name}-{action}
+spec:
+  ip_policy_id:
+    ref: IPPolicy/{name}
+  cidr: {network}.{rule * 128}/25
+  action: {action}
+  description: {action} half of {network}
+"""
+    yield f"""kind: ReservedDomain
+name: {name}
+spec:
+  domain: {name}.example.com
+  description: {name}
+"""
+    yield f"""kind: CloudEndpoint
+name: {name}
+spec:
+  url: https://{name}.internal
+  bindings: [internal]
+  traffic_policy: |
+    on_http_request:
+      - expressions: ["req.method != 'GET'"]
+        actions:
+          - type: deny
+            config:
+              status_code: {random.choice((403, 404, 405))}
+"""
+    yield from (_tls if number % 2 else _https)(name)
+
+
+def _tls(name: str) -> Iterator[str]:
+    yield f"""kind: TLSEdge
+name: {name}
+spec:
+  description: edge of {name}
+  hostports: ["{name}.example.com:443"]
+  backend:
+    backend_id: {{ref: FailoverBackend/{name}}}
+  ip_restriction:
+    ip_policy_ids: [{{ref: IPPolicy/{name}}}]
+  tls_termination:
+    terminate_at: edge
+    min_version: "1.3"
+"""
+    yield f"""kind: ReservedAddress
+name: {name}
+spec:
+  description: ssh to {name}
+  region: eu
+"""
+
+
+def _https(name: str) -> Iterator[str]:
+    yield f"""kind: HTTPSEdge
+name: {name}
+spec:
+  description: edge of {name}
+  hostports: ["{name}.example.com:443"]
+  tls_termination:
+    min_version: "1.2"
+"""
+    yield f"""kind: HTTPSEdgeRoute
+name: {name}
+spec:
+  edge_id: {{ref: HTTPSEdge/{name}}}
+  match_type: path_prefix
+  match: /
+  backend:
+    backend_id: {{ref: FailoverBackend/{name}}}
+  ip_restriction:
+    ip_policy_ids: [{{ref: IPPolicy/{name}}}]
+"""
+
+
+def loaded(world: World) -> Loaded:
+    return manifests.load(config.load(world.root, {"RECONCILER_API_KEY": KEY}), {})
+
+
+def all_creates(world: World) -> Plan:
+    """The plan of the project against an empty account."""
+    empty = Snapshot({kind.name: Listing() for kind in kinds.every()})
+    plan = planner.plan(loaded(world).manifest, empty, kinds.every(), Policy())
+    assert not plan.errors, plan.errors[0]
+    return plan
+
+
+def populated(world: World, database: Path, *, seed: int = 7) -> World:
+    """The same project, with all of it in a sandbox's database: what a run of `apply` would have left there."""
+    plan, random = all_creates(world), Random(seed)
+    known, by_name = Known(plan), {kind.name: kind for kind in kinds.every()}
+    sandbox = Database(str(database))
+    objects = Objects(sandbox, kinds.every())
+    router = Router(operations(objects.kinds))
+    try:
+        with sandbox.transaction():
+            for call in plan.calls:
+                kind = by_name[call.address.kind]
+                assert call.owner is not None
+                owner = compose.owner(
+                    call.owner, known, kind, stack=plan.stack, intent=f"{random.getrandbits(64):016x}"
+                )
+                found = router.match(known.path(call.path))
+                assert found is not None
+                body: Mapping[str, object] = compose.payload(compose.body(call, known, kind, owner)) or {}
+                answer = objects.answer(found.by_method[call.method], found.values, dict(body), objects.view(""))
+                known.learn(call.address, kind, answer)
+    finally:
+        sandbox.close()
+    return World(world.resources, world.root, database)

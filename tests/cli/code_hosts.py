@@ -1,0 +1,106 @@
+"""GitHub's and GitLab's comments, stood in for on a real port: as much of their APIs as a comment takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+TOKEN = "canary" + "OfTheCodeHost"
+ALICE = {"id": 7, "login": "alice", "type": "User", "username": "alice"}
+US = {"id": 1, "login": "deployer", "type": "User", "username": "deployer"}
+BOT = {"id": 2, "login": "github-actions[bot]", "type": "Bot"}
+
+
+@dataclass
+class CodeHost:
+    """Of one review. `me` is whose the token is; None: a token that may not ask."""
+
+    me: dict[str, Any] | None = field(default_factory=lambda: dict(US))
+    comments: list[dict[str, Any]] = field(default_factory=list)
+    largest_page: int = 100
+    elsewhere: str = ""  # where everything is redirected to
+    vanishing: bool = False  # comments are deleted between the look and the change
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    tokens: set[str] = field(default_factory=set)
+
+    def say(self, author: dict[str, Any], body: str) -> int:
+        number = len(self.comments) + 1
+        self.comments.append({"id": number, "body": body, "user": author, "author": author, "system": False})
+        return number
+
+    @property
+    def bodies(self) -> list[str]:
+        return [each["body"] for each in self.comments]
+
+    @property
+    def changes(self) -> list[tuple[str, str]]:
+        return [each for each in self.asked if each[0] != "GET"]
+
+    def __enter__(self) -> CodeHost:
+        host = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                length = int(self.headers.get("Content-Length", 0))
+                body = json.loads(self.rfile.read(length)) if length else None
+                status, headers, told = host.answer(self.command, self.path, dict(self.headers), body)
+                text = json.dumps(told).encode()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(text))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = do_PATCH = do_PUT = answer
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def answer(self, method: str, target: str, headers: dict[str, str], body: Any) -> tuple[int, dict[str, str], Any]:
+        parts = urlsplit(target)
+        self.asked.append((method, parts.path))
+        self.tokens.add(headers.get("PRIVATE-TOKEN") or headers.get("Authorization", "").removeprefix("Bearer "))
+        if self.elsewhere:
+            return 302, {"Location": f"{self.elsewhere}{target}"}, None
+        if TOKEN not in self.tokens:
+            return 401, {}, {"message": f"Bad credentials {self.tokens}"}
+        if parts.path.endswith("/user"):
+            return (200, {}, self.me) if self.me else (403, {}, {"message": "Resource not accessible by integration"})
+        if method == "GET":
+            return self._page(parts.path, {key: values[0] for key, values in parse_qs(parts.query).items()})
+        if method == "POST":
+            self.say(self.me or BOT, body["body"])
+            return 201, {}, self.comments[-1]
+        found = re.search(r"/(\d+)$", parts.path)
+        comment = next((each for each in self.comments if found and each["id"] == int(found[1])), None)
+        if comment is None or self.vanishing:
+            return 404, {}, {"message": "Not Found"}
+        comment["body"] = body["body"]
+        return 200, {}, comment
+
+    def _page(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, str], Any]:
+        size, number = min(int(query["per_page"]), self.largest_page), int(query["page"])
+        there = self.comments[(number - 1) * size : number * size]
+        more = number * size < len(self.comments)
+        # It leads elsewhere on purpose: who follows it has lost the token.
+        links = {"Link": f'<http://127.0.0.1:9/{path}?page={number + 1}>; rel="next"'} if more else {}
+        return 200, links, there

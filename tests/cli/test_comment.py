@@ -1,0 +1,186 @@
+"""`comment` keeps one comment of its own current, at stand-ins of GitHub and GitLab."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.rendering import json as plan_json
+from reconciler.rendering.markdown import marker
+from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
+from tests.cli.conftest import Said, Shell
+from tests.rendering.plans import WHOLE
+
+NOTES = "/projects/42/merge_requests/7/notes"
+
+
+@pytest.fixture
+def host() -> Iterator[CodeHost]:
+    with CodeHost() as running:
+        yield running
+
+
+@pytest.fixture
+def reviewed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A project with a plan file, in no pipeline."""
+    for name in (
+        "GITHUB_TOKEN",
+        "GITHUB_REPOSITORY",
+        "GITHUB_API_URL",
+        "GITHUB_EVENT_PATH",
+        "GITHUB_REF",
+        "GITLAB_TOKEN",
+        "CI_API_V4_URL",
+        "CI_PROJECT_ID",
+        "CI_MERGE_REQUEST_IID",
+        "RECONCILER_PLAN_KEY",
+    ):
+        monkeypatch.delenv(name, raising=False)  # fmt: skip
+    shell.write("plan.json", plan_json.write(WHOLE))
+    return shell
+
+
+@pytest.fixture
+def github(reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("GITHUB_API_URL", host.url)
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/infra")
+    monkeypatch.setenv("GITHUB_REF", "refs/pull/12/merge")
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    return reviewed
+
+
+@pytest.fixture
+def gitlab(reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("CI_API_V4_URL", f"{host.url}/api/v4")
+    monkeypatch.setenv("CI_PROJECT_ID", "42")
+    monkeypatch.setenv("CI_MERGE_REQUEST_IID", "7")
+    monkeypatch.setenv("GITLAB_TOKEN", TOKEN)
+    return reviewed
+
+
+def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github: Shell, host: CodeHost) -> None:
+    assert github("comment", "--plan", "plan.json") == Said(0, "", "Commented.\n")
+    host.comments[0]["body"] = f"{marker('prod')}\nan older plan"
+    assert github("comment", "--plan", "plan.json") == Said(0, "", "The comment was updated.\n")
+    (body,) = host.bodies
+    assert body.startswith(f"{marker('prod')}\n<!-- reconciler digest=blake2b:")
+    assert host.changes == [
+        ("POST", "/repos/octo/infra/issues/12/comments"),
+        ("PATCH", "/repos/octo/infra/issues/comments/1"),
+    ]
+
+
+def test_the_same_plan_again_changes_nothing(github: Shell, host: CodeHost) -> None:
+    github("comment", "--plan", "plan.json")
+    assert github("comment", "--plan", "plan.json") == Said(0, "", "The comment says so already.\n")
+    assert len(host.changes) == 1
+
+
+def test_gitlab_has_notes_on_a_merge_request(gitlab: Shell, host: CodeHost) -> None:
+    gitlab("comment", "--plan", "plan.json")
+    host.comments[0]["body"] = f"{marker('prod')}\nan older plan"
+    assert gitlab("comment", "--plan", "plan.json", "--quiet") == Said(0, "", "")
+    assert len(host.comments) == 1
+    assert host.changes == [("POST", f"/api/v4{NOTES}"), ("PUT", f"/api/v4{NOTES}/1")]
+
+
+@pytest.mark.parametrize("size", [100, 20])
+def test_its_comment_is_found_pages_away_without_following_links(github: Shell, host: CodeHost, size: int) -> None:
+    host.largest_page = size
+    for number in range(230):
+        host.say(ALICE, f"comment {number}")
+    host.say(US, f"{marker('prod')}\nan older plan")
+    assert github("comment", "--plan", "plan.json").err == "The comment was updated.\n"
+    assert len(host.comments) == 231
+
+
+def test_what_somebody_else_wrote_is_left_alone_whatever_it_says(github: Shell, host: CodeHost) -> None:
+    host.say(ALICE, f"{marker('prod')}\nNo changes. Merge it!")
+    host.say(US, f"quoting {marker('prod')}")
+    host.say(US, f"{marker('dev')}\nof another stack")
+    assert github("comment", "--plan", "plan.json").err == "Commented.\n"
+    assert [each.partition("\n")[0] for each in host.bodies] == [
+        marker("prod"), f"quoting {marker('prod')}", marker("dev"), marker("prod"),
+    ]  # fmt: skip
+
+
+def test_a_workflows_token_that_may_not_ask_who_it_is_knows_its_own_by_the_bot(github: Shell, host: CodeHost) -> None:
+    host.me = None
+    host.say(ALICE, f"{marker('prod')}\nNo changes. Merge it!")
+    host.say(BOT, f"{marker('prod')}\nan older plan")
+    assert github("comment", "--plan", "plan.json").err == "The comment was updated.\n"
+    assert host.changes == [("PATCH", "/repos/octo/infra/issues/comments/2")]
+
+
+def test_a_comment_that_is_deleted_meanwhile_is_written_anew(github: Shell, host: CodeHost) -> None:
+    host.say(US, f"{marker('prod')}\nan older plan")
+    host.vanishing = True
+    assert github("comment", "--plan", "plan.json").err == "Commented.\n"
+    assert [method for method, _ in host.changes] == ["PATCH", "POST"]
+
+
+def test_the_plan_comes_from_standard_input_and_the_number_from_the_event(
+    github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    github.write("event.json", json.dumps({"pull_request": {"number": 34}}))
+    monkeypatch.setenv("GITHUB_EVENT_PATH", "event.json")
+    monkeypatch.setattr("sys.stdin", io.StringIO(plan_json.write(WHOLE)))
+    assert github("comment", "--plan", "-").code == 0
+    assert host.changes == [("POST", "/repos/octo/infra/issues/34/comments")]
+
+
+def test_a_redirect_is_not_followed_and_the_token_stays(github: Shell, host: CodeHost) -> None:
+    with CodeHost() as thief:
+        host.elsewhere = thief.url
+        said = github("comment", "--plan", "plan.json")
+        assert thief.asked == []
+    assert said.code == 1
+    assert "a redirect; it was not followed, and the token was not sent there" in said.err
+
+
+def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "wrong-and-still-a-secret")
+    said = github("comment", "--plan", "plan.json")
+    assert said.code == 6
+    assert "answered 401 to GET /user" in said.err
+    assert "check the token and whether it may write comments" in said.err
+    assert "still-a-secret" not in said.err
+
+
+def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_API_URL", "http://github.example.com")
+    said = github("comment", "--plan", "plan.json")
+    assert said.code == 64
+    assert "plain http would send the key readable to everybody on the way" in said.err
+
+
+@pytest.mark.parametrize(
+    ("unset", "error"),
+    [
+        ("GITHUB_REPOSITORY", "error: nothing tells which review to comment on; run it in a pipeline, or set "),
+        ("GITHUB_TOKEN", "error: GITHUB_TOKEN is not set; give the step a token that may write comments"),
+        (
+            "GITHUB_REF",
+            "error: neither the event nor GITHUB_REF names a pull request; run it on pull_request, or give ",
+        ),
+    ],
+)
+def test_what_the_environment_lacks_is_named(
+    github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch, unset: str, error: str
+) -> None:
+    monkeypatch.delenv(unset)
+    said = github("comment", "--plan", "plan.json")
+    assert (said.code, said.out) == (64, "")
+    assert said.err.startswith(error)
+    assert host.asked == []
+
+
+def test_a_file_that_is_no_plan_is_refused_before_anybody_is_asked(github: Shell, host: CodeHost) -> None:
+    github.write("plan.json", "{}")
+    said = github("comment", "--plan", "plan.json")
+    assert said.code == 1
+    assert "it is not a plan" in said.err
+    assert host.asked == []

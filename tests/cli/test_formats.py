@@ -1,0 +1,121 @@
+"""Plans in every form at once, drift that is recorded, and the report on it; against a real sandbox."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.cli.conftest import Said, Sandbox, Shell
+
+ROOT = Path(__file__).parents[2]
+
+
+def schema(name: str) -> Any:
+    return json.loads((ROOT / f"schemas/{name}.json").read_text(encoding="utf-8"))
+
+
+def edit(sandbox: Sandbox) -> None:
+    """Somebody edits the office in the dashboard."""
+    policy = sandbox.send("GET", "/ip_policies")["ip_policies"][0]["id"]
+    sandbox.send("PATCH", f"/ip_policies/{policy}", {"description": "edited"})
+
+
+def test_one_plan_is_written_in_every_form_at_once(shell: Shell, sandbox: Sandbox) -> None:
+    forms = ("json", "markdown", "html", "sarif", "github", "gitlab")
+    words = [word for form in forms for word in ("--format", f"{form}=plan.{form}")]
+    said = shell("plan", "--format", "text", *words)
+    assert (said.code, said.err) == (0, "")
+    assert "Plan: 3 to create" in said.out
+    files = {form: (shell.root / f"plan.{form}").read_text(encoding="utf-8") for form in forms}
+    jsonschema.validate(json.loads(files["json"]), schema("plan"))
+    digest = json.loads(files["json"])["integrity"]
+    assert f"<!-- reconciler digest={digest} -->" in files["markdown"]
+    assert digest in files["html"]
+    assert len(json.loads(files["sarif"])["runs"][0]["results"]) == 3
+    assert files["github"].count("::notice file=manifests/payments.yaml,line=") == 3
+    assert len(json.loads(files["gitlab"])) == 3
+
+
+def test_a_plan_file_is_shown_in_the_forms_of_its_plan(shell: Shell, sandbox: Sandbox) -> None:
+    shell("plan", "--out", "plan.json", "--format", "sarif=there.sarif", "--format", "github=there.txt")
+    said = shell("show", "plan.json", "--format", "sarif=here.sarif", "--format", "github=here.txt")
+    assert said == Said(0, "", "")
+    for name in ("sarif", "txt"):
+        assert (shell.root / f"here.{name}").read_text() == (shell.root / f"there.{name}").read_text()
+    digest = json.loads((shell.root / "plan.json").read_text())["integrity"]
+    assert f"digest={digest}" in shell("show", "plan.json", "--format", "markdown").out
+
+
+def test_annotations_count_files_from_the_repositorys_root(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = shell.root / "infra"
+    inside.mkdir()
+    for name in ("reconciler.yaml", "manifests"):
+        (shell.root / name).rename(inside / name)
+    (shell.root / ".git").mkdir()
+    said = shell("plan", "--project", "infra", "--format", "github")
+    assert "::notice file=infra/manifests/payments.yaml,line=1,col=1,title=IPPolicy/office::create" in said.out
+    shell("plan", "--project", "infra", "--out", "plan.json")
+    assert shell("show", "plan.json", "--project", "infra", "--format", "github").out == said.out
+
+
+def test_a_form_without_its_file_is_asked_for(shell: Shell) -> None:
+    said = shell("plan", "--format", "json=")
+    assert said.code == 64
+    assert "'json=' names no file; write json=FILE, or json for standard output" in said.err
+
+
+def test_every_event_of_an_apply_has_the_form_that_is_documented(shell: Shell, sandbox: Sandbox) -> None:
+    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /reserved_domains", "then": "status", "status": 503})
+    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /ip_policies", "then": "status", "status": 400})
+    shell("apply", "-y", "--events", "events.ndjson")
+    lines = [json.loads(line) for line in (shell.root / "events.ndjson").read_text().splitlines()]
+    for each in lines:
+        jsonschema.validate(each, schema("event"))
+    assert {each["event"] for each in lines} == {"started", "retried", "ended"}
+    assert {each["outcome"] for each in lines if each["event"] == "ended"} == {"done", "failed", "not tried"}
+
+
+def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y")
+    assert shell("drift", "--record", "--quiet").code == 0
+    edit(sandbox)
+    assert shell("drift", "--record").code == 2
+    assert shell("report", "--out", "report.html") == Said(0, "", "Written to report.html.\n")
+    page = (shell.root / "report.html").read_text(encoding="utf-8")
+    assert "1 differed, with 3 resources declared" in page
+    assert "fields differ: <code>description</code>" in page
+    assert 'aria-label="Calls of each run"' in page
+    assert "edited" not in page  # no value is kept
+
+
+def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
+    said = shell("report")
+    assert said.code == 0
+    assert "No look was recorded; `reconciler drift --record` records one." in said.out
+    assert not (shell.root / "state").exists()
+
+
+def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
+    said = shell("drift", "--record", "--target", "IPPolicy/*")
+    assert said == Said(64, "", "error: --record is of the whole stack; leave --target and --exclude out\n")
+
+
+def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y")
+    sandbox.send("POST", "/_sandbox/faults", {"on": "GET /ip_policies", "then": "status", "status": 400, "times": 0})
+    said = shell("drift", "--record")
+    assert said.code == 1
+    assert "note: not recorded, because of the problems" in said.err
+    assert "No look was recorded" in shell("report").out
+
+
+def test_a_store_in_memory_records_nothing(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_STORE", "memory:")
+    said = shell("drift", "--record")
+    assert said == Said(64, "", "error: --record needs a store that lasts, and this one is memory:\n")

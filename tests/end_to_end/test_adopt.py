@@ -1,0 +1,116 @@
+"""`adopt`: exactly the named objects are taken over, and nothing else happens."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model import owner as owners
+from tests.end_to_end.project import Project, resource
+from tests.platform import Sandbox
+from tests.sandbox.account import Account
+
+SHOP = resource("ReservedDomain", "shop", domain="shop.example.com")
+OTHER = resource("ReservedDomain", "other", domain="other.example.com")
+OFFICE = resource("IPPolicy", "office", description="Office")
+
+
+@pytest.fixture
+def domains(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    """Two domains that somebody reserved by hand, and both declared."""
+    for each in (SHOP, OTHER):
+        sandbox.post("/reserved_domains", each["spec"])
+    on_sandbox.declare(SHOP, OTHER, OFFICE)
+    sandbox.forget_log()
+    return on_sandbox
+
+
+def owners_of(sandbox: Sandbox) -> dict[str, str]:
+    listed = sandbox.get("/reserved_domains")["reserved_domains"]
+    found = {each["domain"]: owners.read(each["metadata"])[1] for each in listed}
+    return {domain: str(owner.address) for domain, owner in found.items() if owner is not None}
+
+
+def test_the_named_object_is_taken_over_and_no_other(domains: Project, sandbox: Sandbox) -> None:
+    said = domains("adopt", "ReservedDomain/shop", "-y")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "Taken over: 1 adopted.")
+    assert owners_of(sandbox) == {"shop.example.com": "ReservedDomain/shop"}
+    assert len(sandbox.calls()) == 1
+
+
+def test_a_second_time_changes_nothing(domains: Project, sandbox: Sandbox) -> None:
+    domains("adopt", "ReservedDomain/shop", "-y")
+    sandbox.forget_log()
+    assert (domains("adopt", "ReservedDomain/shop", "-y").code, sandbox.calls()) == (0, [])
+
+
+def test_what_another_stack_owns_is_refused_by_the_owner_s_name(domains: Project, sandbox: Sandbox) -> None:
+    domains("adopt", "ReservedDomain/shop", "-y")
+    domains.write("reconciler.yaml", "version: 1\nstack: thieves\nstore: thieves.db\n")
+    said = domains("adopt", "ReservedDomain/shop", "ReservedDomain/other", "-y")
+    assert said.code == 1
+    assert "belongs to stack 'prod' as ReservedDomain/shop" in " ".join(said.out.split())
+    assert owners_of(sandbox) == {"shop.example.com": "ReservedDomain/shop"}
+
+
+def test_what_is_not_there_is_not_made(domains: Project, sandbox: Sandbox) -> None:
+    said = domains("adopt", "IPPolicy/office", "-y")
+    assert (said.code, sandbox.calls()) == (1, [])
+    assert "IPPolicy/office: is not found on the platform, so there is nothing to take over" in " ".join(
+        said.out.split()
+    )
+
+
+def test_an_id_says_which_object_is_meant(domains: Project, sandbox: Sandbox) -> None:
+    Account(sandbox).make("/ip_policies", description="another")
+    office = Account(sandbox).id("/ip_policies", description="Office")
+    assert domains("adopt", "IPPolicy/office", "--id", office, "-y").code == 0
+    owner = owners.read(sandbox.get(f"/ip_policies/{office}")["metadata"])[1]
+    assert owner is not None
+    assert str(owner.address) == "IPPolicy/office"
+
+
+def test_what_differs_is_shown_and_put_right(domains: Project, sandbox: Sandbox) -> None:
+    domains.declare({**SHOP, "spec": {**SHOP["spec"], "description": "ours"}})
+    said = domains("adopt", "ReservedDomain/shop", "-y")
+    assert (said.code, '"ours"' in said.out) == (0, True)
+
+
+def test_a_bot_user_is_remembered_by_the_store(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.post("/bot_users", {"name": "berlin"})
+    on_sandbox.declare(resource("BotUser", "berlin", name="berlin"))
+    said = on_sandbox("adopt", "BotUser/berlin", "-y")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "Remembered as ours: BotUser/berlin.")
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_tombstone_is_no_adoption(domains: Project, sandbox: Sandbox) -> None:
+    domains.declare({**SHOP, "ensure": "absent"})
+    said = domains("adopt", "ReservedDomain/shop", "-y")
+    assert (said.code, sandbox.calls()) == (1, [])
+    assert said.err == (
+        "error: manifests/all.yaml:1:1: ReservedDomain/shop is declared absent; remove `ensure:` to adopt it\n"
+    )
+
+
+def test_what_is_not_declared_is_to_be_imported_first(domains: Project) -> None:
+    said = domains("adopt", "ReservedDomain/blog", "-y")
+    assert (said.code, said.err) == (
+        1,
+        "error: ReservedDomain/blog is not declared; "
+        "`reconciler import --target ReservedDomain/blog` writes a manifest for an object that would be called so\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("Domain",), "is not an address"),
+        (("Domain/x", "-y"), "there is no kind 'Domain'"),
+        (("ReservedDomain/shop",), "nobody is there to answer; give -y"),
+        (("ReservedDomain/shop", "--id", "ipp_1", "-y"), "these begin with 'rd_'"),
+        (("IPPolicy/office", "ReservedDomain/shop", "--id", "ipp_1", "-y"), "adopt them one by one"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(domains: Project, words: tuple[str, ...], said: str) -> None:
+    answer = domains("adopt", *words)
+    assert (answer.code, said in answer.err) == (64, True), answer

@@ -1,0 +1,171 @@
+"""Tunnels of an agent, declared: applied through the agent's own API, gone with the agent, and started again."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.end_to_end.project import Project, resource
+from tests.platform import Sandbox
+
+ORDERS = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
+SSH = {"name": "ssh", "proto": "tcp", "addr": "22"}
+DOMAIN = resource("ReservedDomain", "berlin", domain="*.berlin.example.com")
+
+
+@pytest.fixture(scope="module")
+def beside() -> Iterator[Sandbox]:
+    with Sandbox(agent=True) as running:
+        yield running
+
+
+@pytest.fixture
+def agent(beside: Sandbox, project: Project) -> Iterator[httpx.Client]:
+    """The agent's API beside an empty platform, both known to the project."""
+    beside.reset()
+    project.at(beside)
+    project.environ["RECONCILER_AGENT_URL"] = beside.agent_url
+    with httpx.Client(base_url=beside.agent_url, trust_env=False) as client:
+        yield client
+
+
+def running(agent: httpx.Client) -> dict[str, Any]:
+    return {each["name"]: each for each in agent.get("/api/tunnels").json()["tunnels"]}
+
+
+def test_declared_tunnels_run_after_an_apply_and_nothing_is_left_to_do(project: Project, agent: httpx.Client) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS), resource("AgentTunnel", "ssh", **SSH))
+    assert project("apply", "-y").code == 0
+    assert running(agent)["orders"]["public_url"] == "https://orders.berlin.example.com"
+    assert running(agent).keys() == {"orders", "ssh"}
+    assert project("plan", "--detailed-exitcode").code == 0
+
+
+def test_tunnels_that_ended_with_the_agent_are_drift_and_apply_starts_them_again(
+    project: Project, agent: httpx.Client, beside: Sandbox
+) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS), resource("AgentTunnel", "ssh", **SSH))
+    assert project("apply", "-y").code == 0
+    beside.post("/_sandbox/agent", {})
+    assert running(agent) == {}
+    drift = project("drift")
+    assert drift.code == 2
+    assert "AgentTunnel/orders" in drift.out
+    assert "ReservedDomain" not in drift.out
+    assert project("apply", "-y").code == 0
+    assert running(agent).keys() == {"orders", "ssh"}
+
+
+def test_a_tunnel_that_differs_is_ended_and_started_anew(project: Project, agent: httpx.Client) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
+    assert project("apply", "-y").code == 0
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **{**ORDERS, "addr": "9090", "inspect": False}))
+    assert project("apply", "-y").code == 0
+    assert running(agent)["orders"]["config"] == {"addr": "http://localhost:9090", "inspect": False}
+    assert project("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_tunnel_that_is_not_declared_any_more_ends_with_consent(project: Project, agent: httpx.Client) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
+    assert project("apply", "-y").code == 0
+    project.declare(DOMAIN)
+    assert project("apply", "-y").code == 4
+    assert project("apply", "-y", "--allow", "delete:AgentTunnel=1").code == 0
+    assert running(agent) == {}
+
+
+def test_a_plan_file_starts_what_was_reviewed_and_sees_what_has_started_meanwhile(
+    project: Project, agent: httpx.Client
+) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
+    assert project("apply", "-y", "--target", "ReservedDomain/*").code == 0
+    assert project("plan", "--out", "plan.json").code == 0
+    agent.post("/api/tunnels", json=ORDERS).raise_for_status()
+    assert project("apply", "-y", "plan.json").code == 3
+    agent.delete("/api/tunnels/orders").raise_for_status()
+    assert project("apply", "-y", "plan.json").code == 0
+    assert running(agent).keys() == {"orders"}
+
+
+def test_a_tunnel_of_the_same_name_is_adopted_with_consent(project: Project, agent: httpx.Client) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
+    assert project("apply", "-y", "--target", "ReservedDomain/*").code == 0
+    agent.post("/api/tunnels", json=ORDERS).raise_for_status()
+    assert project("apply", "-y").code == 4
+    assert project("apply", "-y", "--adopt").code == 0
+    assert project("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_tunnel_that_somebody_else_started_is_left_alone(project: Project, agent: httpx.Client) -> None:
+    agent.post("/api/tunnels", json={"name": "by-hand", "proto": "tcp", "addr": "22"}).raise_for_status()
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
+    assert project("apply", "-y").code == 0
+    assert running(agent).keys() == {"by-hand", "orders"}
+
+
+def test_what_the_platform_refuses_of_a_tunnel_is_told_in_its_words(project: Project, agent: httpx.Client) -> None:
+    project.declare(resource("AgentTunnel", "orders", **ORDERS))
+    said = project("apply", "-y")
+    assert said.code in (1, 5)
+    assert "You must reserve the hostname 'orders.berlin.example.com'" in said.out + said.err
+
+
+def test_an_agent_that_cannot_be_reached_makes_its_tunnels_unknown_and_not_gone(
+    project: Project, agent: httpx.Client
+) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
+    assert project("apply", "-y").code == 0
+    project.environ["RECONCILER_AGENT_URL"] = nobody()
+    said = project("plan")
+    assert said.code == 1
+    assert "AgentTunnel could not be listed to the end: cannot reach the agent" in " ".join(said.out.split())
+    assert "+ AgentTunnel" not in said.out
+
+
+def test_an_agent_that_cannot_be_reached_is_no_matter_where_no_tunnel_is_declared(
+    project: Project, agent: httpx.Client
+) -> None:
+    project.environ["RECONCILER_AGENT_URL"] = nobody()
+    project.declare(DOMAIN)
+    assert project("apply", "-y").code == 0
+
+
+def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        project.environ["RECONCILER_AGENT_URL"] = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        project.declare(resource("AgentTunnel", "orders", **ORDERS))
+        process = project.started("plan")
+        connection, _ = listener.accept()
+        with connection:
+            heard = connection.recv(65536).decode()
+        process.communicate()
+    assert heard.startswith("GET /api/tunnels HTTP/1.1")
+    assert "authorization" not in heard.lower()
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("http://agent.example.com:4040", "plain http to another machine"),
+        ("localhost:4040", "is not an address; write it like http://127.0.0.1:4040"),
+    ],
+)
+def test_an_address_that_will_not_do_for_an_agent_is_told_where_it_stands(
+    project: Project, address: str, told: str
+) -> None:
+    project.write("reconciler.yaml", f"version: 1\nstack: prod\nagent: {{base_url: '{address}'}}\n")
+    said = project("validate")
+    assert said.code == 1
+    assert "reconciler.yaml:3:19: agent.base_url" in said.err
+    assert told in said.err
+
+
+def nobody() -> str:
+    """An address at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -1,0 +1,170 @@
+"""`reconciler agent config`: from manifests and delivered tokens to the file that an agent starts with."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.end_to_end.project import Project, resource
+from tests.platform import Sandbox
+
+CREDENTIAL = {
+    **resource("TunnelCredential", "berlin", acl=["bind:*.berlin.example.com"]),
+    "deliver": {"token": {"to_file": "secrets/berlin.token"}},
+}
+INGRESS = resource("AgentIngress", "connect", domain="connect.example.com")
+DOMAIN = resource("ReservedDomain", "berlin", domain="*.berlin.example.com")
+API = {"proto": "http", "domain": "agent.berlin.example.com", "addr": "4040", "inspect": False}
+BERLIN = resource(
+    "AgentConfig",
+    "berlin",
+    credential={"ref": "TunnelCredential/berlin"},
+    ingress={"ref": "AgentIngress/connect"},
+    region="eu",
+    tunnels={"agent-api": API},
+)
+
+
+def written(project: Project, name: str = "agent.yml") -> dict[str, Any]:
+    return yaml.safe_load((project.root / name).read_text())
+
+
+def test_the_file_holds_the_delivered_token_and_the_ingress_as_it_is_on_the_platform(on_sandbox: Project) -> None:
+    on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN)
+    assert on_sandbox("apply", "-y").code == 0
+    said = on_sandbox("agent", "config", "berlin", "--out", "agent.yml")
+    assert (said.code, said.out, said.err) == (0, "", "Written: agent.yml\n")
+    assert written(on_sandbox) == {
+        "version": "2",
+        "authtoken": (on_sandbox.root / "secrets/berlin.token").read_text(),
+        "server_addr": "eu.connect.example.com",
+        "tunnels": {"agent-api": API},
+    }
+    assert stat.S_IMODE((on_sandbox.root / "agent.yml").stat().st_mode) == 0o600
+
+
+def test_what_is_printed_holds_no_token(on_sandbox: Project) -> None:
+    on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN)
+    assert on_sandbox("apply", "-y").code == 0
+    said = on_sandbox("agent", "config", "berlin")
+    assert said.code == 0
+    assert "authtoken" not in yaml.safe_load(said.out)
+    assert "# The authtoken is left out here" in said.out
+
+
+def test_a_dotenv_entry_gives_its_token_back(on_sandbox: Project) -> None:
+    deliver = {"token": {"to_dotenv": {"file": "secrets/.env", "name": "BERLIN"}}}
+    config = resource("AgentConfig", "berlin", credential={"ref": "TunnelCredential/berlin"})
+    on_sandbox.declare({**CREDENTIAL, "deliver": deliver}, config)
+    assert on_sandbox("apply", "-y").code == 0
+    assert on_sandbox("agent", "config", "berlin", "--out", "agent.yml").code == 0
+    assert f"BERLIN={written(on_sandbox)['authtoken']}" in (on_sandbox.root / "secrets/.env").read_text()
+
+
+def test_before_the_apply_the_token_is_missed_where_it_was_named(on_sandbox: Project) -> None:
+    on_sandbox.declare(CREDENTIAL, resource("AgentConfig", "berlin", credential={"ref": "TunnelCredential/berlin"}))
+    said = on_sandbox("agent", "config", "berlin", "--out", "agent.yml")
+    assert said.code == 1
+    assert "manifests/all.yaml:3:" in said.err
+    assert "there is no file secrets/berlin.token; apply first" in said.err
+    assert not (on_sandbox.root / "agent.yml").exists()
+
+
+def test_no_plan_is_about_a_configuration(on_sandbox: Project) -> None:
+    on_sandbox.declare(resource("AgentConfig", "berlin", server_addr="eu.example.com:443"))
+    said = on_sandbox("plan", "--detailed-exitcode")
+    assert said.code == 0
+    assert "AgentConfig" not in said.out + said.err
+
+
+def test_several_are_merged_with_what_they_extend(project: Project) -> None:
+    project.environ["BERLIN_TOKEN"] = "made-up-token"
+    project.declare(
+        resource("AgentConfig", "base", server_addr="eu.connect.example.com:443", tunnels={"agent-api": API}),
+        resource("AgentConfig", "token", authtoken={"from_env": "BERLIN_TOKEN"}),
+        resource("AgentConfig", "berlin", extends=[{"ref": "AgentConfig/base"}], tunnels={"agent-api": API}),
+    )
+    assert project("agent", "config", "berlin", "token", "--out", "agent.yml").code == 0
+    assert written(project) == {
+        "version": "2",
+        "authtoken": "made-up-token",
+        "server_addr": "eu.connect.example.com:443",
+        "tunnels": {"agent-api": API},
+    }
+
+
+def test_two_that_disagree_are_refused_with_both_places(project: Project) -> None:
+    project.environ["BERLIN_TOKEN"] = "made-up-token"
+    base = resource("AgentConfig", "base", authtoken={"from_env": "BERLIN_TOKEN"}, tunnels={"agent-api": API})
+    other = resource("AgentConfig", "other", version="3", tunnels={"agent-api": {**API, "addr": "4041"}})
+    project.declare(base, file="base.yaml")
+    project.declare(other, file="other.yaml")
+    said = project("agent", "config", "base", "other", "--out", "agent.yml")
+    assert said.code == 1
+    (line,) = [each for each in said.err.splitlines() if "tunnels" in each]
+    assert line.startswith("manifests/other.yaml:1:")
+    assert (
+        "AgentConfig/other.tunnels.agent-api: differs from what AgentConfig/base says (manifests/base.yaml:1:" in line
+    )
+    assert not (project.root / "agent.yml").exists()
+
+
+def test_a_name_that_no_configuration_has_is_answered_with_one_that_there_is(project: Project) -> None:
+    project.declare(resource("AgentConfig", "berlin", server_addr="eu.example.com:443"))
+    said = project("agent", "config", "berlim")
+    assert said.code == 1
+    assert "there is no AgentConfig/berlim in the manifests; did you mean berlin?" in said.err
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"lifecycle": {"protect": True}}, "AgentConfig/berlin.lifecycle: AgentConfig is rendered to a file"),
+        ({"ensure": "absent"}, "AgentConfig/berlin.ensure: AgentConfig is rendered to a file"),
+    ],
+)
+def test_a_configuration_is_no_object_of_the_platform(project: Project, more: dict[str, Any], told: str) -> None:
+    project.declare({**resource("AgentConfig", "berlin", server_addr="eu.example.com:443"), **more})
+    said = project("validate")
+    assert said.code == 1
+    assert told in said.err
+
+
+def test_the_command_alone_says_what_there_is(project: Project) -> None:
+    said = project("agent")
+    assert said.code == 64
+    assert "config  Print the configuration file" in said.out
+
+
+def test_nothing_refers_to_a_configuration(project: Project) -> None:
+    project.declare(
+        resource("AgentConfig", "berlin", server_addr="eu.example.com:443"),
+        resource("IPPolicy", "office", description={"ref": "AgentConfig/berlin"}),
+    )
+    said = project("validate")
+    assert said.code == 1
+    assert "refers to AgentConfig/berlin, which is a file and no object" in said.err
+
+
+def test_the_agent_starts_with_the_file_that_was_written_for_it(project: Project, tmp_path: Path) -> None:
+    file = tmp_path / "agent.yml"
+    with Sandbox(agent_config=file) as sandbox:
+        agent = httpx.Client(base_url=sandbox.agent_url, trust_env=False)
+        tunnel = {"name": "late", "proto": "http", "addr": "80", "domain": "late.berlin.example.com"}
+        assert agent.post("/api/tunnels", json=tunnel).status_code == 503
+        project.at(sandbox)
+        project.declare(CREDENTIAL, DOMAIN, INGRESS, BERLIN)
+        assert project("apply", "-y").code == 0
+        assert project("agent", "config", "berlin", "--out", str(file)).code == 0
+        sandbox.post("/_sandbox/agent", {})
+        (running,) = agent.get("/api/tunnels").json()["tunnels"]
+        agent.close()
+        (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+        (credential,) = sandbox.get("/credentials")["credentials"]
+    assert running["public_url"] == "https://agent.berlin.example.com"
+    assert session["credential"]["id"] == credential["id"]

@@ -1,0 +1,236 @@
+"""`import`: manifests for what exists, from first sight to a plan that changes nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.project import Project, resource
+from tests.platform import Sandbox
+from tests.sandbox.account import Account
+
+SECRET = "signed with this and nothing else"
+
+
+@pytest.fixture
+def shop(sandbox: Sandbox) -> dict[str, Any]:
+    """A small account that somebody made by hand: ids by what they are."""
+    account = Account(sandbox)
+    policy = account.id("/ip_policies", description="Office", metadata='{"team": "edge"}')
+    domain = account.make("/reserved_domains", domain="shop.example.com")["id"]
+    edge = account.id("/edges/https", hostports=["shop.example.com:443"])
+    route = account.id(f"/edges/https/{edge}/routes", match="/hooks/")
+    sandbox.put(
+        f"/edges/https/{edge}/routes/{route}/webhook_verification",
+        {"provider": "github", "secret": SECRET},
+    )
+    sandbox.put(f"/edges/https/{edge}/routes/{route}/ip_restriction", {"ip_policy_ids": [policy]})
+    certificate = account.id("/tls_certificates")
+    bot = account.id("/bot_users", name="Berlin")
+    token = account.id("/credentials", owner_id=bot, description="no")
+    sandbox.forget_log()
+    return {"policy": policy, "domain": domain, "certificate": certificate, "bot": bot, "token": token}
+
+
+def test_from_import_to_a_plan_without_changes_by_real_commands(
+    on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
+) -> None:
+    said = on_sandbox.process("import")
+    assert (said.code, said.err) == (0, "")
+    assert "manifests/https-edge.yaml: 2 resources\n" in said.out
+    assert on_sandbox.process("validate").code == 0
+    assert on_sandbox.process("fmt", "--check").code == 0
+    said = on_sandbox.process("plan", "--adopt")
+    assert "0 to create, 0 to update, 0 to replace, 0 to delete, 7 to adopt" in said.out
+    assert on_sandbox.process("apply", "--adopt", "-y").code == 0
+    assert on_sandbox.process("plan", "--detailed-exitcode").code == 0
+
+
+def test_import_sends_nothing_but_reads(on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]) -> None:
+    assert on_sandbox("import").code == 0
+    assert sandbox.calls() == []
+
+
+def test_ids_become_references_and_long_texts_files(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    on_sandbox("import")
+    root = on_sandbox.root / "manifests"
+    assert (root / "https-edge.yaml").read_text().partition("---\n")[2] == (
+        "kind: HTTPSEdgeRoute\n"
+        "name: shop.example.com-hooks\n"
+        "lifecycle:\n"
+        "  # No manifest says these, and they stay as they are. To change what they are part of, declare them.\n"
+        "  ignore: [webhook_verification.secret]\n"
+        "spec:\n"
+        "  edge_id: {ref: HTTPSEdge/shop.example.com}\n"
+        "  match_type: path_prefix\n"
+        "  match: /hooks/\n"
+        "  ip_restriction:\n"
+        "    ip_policy_ids:\n"
+        "      - {ref: IPPolicy/office}\n"
+        "  webhook_verification:\n"
+        "    provider: github\n"
+    )
+    pem = root / "files/tls-certificate/leaf.certificate_pem.pem"
+    assert pem.read_text().startswith("-----BEGIN CERTIFICATE-----\n")
+    assert pem.stat().st_mode & 0o777 == 0o644
+
+
+def test_no_secret_is_written_or_shown(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    said = [on_sandbox("import", "--dry-run"), on_sandbox("import", "--format", "json"), on_sandbox("plan", "--adopt")]
+    written = "".join(file.read_text() for file in on_sandbox.root.rglob("manifests/**/*") if file.is_file())
+    assert written != ""
+    assert not any(secret in text for secret in (SECRET, "PRIVATE KEY") for text in (written, str(said)))
+
+
+def test_a_second_import_finds_everything_declared(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    on_sandbox("import")
+    said = on_sandbox("import")
+    assert (said.code, said.out, said.err) == (0, "", "Nothing to import: everything that can be declared is.\n")
+
+
+def test_the_same_account_is_written_the_same(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    on_sandbox("import", "--out", "elsewhere")
+    before = {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
+    said = on_sandbox("import", "--out", "elsewhere")
+    assert said.code == 0
+    assert "elsewhere/ip-policy.yaml: 1 resource, as it was\n" in said.out
+    assert "elsewhere is none of the project's manifests: add it under manifests: in reconciler.yaml\n" in said.err
+    assert before == {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
+
+
+def test_a_file_that_says_something_else_is_not_touched_and_nothing_is_written(
+    on_sandbox: Project, shop: dict[str, Any]
+) -> None:
+    on_sandbox.write("manifests/ip-policy.yaml", "# mine\n")
+    said = on_sandbox("import")
+    assert said.code == 1
+    assert said.err == (
+        "error: manifests/ip-policy.yaml exists and says something else\n"
+        "nothing was written; name another folder with --out, or add to these manifests with --append\n"
+    )
+    assert [file.name for file in (on_sandbox.root / "manifests").iterdir()] == ["ip-policy.yaml"]
+
+
+def test_what_is_added_to_a_manifest_leaves_its_text_as_it_is(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    before = "# mine\nkind:   IPPolicy  # with a comment\nname: other\nspec: {description: other}\n# the end"
+    on_sandbox.write("manifests/ip-policy.yaml", before)
+    assert on_sandbox("import", "--append").code == 0
+    text = (on_sandbox.root / "manifests/ip-policy.yaml").read_text()
+    assert text == (
+        f"{before}\n---\nkind: IPPolicy\nname: office\nid: {shop['policy']}\n"
+        'spec:\n  description: Office\n  metadata: "{\\"team\\": \\"edge\\"}"\n'
+    )
+
+
+def test_a_dry_run_prints_the_files_and_writes_none(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
+    assert said.out.startswith("# manifests/ip-policy.yaml\nkind: IPPolicy\nname: office\n")
+    assert list((on_sandbox.root / "manifests").iterdir()) == []
+
+
+def test_a_dry_run_spells_out_what_a_terminal_would_obey(on_sandbox: Project, sandbox: Sandbox) -> None:
+    policy = '{"on_http_request": [{"name": "\u202e::error::x", "actions": [{"type": "deny"}]}]}'
+    Account(sandbox).make("/endpoints", traffic_policy=policy, description="\x1b[2J")
+    said = on_sandbox("import", "--dry-run", "--kind", "CloudEndpoint")
+    assert not {"\x1b", "\u202e"} & set(said.out)
+
+
+def test_json_tells_resources_files_and_what_is_left_out(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    told = json.loads(on_sandbox("import", "--dry-run", "--format", "json", "--target", "BotUser/*").out)
+    assert told == {
+        "version": 1,
+        "resources": [
+            {"address": "BotUser/berlin", "kind": "BotUser", "id": shop["bot"], "file": "manifests/bot-user.yaml"}
+        ],
+        "files": [{"path": "manifests/bot-user.yaml", "text": "kind: BotUser\nname: berlin\nspec:\n  name: Berlin\n"}],
+        "left_out": [],
+    }
+
+
+def test_only_what_is_chosen_is_imported_and_other_ids_stay(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    on_sandbox("import", "--kind", "TunnelCredential")
+    assert [file.name for file in (on_sandbox.root / "manifests").iterdir()] == ["tunnel-credential.yaml"]
+    assert f"owner_id: {shop['bot']}\n" in (on_sandbox.root / "manifests/tunnel-credential.yaml").read_text()
+
+
+def test_what_no_manifest_can_say_is_named_and_the_rest_is_written(on_sandbox: Project, sandbox: Sandbox) -> None:
+    account = Account(sandbox)
+    odd = account.id("/ip_policies", description="odd", metadata='{"reconciler": "ours"}')
+    account.make("/ip_policies", description="even")
+    said = on_sandbox("import")
+    assert said.code == 5
+    assert said.err == f"not imported: IPPolicy {odd}: metadata: holds 'reconciler', the place of our own record\n"
+    assert "name: even\n" in (on_sandbox.root / "manifests/ip-policy.yaml").read_text()
+
+
+def test_what_another_stack_owns_is_left_out_unless_all_is_asked_for(
+    on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
+) -> None:
+    on_sandbox.declare(resource("IPPolicy", "theirs", description="Theirs"))
+    on_sandbox("apply", "-y")
+    (on_sandbox.root / "manifests/all.yaml").unlink()
+    on_sandbox.write("reconciler.yaml", "version: 1\nstack: other\n")
+    said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
+    assert "belongs to stack prod as IPPolicy/theirs\n" in said.err
+    assert "Theirs" not in said.out
+    said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy", "--all")
+    assert "description: Theirs\n" in said.out
+    assert "is IPPolicy/theirs of stack prod: to be taken over once that says `ensure: forgotten`\n" in said.err
+
+
+def test_endpoints_that_nobody_declares_are_told_apart(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.plant("/endpoints", {"id": "ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4", "type": "ephemeral", "url": "https://a.b"})
+    assert on_sandbox("import").err == (
+        "left out: Endpoint ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4: an agent serves it for as long as its tunnel is open\n"
+        "Nothing to import: everything that can be declared is.\n"
+    )
+
+
+def test_a_project_without_its_folder_of_manifests_is_begun(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    (on_sandbox.root / "manifests").rmdir()
+    assert on_sandbox("import").code == 0
+    assert (on_sandbox.root / "manifests/bot-user.yaml").exists()
+
+
+@pytest.mark.parametrize("folder", ["../elsewhere", "/tmp"])  # noqa: S108 - to be refused
+def test_nothing_is_written_outside_the_project(on_sandbox: Project, folder: str) -> None:
+    said = on_sandbox("import", "--out", folder)
+    assert (said.code, said.err.startswith("error: --out: ")) == (64, True)
+
+
+def test_nothing_is_written_through_a_symlink(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    (on_sandbox.root / "manifests").rmdir()
+    (on_sandbox.root.parent / "outside").mkdir()
+    (on_sandbox.root / "linked").symlink_to(on_sandbox.root.parent / "outside")
+    said = on_sandbox("import", "--out", "linked")
+    assert (said.code, list((on_sandbox.root.parent / "outside").iterdir())) == (1, [])
+    assert said.err == "error: linked/bot-user.yaml leads through a symlink; name a folder that is none\n"
+
+
+def test_an_unknown_kind_is_told_with_the_nearest(on_sandbox: Project) -> None:
+    said = on_sandbox("import", "--kind", "IPPolice")
+    assert (said.code, "did you mean 'IPPolicy'?" in said.err) == (64, True)
+
+
+def test_an_imported_object_may_be_replaced_later(on_sandbox: Project, sandbox: Sandbox) -> None:
+    """Its `id:` then names what is gone; whose the new one is, its record says."""
+    account = Account(sandbox)
+    account.make("/ssh_host_certificates", description="build", principals=["a.example.com"])
+    on_sandbox("import")
+    on_sandbox("apply", "--adopt", "-y")
+    file = on_sandbox.root / "manifests/ssh-host-certificate.yaml"
+    file.write_text(file.read_text().replace("a.example.com", "b.example.com"))
+    assert on_sandbox("apply", "-y").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_certificate_whose_key_is_not_known_is_not_made_anew(on_sandbox: Project, sandbox: Sandbox) -> None:
+    made = Account(sandbox).id("/tls_certificates")
+    on_sandbox("import")
+    on_sandbox("apply", "--adopt", "-y")
+    sandbox.delete(f"/tls_certificates/{made}")
+    said = on_sandbox("plan")
+    assert said.code == 1
+    assert "there is no TLSCertificate" in said.out

@@ -1,0 +1,84 @@
+"""One project under each profile: the same manifests, the same plans, the same account; and the public example whole."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import exits
+from tests.end_to_end.project import Project, Said
+from tests.platform import HEADERS, Sandbox
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "public"
+SECRETS = {"STRIPE_KEY": "sk_live_of_the_example", "METRICS_API_KEY": "intake key of the example"}
+
+
+def example(root: Path, capsys: pytest.CaptureFixture[str], sandbox: Sandbox, profile: str = "ngrok") -> Project:
+    shutil.copytree(EXAMPLE, root, ignore=shutil.ignore_patterns("secrets", "state"))
+    file = root / "reconciler.yaml"
+    # The public budget would have a test wait for minutes.
+    text = file.read_text().replace("profile: ngrok", f"profile: {profile}")
+    file.write_text(text + "limits: {requests_per_minute: 100000}\n")
+    project = Project(root, capsys, dict(SECRETS))
+    project.at(sandbox)
+    return project
+
+
+def life(project: Project, sandbox: Sandbox) -> list[Said]:
+    """Planned, applied, planned anew, tampered with, looked at, mended, destroyed."""
+    said = [project("plan"), project("apply", "-y"), project("plan")]
+    (endpoint,) = [each for each in sandbox.get("/endpoints")["endpoints"] if not each["pooling_enabled"]]
+    sandbox.patch(f"/endpoints/{endpoint['id']}", {"description": "by hand"})
+    (destination,) = sandbox.get("/event_destinations")["event_destinations"]
+    target = {"metrics": {**destination["target"]["metrics"], "api_key": "k", "tags": "by:hand"}}
+    sandbox.patch(f"/event_destinations/{destination['id']}", {"target": target})
+    said += [project("drift"), project("apply", "-y", "--allow", "update:*=9"), project("plan")]
+    allowed = ",".join(f"delete:{kind}=1" for kind in ("ReservedDomain", "ServiceUser"))
+    return [*said, project("destroy", "-y", "--allow", allowed)]
+
+
+def test_a_project_goes_the_same_way_under_both_profiles(
+    sandbox: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    specification = life(example(tmp_path / "a", capsys, sandbox, "specification"), sandbox)
+    sandbox.reset()
+    public = life(example(tmp_path / "b", capsys, sandbox, "ngrok"), sandbox)
+    assert [each.code for each in public] == [0, 0, 0, exits.CHANGES, 0, 0, 0], public
+    assert [each.numbered().out for each in public] == [each.numbered().out for each in specification]
+    assert "No changes" in public[2].out
+    assert sandbox.get("/endpoints")["endpoints"] == []
+
+
+def test_the_sandbox_answers_each_in_its_own_spelling(
+    sandbox: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert example(tmp_path / "a", capsys, sandbox)("apply", "-y").code == 0
+    (ours,) = sandbox.get("/event_destinations")["event_destinations"]
+    headers = {"Authorization": HEADERS["Authorization"], "Ngrok-Version": "2"}
+    # The shared client names the version as the specification does.
+    public = sandbox.client.build_request("GET", "/event_destinations", headers=headers)
+    del public.headers["service-version"]
+    (theirs,) = sandbox.client.send(public).json()["event_destinations"]
+    assert (ours["target"]["metrics"]["tags"], "datadog" in ours["target"]) == ("stack:public", False)
+    assert (theirs["target"]["datadog"]["ddtags"], "metrics" in theirs["target"]) == ("stack:public", False)
+
+
+def test_what_the_platform_has_retired_is_warned_of_where_it_is_declared(project: Project, sandbox: Sandbox) -> None:
+    project.declare({"kind": "TCPEdge", "name": "ssh", "spec": {}}, {"kind": "TCPEdge", "name": "git", "spec": {}})
+    assert project("validate").err == ""
+    project.write("reconciler.yaml", "stack: prod\nplatform: {profile: ngrok}\nlimits: {requests_per_minute: 100000}\n")
+    validated = project("validate")
+    assert validated.code == 0
+    assert "warning: TCPEdge/ssh: ngrok has retired this kind and refuses to make a TCPEdge" in validated.err
+    assert "ERR_NGROK_7008" in validated.err
+    assert validated.err.endswith("1 warning\n")
+    project.at(sandbox)
+    assert "ERR_NGROK_7008" in project("plan").out
+
+
+def test_the_public_platforms_address_need_not_be_written(project: Project) -> None:
+    project.write("reconciler.yaml", "stack: prod\nplatform: {profile: ngrok}\n")
+    assert "platform.api_key" in (said := project("plan").err)
+    assert "platform.base_url" not in said

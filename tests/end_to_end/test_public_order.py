@@ -1,0 +1,176 @@
+"""As `test_platform_order`, of what only the public platform has: ways to sign in, vaults, service users, pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.project import Project, resource
+from tests.end_to_end.test_platform_order import KEPT, become, ref
+from tests.kinds import pems
+from tests.platform import Sandbox
+from tests.sandbox.account import POLICY, SAML_METADATA
+
+Document = dict[str, Any]
+
+LOGINS: dict[str, Document] = {
+    "saml": {"idp_metadata": SAML_METADATA},
+    "oidc": {"issuer": "https://login.example.com", "client_id": "app", "client_secret": "a secret of the application"},
+    "oauth": {"provider": {"google": {"email_domains": ["example.com"]}}},
+}
+EDGE = resource("HTTPSEdge", "app")
+GROUP = resource("TunnelGroupBackend", "pods")
+BACKEND = {"backend_id": ref("TunnelGroupBackend/pods")}
+
+
+def route(name: str = "root", match: str = "/", *, modules: Document | None = None, **more: Any) -> Document:
+    place = {"edge_id": ref("HTTPSEdge/app"), "match_type": "path_prefix", "match": match}
+    return resource("HTTPSEdgeRoute", name, **place, **(modules or {}), **more)
+
+
+@pytest.mark.parametrize(("before", "after"), [("saml", "oidc"), ("oauth", "saml")])
+def test_one_way_to_sign_in_takes_the_place_of_another_while_nothing_passes(
+    on_sandbox: Project, sandbox: Sandbox, before: str, after: str
+) -> None:
+    become(on_sandbox, sandbox, EDGE, GROUP, route(modules={before: LOGINS[before]}, backend=BACKEND))
+    calls = become(on_sandbox, sandbox, EDGE, GROUP, route(modules={after: LOGINS[after]}, backend=BACKEND))
+    assert [call.partition(" ")[0] for call in calls] == ["DELETE", "DELETE", "PATCH"]
+    assert [call.rpartition("/")[2] for call in calls[:2]] == ["backend", before]
+    (edge,) = sandbox.get("/edges/https")["https_edges"]
+    (live,) = edge["routes"]
+    assert (live[before], live[after] is not None, live["backend"] is not None) == (None, True, True)
+
+
+def test_a_backend_that_is_left_to_others_is_attached_again_as_it_was(on_sandbox: Project, sandbox: Sandbox) -> None:
+    become(on_sandbox, sandbox, EDGE, GROUP, route(backend=BACKEND, saml=LOGINS["saml"]))
+    (edge,) = sandbox.get("/edges/https")["https_edges"]
+    other = {**route(oidc=LOGINS["oidc"]), "lifecycle": {"ignore": ["backend"]}}
+    become(on_sandbox, sandbox, EDGE, GROUP, other)
+    (after,) = sandbox.get("/edges/https")["https_edges"]
+    assert after["routes"][0]["backend"] == edge["routes"][0]["backend"]
+
+
+def test_a_way_to_sign_in_is_swapped_on_somebody_elses_route_as_well(on_sandbox: Project, sandbox: Sandbox) -> None:
+    group = sandbox.post("/backends/tunnel_group", {"description": "theirs"})
+    edge = sandbox.post("/edges/https", {"description": "theirs"})
+    modules = {"backend": {"backend_id": group["id"]}, "saml": LOGINS["saml"]}
+    made = sandbox.post(f"/edges/https/{edge['id']}/routes", {"match_type": "path_prefix", "match": "/", **modules})
+    theirs = {
+        "kind": "HTTPSEdgeRoute",
+        "name": "theirs",
+        "id": made["id"],
+        "spec": {"edge_id": edge["id"], "backend": modules["backend"], "oidc": LOGINS["oidc"]},
+    }
+    calls = become(on_sandbox, sandbox, theirs)
+    told = [f"{call.partition(' ')[0]} {call.rpartition('/')[2]}" for call in calls if "/edges/" in call]
+    assert told == ["DELETE backend", "DELETE saml", "PUT oidc", "PUT backend"]
+
+
+def test_the_way_to_sign_in_moves_to_another_route_of_the_edge(on_sandbox: Project, sandbox: Sandbox) -> None:
+    become(on_sandbox, sandbox, EDGE, route("a", "/a", saml=LOGINS["saml"]), route("b", "/b"))
+    become(on_sandbox, sandbox, EDGE, route("a", "/a"), route("b", "/b", oauth=LOGINS["oauth"]))
+    become(on_sandbox, sandbox, EDGE, route("c", "/c", saml=LOGINS["saml"]), route("b", "/b"))
+
+
+# Each needs the ones before it: made in this order, deleted in the other.
+CHAINS: dict[str, list[Document]] = {
+    "vault, secret": [
+        resource("Vault", "pay", name="pay"),
+        resource("Secret", "stripe", vault_id=ref("Vault/pay"), name="stripe", value={"from_env": "STRIPE_KEY"}),
+    ],
+    "vault, secret by the vault's name": [
+        resource("Vault", "pay", name="pay"),
+        resource("Secret", "stripe", vault_name="pay", name="stripe", value={"from_env": "STRIPE_KEY"}),
+    ],
+    "SSH authority, certificate of a user": [
+        resource("SSHCertificateAuthority", "people"),
+        resource(
+            "SSHUserCertificate",
+            "alice",
+            ssh_certificate_authority_id=ref("SSHCertificateAuthority/people"),
+            public_key=pems.ssh_key(),
+        ),
+    ],
+    "static backend, weighted, failover, edge": [
+        resource("StaticBackend", "origin", address="origin.example.com:443"),
+        resource("WeightedBackend", "spread", backends=[{"backend_id": ref("StaticBackend/origin"), "weight": 1}]),
+        resource("FailoverBackend", "pay", backends=[ref("StaticBackend/origin")]),
+        resource("TLSEdge", "pay", backend={"backend_id": ref("WeightedBackend/spread")}),
+    ],
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_a_chain_is_made_from_its_start_and_deleted_from_its_end(
+    on_sandbox: Project, sandbox: Sandbox, chain: list[Document]
+) -> None:
+    on_sandbox.environ["STRIPE_KEY"] = "sk_live_of_the_chain"
+    become(on_sandbox, sandbox)
+    become(on_sandbox, sandbox, *chain)
+    become(on_sandbox, sandbox)
+
+
+def test_a_weighted_backend_lets_go_of_a_child_before_it_goes(on_sandbox: Project, sandbox: Sandbox) -> None:
+    both = [resource("StaticBackend", name, address=f"{name}.example.com:443") for name in ("a", "b")]
+    shares = [{"backend_id": ref(f"StaticBackend/{name}"), "weight": 50} for name in ("a", "b")]
+    become(on_sandbox, sandbox, *both, resource("WeightedBackend", "spread", backends=shares))
+    become(on_sandbox, sandbox, both[0], resource("WeightedBackend", "spread", backends=shares[:1]))
+
+
+def _pool(*names: str) -> list[Document]:
+    shared = {"url": "https://app.internal", "bindings": ["internal"], "traffic_policy": POLICY}
+    pooled = len(names) > 1
+    return [resource("CloudEndpoint", name, **shared, pooling_enabled=pooled, description=name) for name in names]
+
+
+def test_endpoints_come_to_share_an_address_and_one_keeps_it(
+    on_sandbox: Project, sandbox: Sandbox, no_waiting: None
+) -> None:
+    become(on_sandbox, sandbox, *_pool("a", "b"))
+    become(on_sandbox, sandbox, *_pool("a", "b", "c"))
+    assert len(sandbox.get("/endpoints")["endpoints"]) == 3
+
+
+# --- bot users, which are service users -------------------------------------------------------------------------------
+
+SERVICE = resource("ServiceUser", "pipeline", name="pipeline")
+BOT = resource("BotUser", "robot", name="pipeline")
+
+
+def test_one_object_is_declared_by_one_of_the_two_kinds(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(KEPT, SERVICE, BOT)
+    said = on_sandbox("validate")
+    assert (said.code, "has the same name as" in said.err) == (1, True)
+    made = sandbox.post("/bot_users", {"name": "by hand"})
+    twin = made["id"].replace("bot_", "service_")
+    on_sandbox.declare(KEPT, {**SERVICE, "id": twin}, {**BOT, "id": made["id"]})
+    assert "has the id" in on_sandbox("validate").err
+
+
+def test_an_object_goes_over_from_one_kind_to_the_other_and_is_never_deleted(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    become(on_sandbox, sandbox, BOT)
+    (before,) = sandbox.get("/bot_users")["bot_users"]
+    assert become(on_sandbox, sandbox, {**SERVICE, "lifecycle": {"adopt": True}}) == []
+    assert sandbox.get("/bot_users")["bot_users"] == [before]
+    on_sandbox.declare(KEPT, {**BOT, "lifecycle": {"adopt": True}})
+    assert on_sandbox("apply", "-y").code == 0
+    assert sandbox.get("/service_users")["service_users"][0]["id"].endswith(before["id"].removeprefix("bot_"))
+    on_sandbox.declare(KEPT)
+    assert on_sandbox("apply", "-y", "--allow", "delete:BotUser=1").code == 0
+    assert sandbox.get("/service_users")["service_users"] == []
+
+
+def test_what_a_service_user_owns_is_the_same_under_either_of_its_ids(on_sandbox: Project, sandbox: Sandbox) -> None:
+    key = {
+        **resource("APIKey", "pipeline", owner_id=ref("ServiceUser/pipeline")),
+        "deliver": {"token": {"to_file": "secrets/key"}},
+    }
+    become(on_sandbox, sandbox, SERVICE, key)
+    (live,) = sandbox.get("/api_keys")["keys"]
+    assert (on_sandbox.root / "secrets" / "key").read_text().startswith(live["id"].removeprefix("ak_"))
+    bot = {**resource("BotUser", "pipeline", name="pipeline"), "lifecycle": {"adopt": True}}
+    owned = {**key, "spec": {"owner_id": ref("BotUser/pipeline")}}
+    assert become(on_sandbox, sandbox, bot, owned) == []

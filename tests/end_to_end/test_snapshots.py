@@ -1,0 +1,239 @@
+"""`snapshot`, and plans that are made from what it wrote: the same as on the account, without key and network."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from reconciler.model.value import Secret
+from reconciler.project import snapshots
+from tests.end_to_end.project import Project, policies, resource
+from tests.platform import KEY, Sandbox
+
+SECRET = "canary" + "OfTheLogin"
+DOMAIN = resource("ReservedDomain", "shop", domain="shop.example.com")
+EDGE = resource("HTTPSEdge", "shop", hostports=["shop.example.com:443"])
+
+
+def route(client: str = "shop", secret: str = "CLIENT_SECRET") -> dict[str, Any]:
+    login = {"issuer": "https://login.example.com", "client_id": client, "client_secret": {"from_env": secret}}
+    where = {"edge_id": {"ref": "HTTPSEdge/shop"}, "match_type": "path_prefix", "match": "/"}
+    return resource("HTTPSEdgeRoute", "login", **where, oidc=login)
+
+
+DECLARED = (*policies("office"), DOMAIN, EDGE, route())
+
+
+def pair() -> tuple[str, str]:
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return private, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What `snapshot` wrote of an account that is as declared."""
+
+    text: str
+    private_key: str
+    public_key: str
+
+
+@pytest.fixture(scope="module")
+def signed(_platform: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    _platform.reset()
+    private, public = pair()
+    made = Project(tmp_path_factory.mktemp("signed"), capsys=None)  # type: ignore[arg-type]  # only processes are run
+    made.write("reconciler.yaml", "version: 1\nstack: prod\n")
+    made.declare(*DECLARED)
+    made.at(_platform)
+    made.environ |= {"CLIENT_SECRET": SECRET, "RECONCILER_SNAPSHOT_KEY": private}
+    assert made.process("apply", "-y").code == 0
+    assert made.process("snapshot", "--out", "snapshot.json").err == "Wrote 4 objects to snapshot.json, signed.\n"
+    return Signed((made.root / "snapshot.json").read_text(), private, public)
+
+
+@pytest.fixture
+def stranger(project: Project, signed: Signed) -> Project:
+    """As in the pull request of a fork: no key, no secret, no address, no store. Trusts the public key."""
+    project.write("snapshot.json", signed.text)
+    project.write("snapshot.pub", signed.public_key)
+    project.write("reconciler.yaml", "version: 1\nstack: prod\nsnapshots: {public_key: {from_file: snapshot.pub}}\n")
+    project.declare(*DECLARED)
+    return project
+
+
+@pytest.fixture
+def trusting(stranger: Project) -> Project:
+    """Without a public key."""
+    stranger.write("reconciler.yaml", "version: 1\nstack: prod\n")
+    return stranger
+
+
+@pytest.fixture
+def connected(on_sandbox: Project) -> Project:
+    """At an account that is as declared."""
+    on_sandbox.environ["CLIENT_SECRET"] = SECRET
+    on_sandbox.declare(*DECLARED)
+    assert on_sandbox("apply", "-y", "-q").code == 0
+    return on_sandbox
+
+
+def comparable(written: str) -> dict[str, Any]:
+    """A plan without what tells that it was made from a snapshot."""
+    plan = json.loads(written)
+    plan["problems"] = [each for each in plan["problems"] if "made from a snapshot" not in each["text"]]
+    return {key: each for key, each in plan.items() if key not in ("taken", "integrity", "signature")}
+
+
+def test_the_plan_is_the_one_that_the_account_gives(connected: Project) -> None:
+    assert connected("snapshot", "--out", "snapshot.json").err.endswith(
+        "not signed: RECONCILER_SNAPSHOT_KEY is not set.\n"
+    )
+    connected.declare(*policies("home"), DOMAIN, EDGE, route(client="another"))
+    live = connected("plan", "--format", "json").out
+    connected.environ.clear()
+    connected.write("reconciler.yaml", (connected.root / "reconciler.yaml").read_text() + "store: nowhere.db\n")
+    taken = connected("plan", "--snapshot", "snapshot.json", "--format", "json")
+    assert taken.code == 0
+    assert comparable(taken.out) == comparable(live)
+    counts = json.loads(live)["summary"]
+    assert (counts["create"], counts["update"], counts["delete"]) == (1, 1, 1)
+
+
+def test_taking_a_snapshot_sends_nothing_but_get(connected: Project, sandbox: Sandbox) -> None:
+    sandbox.forget_log()
+    assert connected("snapshot", "--out", "snapshot.json").code == 0
+    assert {each["method"] for each in sandbox.log()} == {"GET"}
+
+
+def test_no_secret_is_in_the_file(signed: Signed) -> None:
+    assert SECRET not in signed.text
+    assert KEY not in re.findall(r'"([^"]*)"', signed.text)
+
+
+def test_nothing_to_do_is_nothing_to_do_though_the_secret_is_not_here(stranger: Project) -> None:
+    told = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
+    assert told.code == 0
+    assert "No changes. 4 resources match what is declared." in told.out
+    assert re.search(r"warning: made from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.out)
+    assert told.err == "Planned from snapshot.json, which is less than a minute old.\n1 warning\n"
+
+
+def test_a_secret_that_nobody_here_knows_counts_as_new(stranger: Project) -> None:
+    stranger.declare(*policies("office"), DOMAIN, EDGE, route(secret="OTHER"))
+    told = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
+    assert told.code == 2
+    assert "oidc.client_secret" in told.out
+    assert "note: the secret of env:OTHER is not here, and not in the snapshot either" in told.err
+
+
+def test_that_a_signature_was_not_checked_is_said(trusting: Project) -> None:
+    told = trusting("plan", "--snapshot", "snapshot.json")
+    assert "note: its signature was not checked: there is no snapshots.public_key in reconciler.yaml\n" in told.err
+
+
+def test_apply_refuses_a_plan_that_was_made_from_a_snapshot(stranger: Project, sandbox: Sandbox) -> None:
+    stranger.declare(*policies("home"))
+    sandbox.forget_log()
+    assert stranger("plan", "--snapshot", "snapshot.json", "--out", "plan.json").code == 0
+    stranger.at(sandbox)
+    refused = stranger("apply", "plan.json", "-y")
+    assert refused.code == 1
+    assert refused.err == "error: plan.json was made from a snapshot, not from the account; plan again there\n"
+    assert sandbox.log() == []
+
+
+def edited(text: str) -> str:
+    return text.replace("shop.example.com", "evil.example.com")
+
+
+def resealed(text: str) -> str:
+    """By somebody who knows how the digest is made, and has another key."""
+    return snapshots.write(snapshots.read(text, "snapshot.json", None), Secret(pair()[0], "env:THEIRS"))
+
+
+def unsigned(text: str) -> str:
+    return snapshots.write(snapshots.read(text, "snapshot.json", None), None)
+
+
+def taken_at(seconds: float) -> Callable[[str], str]:
+    def moved(text: str) -> str:
+        taken = snapshots.read(text, "snapshot.json", None)
+        return snapshots.write(replace(taken, at=time.time() + seconds), None)
+
+    return moved
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (edited, "it was changed after it was written"),
+        (lambda text: text[: len(text) // 2], "it is not JSON, or not the whole file"),
+        (lambda _: "[1]", "it is no snapshot"),
+        (resealed, "its signature is not of the project's key"),
+        (unsigned, "it is not signed"),
+    ],
+)
+def test_a_file_that_is_not_as_it_was_signed_is_refused(
+    stranger: Project, signed: Signed, spoil: Callable[[str], str], told: str
+) -> None:
+    stranger.write("snapshot.json", spoil(signed.text))
+    refused = stranger("plan", "--snapshot", "snapshot.json")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith(f"snapshot.json cannot be used: {told}; ")
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(-49 * 3600, "it is 2 days old"), (3600, "it was taken in the future")])
+def test_a_snapshot_of_another_time_is_refused(trusting: Project, signed: Signed, seconds: int, told: str) -> None:
+    trusting.write("snapshot.json", taken_at(seconds)(signed.text))
+    refused = trusting("plan", "--snapshot", "snapshot.json")
+    assert refused.code == 1
+    assert refused.err.startswith(f"snapshot.json cannot be used: {told}; ")
+
+
+def test_how_old_is_too_old_can_be_said(trusting: Project, signed: Signed) -> None:
+    trusting.write("snapshot.json", taken_at(-49 * 3600)(signed.text))
+    assert trusting("plan", "--snapshot", "snapshot.json", "--max-age", "3d").code == 0
+    assert trusting("plan", "--snapshot", "snapshot.json", "--max-age", "soon").code == 64
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("stack: other\n", "it is of the stack prod, not other"),
+        ("stack: prod\nplatform: {account: sales}\n", "it is of the account (no name), not sales"),
+    ],
+)
+def test_a_snapshot_of_something_else_is_refused(trusting: Project, config: str, told: str) -> None:
+    trusting.write("reconciler.yaml", f"version: 1\n{config}")
+    refused = trusting("plan", "--snapshot", "snapshot.json")
+    assert refused.code == 1
+    assert told in refused.err
+
+
+@pytest.mark.parametrize("key", ["not a key", pair()[1]])
+def test_a_key_that_cannot_sign_is_refused_before_the_account_is_asked(
+    on_sandbox: Project, sandbox: Sandbox, key: str
+) -> None:
+    on_sandbox.environ["RECONCILER_SNAPSHOT_KEY"] = key
+    refused = on_sandbox("snapshot", "--out", "other.json")
+    assert refused.code == 1
+    assert refused.err.startswith("the value of env:RECONCILER_SNAPSHOT_KEY is no Ed25519 private key in PEM; ")
+    assert key not in refused.err
+    assert (sandbox.log(), (on_sandbox.root / "other.json").exists()) == ([], False)
+
+
+def test_a_public_key_that_is_none_is_told_with_its_place(project: Project) -> None:
+    project.write("reconciler.yaml", "version: 1\nstack: prod\nsnapshots: {public_key: nonsense}\n")
+    refused = project("validate")
+    assert refused.code == 1
+    assert refused.err.startswith("reconciler.yaml:3:25: snapshots.public_key: is no Ed25519 public key; make a pair")

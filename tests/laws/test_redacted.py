@@ -1,0 +1,88 @@
+"""The law of redacted snapshots: planning sees no difference, and no secret is left in them."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration, Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Position
+from reconciler.model.snapshot import Snapshot
+from reconciler.model.value import Secret, Value
+from reconciler.planning.planner import Policy, plan
+from reconciler.planning.redacting import redacted, sealed
+from reconciler.rendering import json
+from tests.laws.manifests import manifests
+from tests.laws.world import World
+
+KINDS = kinds.every()
+SECRET = "canary" + "OfTheProvider"
+law = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def made(manifest: Manifest, snapshot: Snapshot) -> str:
+    return json.write(plan(manifest, snapshot, KINDS, Policy(adopt=True)))
+
+
+def carried_out(manifest: Manifest) -> World:
+    world = World(KINDS)
+    first: Plan = plan(manifest, world.snapshot(), KINDS, Policy())
+    world.carry_out(first)
+    return world
+
+
+@law
+@given(manifests(), manifests())
+def test_a_redacted_snapshot_plans_as_the_account_does(before: Manifest, after: Manifest) -> None:
+    snapshot = carried_out(before).snapshot()
+    assert made(after, redacted(snapshot, before, KINDS)) == made(after, snapshot)
+
+
+def login(secret: Value, client: str = "shop", name: str = "login") -> Manifest:
+    """A route that signs users in: one of the few secrets that the platform shows again."""
+    where = Position("manifests/all.yaml", 1, 1)
+    oidc = {"issuer": "https://login.example.com", "client_id": client, "client_secret": secret}
+    edge, route = Address("HTTPSEdge", "shop"), Address("HTTPSEdgeRoute", name)
+    spec = {"edge_id": "edghts_000000000000000000000000001", "match_type": "path_prefix", "match": "/", "oidc": oidc}
+    return Manifest(
+        "laws",
+        {
+            edge: Declaration(edge, {"hostports": ["shop.example.com:443"]}, where),
+            route: Declaration(route, spec, where),
+        },
+    )
+
+
+HERE = Secret(SECRET, "env:CLIENT_SECRET")
+
+
+def test_what_is_redacted_holds_no_secret() -> None:
+    snapshot = carried_out(login(HERE)).snapshot()
+    assert SECRET in repr(snapshot)
+    assert SECRET not in repr(redacted(snapshot, login(HERE), KINDS))
+
+
+def test_a_secret_that_stayed_is_no_change_and_one_that_moved_is() -> None:
+    snapshot = carried_out(login(HERE)).snapshot()
+    seen = redacted(snapshot, login(HERE), KINDS)
+    assert plan(login(HERE), seen, KINDS, Policy()).is_empty
+    other = login(Secret("another", "env:CLIENT_SECRET"))
+    assert not plan(other, seen, KINDS, Policy()).is_empty
+    assert made(other, seen) == made(other, snapshot)
+
+
+def test_other_fields_beside_a_secret_change_as_on_the_account() -> None:
+    snapshot = carried_out(login(HERE)).snapshot()
+    after = login(HERE, client="another")
+    assert made(after, redacted(snapshot, login(HERE), KINDS)) == made(after, snapshot)
+
+
+def test_a_declared_secret_that_cannot_be_had_is_the_one_that_was_sealed() -> None:
+    snapshot = carried_out(login(HERE)).snapshot()
+    told = sealed(login(HERE), snapshot, KINDS)
+    (here,) = told.values()
+    seen = redacted(snapshot, login(HERE), KINDS)
+    assert plan(login(here), seen, KINDS, Policy()).is_empty
+    assert made(login(here, client="another"), seen) == made(login(HERE, client="another"), snapshot)

@@ -1,0 +1,66 @@
+"""One-time secrets are read back from where our own sinks put them, and from nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.engine.ports import Undeliverable
+from reconciler.model.manifest import Delivery
+from reconciler.model.value import Secret
+from reconciler.project import delivered
+from reconciler.project.sinks import ProjectSinks
+
+FILE = Delivery("to_file", "secrets/token")
+ENTRY = Delivery("to_dotenv", "secrets/.env", settings={"name": "TOKEN"})
+SECRETS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Zs"]), min_size=1)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("project")
+
+
+@pytest.mark.parametrize("delivery", [FILE, ENTRY], ids=lambda delivery: delivery.way)
+@given(text=SECRETS)
+async def test_what_was_delivered_is_read_back(root: Path, delivery: Delivery, text: str) -> None:
+    await ProjectSinks(root).deliver(delivery, Secret(text, "test"))
+    assert delivered.read(root, delivery).reveal() == text
+
+
+def test_an_entry_is_found_among_others_however_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/.env").write_text("# TOKEN=no\nTOKEN_OLD=no\n export TOKEN = 'yes' \nOTHER=no\n")
+    assert delivered.read(tmp_path, ENTRY).reveal() == "yes"
+
+
+@pytest.mark.parametrize(
+    ("delivery", "text", "why"),
+    [
+        (FILE, None, "there is no file secrets/token"),
+        (FILE, "\n", "there is nothing in secrets/token"),
+        (ENTRY, "OTHER=1\n", "there is no entry TOKEN in secrets/.env"),
+        (ENTRY, 'TOKEN="torn\n', "there is no entry TOKEN in secrets/.env"),
+        (Delivery("to_command", "vault"), None, "what went to command cannot be read back"),
+    ],
+)
+def test_what_is_not_there_is_told_with_its_place(
+    tmp_path: Path, delivery: Delivery, text: str | None, why: str
+) -> None:
+    (tmp_path / "secrets").mkdir()
+    if text is not None:
+        (tmp_path / delivery.target).write_text(text)
+    with pytest.raises(Undeliverable, match=why):
+        delivered.read(tmp_path, delivery)
+
+
+def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("other")
+    root = tmp_path / "project"
+    (root / "secrets").mkdir(parents=True)
+    (root / "secrets/token").symlink_to(tmp_path / "outside")
+    with pytest.raises(Undeliverable, match="symlink out of the project"):
+        delivered.read(root, FILE)

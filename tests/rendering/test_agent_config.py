@@ -1,0 +1,92 @@
+"""The configuration file of an agent: what is declared is what it says, whoever declared it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Position
+from reconciler.model.value import Secret
+from reconciler.rendering.agent_config import merge, regional, text
+
+NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name[0].isalnum())
+TUNNELS = st.dictionaries(
+    NAMES,
+    st.fixed_dictionaries(
+        {"proto": st.sampled_from(["http", "tls"]), "addr": st.sampled_from(["80", "8080", "no", "1e3", "web:80"])},
+        optional={"domain": st.sampled_from(["a.example.com", "b.example.com"]), "inspect": st.booleans()},
+    ),
+    max_size=4,
+)
+TOKEN = Secret("made-up: \"token\" # 'x'", "test")
+
+
+def declared(**specs: dict[str, Any]) -> dict[Address, Declaration]:
+    found = {}
+    for name, spec in specs.items():
+        address = Address("AgentConfig", name)
+        found[address] = Declaration(address, spec, Position(f"{name}.yaml", 1, 1))
+    return found
+
+
+def whole(declarations: dict[Address, Declaration], *names: str) -> Any:
+    merged, problems = merge([Address("AgentConfig", name) for name in names], declarations)
+    assert problems == []
+    assert merged.signs_in is not None
+    return yaml.safe_load(text(merged, "eu.example.com:443", merged.signs_in.value.reveal()))
+
+
+@given(TUNNELS, st.sampled_from([None, "2", "3"]))
+def test_a_file_reads_back_as_what_was_declared(tunnels: dict[str, Any], version: str | None) -> None:
+    spec = {"authtoken": TOKEN, "tunnels": tunnels, **({"version": version} if version else {})}
+    read = whole(declared(berlin=spec), "berlin")
+    assert read.pop("tunnels", {}) == tunnels
+    assert read == {"version": version or "2", "authtoken": TOKEN.reveal(), "server_addr": "eu.example.com:443"}
+
+
+@given(TUNNELS)
+def test_one_that_says_nothing_new_changes_nothing(tunnels: dict[str, Any]) -> None:
+    spec = {"authtoken": TOKEN, "tunnels": tunnels}
+    both = declared(one=spec, other=spec)
+    assert whole(both, "one", "other") == whole(both, "other", "one") == whole(both, "one")
+
+
+@given(TUNNELS, TUNNELS)
+def test_two_files_are_one_or_a_problem_for_each_tunnel_in_which_they_differ(
+    some: dict[str, Any], others: dict[str, Any]
+) -> None:
+    both = declared(one={"authtoken": TOKEN, "tunnels": some}, other={"tunnels": others})
+    merged, problems = merge(list(both), both)
+    differing = {name for name in some.keys() & others.keys() if _plain(some[name]) != _plain(others[name])}
+    assert {each.subject.partition(".tunnels.")[2] for each in problems} == differing
+    assert merged.tunnels.keys() == some.keys() | others.keys()
+
+
+def _plain(tunnel: dict[str, Any]) -> dict[str, Any]:
+    return {**tunnel, "addr": f"localhost:{tunnel['addr']}" if tunnel["addr"].isdigit() else tunnel["addr"]}
+
+
+def test_the_token_is_left_out_unless_it_is_handed_in() -> None:
+    merged, _ = merge([Address("AgentConfig", "one")], declared(one={"authtoken": TOKEN}))
+    shown = text(merged, None, None)
+    assert "made-up" not in shown
+    assert yaml.safe_load(shown) == {"version": "2"}
+
+
+def test_a_file_without_a_token_is_a_problem() -> None:
+    (problem,) = merge([Address("AgentConfig", "one")], declared(one={}))[1]
+    assert str(problem).startswith("one.yaml:1:1: AgentConfig/one: nothing says with what token")
+
+
+def test_the_regional_domain_is_the_one_asked_for_and_lies_below_the_ingress() -> None:
+    domains = ["eu.connect.example.com", "us.connect.example.com", "eu.evil.test", "eu.connect.example.com\n"]
+    assert regional(domains, "connect.example.com", "EU") == "eu.connect.example.com"
+    assert regional(domains, "connect.example.com", None) is None
+    assert regional(domains, "connect.example.com", "jp") is None
+    assert regional(domains[:1], "connect.example.com", None) == "eu.connect.example.com"
+    assert regional(["evil.test"], "connect.example.com", None) is None

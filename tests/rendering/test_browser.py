@@ -1,0 +1,206 @@
+"""The pages as people meet them: in a real Chromium, by mouse, by keyboard, in the dark and on a narrow screen.
+
+Skipped where there is no Chromium, unless RECONCILER_TEST_BROWSER is set, as `make test-browser` does. With
+RECONCILER_SCREENSHOTS=DIR every page is left there as a picture, to be looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, FieldChange, Mover, Reason, Stake
+from reconciler.model.event import Outcome
+from reconciler.model.history import Look, Moved, Run
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.value import Ref
+from reconciler.rendering import html, report
+from tests import browser
+from tests.browser import Browser
+from tests.rendering import hostile
+from tests.rendering.plans import WHOLE
+
+pytestmark = pytest.mark.browser
+DAY = 86400.0
+WIDTHS = (390, 768, 1280)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    program = browser.program()
+    if program is None:
+        if os.environ.get("RECONCILER_TEST_BROWSER"):
+            pytest.fail("there is no Chromium")
+        pytest.skip("there is no Chromium; `make test-browser` gets one")
+    running = Browser(program)
+    yield running
+    running.stop()
+
+
+def many(number: int) -> Plan:
+    """Policies with their rules, and edges that refer to them."""
+    changes, calls = [], []
+    for each in range(number // 3):
+        policy, rule, edge = (Address(kind, f"shop-{each}") for kind in ("IPPolicy", "IPPolicyRule", "TLSEdge"))
+        fields = (FieldChange("ip_policy_id", None, Ref(policy), Mover.GIT),)
+        changes += [
+            Change(policy, Action.CREATE, Reason.DECLARED),
+            Change(rule, Action.CREATE, Reason.DECLARED, fields=fields),
+            Change(edge, Action.UPDATE, Reason.FIELDS, fields=fields, stakes=(Stake.TRAFFIC,) if each % 9 == 0 else ()),
+        ]
+        calls += [Call(f"create {at}", at, Verb.CREATE, f"/{at.kind}") for at in (policy, rule, edge)]
+    return Plan("prod", changes=tuple(changes), calls=tuple(calls))
+
+
+EDGE = Address("TLSEdge", "shop")
+LOOKS = tuple(
+    Look(
+        day * DAY,
+        12,
+        "0123456789ab",
+        (Moved(EDGE, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, ("description",)),) if day > 3 else (),
+    )
+    for day in range(1, 30)
+)
+RUNS = tuple(
+    Run("apply", day * DAY, day * DAY + 9, "ended", {Outcome.DONE: day, Outcome.FAILED: day % 2}) for day in range(9)
+)
+PAGES: dict[str, Callable[[], str]] = {
+    "plan": lambda: html.page(WHOLE, digest="blake2b:0123", budget=120),
+    "large": lambda: html.page(many(300)),
+    "hostile": lambda: html.page(hostile.plan("".join(hostile.PIECES))),
+    "report": lambda: report.page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    for name, page in PAGES.items():
+        (folder / f"{name}.html").write_text(page(), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in PAGES}
+
+
+def shown(chromium: Browser) -> list[str]:
+    """The changes that are to be seen."""
+    found = chromium.evaluate(
+        "[...document.querySelectorAll('.card')].filter(c => !c.hidden).map(c => c.querySelector('b').textContent)"
+    )
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_needs_nothing_from_outside_and_fits_every_width(
+    chromium: Browser, pages: dict[str, Path], name: str
+) -> None:
+    kept = os.environ.get("RECONCILER_SCREENSHOTS")
+    for dark in (False, True):
+        for width in WIDTHS:
+            chromium.open(pages[name], width=width, dark=dark)
+            assert chromium.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+            assert chromium.asked == [pages[name].as_uri()]
+            assert chromium.complaints == []
+            if kept:
+                chromium.screenshot(Path(kept, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
+
+
+def test_foreign_text_runs_nothing_and_makes_nothing(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["hostile"])
+    chromium.click("#b0")
+    assert (
+        chromium.evaluate("document.querySelectorAll('img, script:not(body > script:last-child), iframe').length") == 0
+    )
+    assert "</script>" in chromium.evaluate("document.body.textContent")
+    assert chromium.complaints == []
+
+
+def test_it_is_dark_where_the_system_is(chromium: Browser, pages: dict[str, Path]) -> None:
+    colours = []
+    for dark in (False, True):
+        chromium.open(pages["plan"], dark=dark)
+        colours.append(chromium.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert colours == ["rgb(255, 255, 255)", "rgb(18, 21, 27)"]
+
+
+def test_searching_leaves_the_changes_that_hold_every_word(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["plan"])
+    assert len(shown(chromium)) == 5
+    chromium.press("/")
+    chromium.write("edge both")
+    assert shown(chromium) == ["TLSEdge/payments"]
+    assert chromium.evaluate("document.querySelector('#shown').textContent") == "1 of 5 shown"
+    chromium.write(" nothing-like-it")
+    assert shown(chromium) == []
+    assert not chromium.evaluate("document.querySelector('#none').hidden")
+
+
+def test_filters_leave_out_actions_and_what_is_harmless(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["plan"])
+    chromium.click("input[data-action=create]")
+    assert "IPPolicy/office" not in shown(chromium)
+    chromium.click("#staked")
+    assert shown(chromium) == ["CertificateAuthority/partners", "ReservedDomain/old"]
+
+
+def test_a_box_that_is_clicked_shows_its_fields_calls_and_neighbours(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["plan"])
+    chromium.click(".box[aria-label='update TLSEdge/payments']")
+    panel = chromium.evaluate("document.querySelector('#panel').innerText")
+    assert "traffic_policy.value" in panel
+    assert "PATCH" in panel
+    assert "Refers to" in panel
+    near = chromium.evaluate("[...document.querySelectorAll('.box.near')].map(b => b.getAttribute('aria-label'))")
+    assert {"create IPPolicy/office", "stays FailoverBackend/payments"} <= set(near)
+    chromium.click(".shut")
+    assert chromium.evaluate("document.querySelector('#panel').hidden")
+
+
+def test_the_picture_is_read_by_keyboard_alone(chromium: Browser, pages: dict[str, Path]) -> None:
+    def focused() -> object:
+        return chromium.evaluate("document.activeElement.getAttribute('aria-label')")
+
+    chromium.open(pages["large"])
+    chromium.evaluate("document.querySelector('[data-zoom=one]').focus()")
+    chromium.press("Tab")
+    first = focused()
+    assert str(first).startswith("create IPPolicy/")
+    chromium.press("ArrowRight")
+    assert focused() != first
+    second = focused()
+    chromium.press("Enter")
+    assert not chromium.evaluate("document.querySelector('#panel').hidden")
+    assert chromium.evaluate("document.querySelector('#panel h3').textContent") == second
+    chromium.press("Escape")
+    assert chromium.evaluate("document.querySelector('#panel').hidden")
+    assert focused() == second
+
+
+def test_a_link_to_a_change_opens_it(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["plan"])
+    chromium.click(".grave a")
+    chromium.until("document.querySelector('.card[open] b').textContent === 'ReservedDomain/old'")
+    chromium.evaluate("document.querySelector('.card[open]').open = false")
+    chromium.click(".grave a")
+    chromium.until("document.querySelector('.card[open]')")
+
+
+def test_a_large_picture_is_made_smaller_and_larger(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["large"])
+    width = "Number(document.querySelector('#picture').getAttribute('width'))"
+    before = chromium.evaluate(width)
+    chromium.click("[data-zoom=in]")
+    assert chromium.evaluate(width) > before
+    chromium.click("[data-zoom=one]")
+    assert chromium.evaluate(f"{width} === document.querySelector('#picture').viewBox.baseVal.width")
+
+
+def test_a_bar_of_the_report_leads_to_its_row(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["report"])
+    chromium.click(".slot[href='#l28']")
+    chromium.until("document.querySelector('#l28').closest('details').open")
+    assert chromium.evaluate("document.querySelector('#l28').checkVisibility()")

@@ -1,0 +1,215 @@
+"""Findings beside lines: SARIF for code scanning, commands as GitHub's runner reads them, code quality for GitLab."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import jsonschema
+from hypothesis import given, settings
+
+from reconciler.model.plan import Plan
+from reconciler.rendering import code_hosts
+from reconciler.rendering.findings import Finding, findings
+from reconciler.rendering.sarif import sarif
+from reconciler.rendering.wording import Flavour
+from tests.rendering import hostile
+from tests.rendering.plans import WHOLE, plans
+from tests.rendering.test_text import compare
+
+FALLBACK = "infra/reconciler.yaml"
+
+
+def closed(required: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required.split(),
+        "additionalProperties": False,
+    }
+
+
+def items(of: Any) -> dict[str, Any]:
+    return {"type": "array", "items": of}
+
+
+TEXT = {"type": "string", "minLength": 1}
+MESSAGE = closed("text", text=TEXT)
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+COUNTED = {"type": "integer", "minimum": 1}
+# What SARIF 2.1.0 says of the properties that we write; nothing else may be there.
+SARIF = closed(
+    "version runs",
+    **{"$schema": TEXT},
+    version={"const": "2.1.0"},
+    runs=items(
+        closed(
+            "tool results",
+            tool=closed(
+                "driver",
+                driver=closed(
+                    "name",
+                    name=TEXT,
+                    version=TEXT,
+                    rules=items(
+                        closed(
+                            "id",
+                            id=TEXT,
+                            shortDescription=MESSAGE,
+                            defaultConfiguration=closed("level", level=LEVEL),
+                        )
+                    ),
+                ),
+            ),
+            columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+            originalUriBaseIds={
+                "type": "object",
+                "additionalProperties": closed("description", description=MESSAGE),
+            },
+            results=items(
+                closed(
+                    "message",
+                    ruleId=TEXT,
+                    ruleIndex={"type": "integer", "minimum": -1},
+                    level=LEVEL,
+                    message=MESSAGE,
+                    locations=items(
+                        closed(
+                            "physicalLocation",
+                            physicalLocation=closed(
+                                "artifactLocation",
+                                artifactLocation=closed("uri", uri={**TEXT, "pattern": "^[!-~]+$"}, uriBaseId=TEXT),
+                                region=closed("startLine", startLine=COUNTED, startColumn=COUNTED),
+                            ),
+                            logicalLocations=items(closed("", fullyQualifiedName={"type": "string"}, kind=TEXT)),
+                        )
+                    ),
+                    partialFingerprints={"type": "object", "additionalProperties": TEXT},
+                )
+            ),
+        )
+    ),
+)
+
+
+def log(plan: Plan) -> dict[str, Any]:
+    return json.loads(sarif(findings(plan), version="1.2.3", fallback=FALLBACK))
+
+
+@given(plans)
+@settings(deadline=None, max_examples=30)
+def test_sarif_has_the_structure_of_2_1_0(plan: Plan) -> None:
+    written = log(plan)
+    jsonschema.validate(written, SARIF)
+    (run,) = written["runs"]
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+
+
+def test_results_point_to_the_line_of_the_manifest() -> None:
+    (run,) = log(WHOLE)["runs"]
+    places = {
+        (each["ruleId"], place["artifactLocation"]["uri"], place["region"]["startLine"])
+        for each in run["results"]
+        for place in [each["locations"][0]["physicalLocation"]]
+    }
+    assert ("problem", "manifests/payments.yaml", 3) in places
+    assert ("breaks-live-traffic", "manifests/payments.yaml", 40) in places
+    assert ("change", "manifests/payments.yaml", 12) in places
+
+
+def test_what_no_manifest_mentions_any_more_points_to_the_project_file() -> None:
+    (run,) = log(WHOLE)["runs"]
+    (gone,) = (each for each in run["results"] if each["ruleId"] == "cannot-be-had-back")
+    assert gone["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == FALLBACK
+
+
+def test_the_gravest_come_first() -> None:
+    assert [each.rule.id for each in findings(WHOLE)] == [
+        "problem",
+        "consent",
+        "cannot-be-had-back",
+        "breaks-live-traffic",
+        "protected",
+        "warning",
+        "change",
+        "change",
+        "change",
+    ]
+
+
+def test_drift_is_a_warning_beside_the_declaration() -> None:
+    found = findings(WHOLE, flavour=Flavour.DRIFT)
+    assert {each.rule.id for each in found} == {"problem", "warning", "drift"}
+    (office,) = (each for each in found if each.subject == "IPPolicy/office")
+    assert (office.file, office.line, office.text) == (
+        "manifests/payments.yaml",
+        1,
+        'added in Git, not applied yet: description: "Office"',
+    )
+
+
+def test_a_fingerprint_stays_when_lines_move() -> None:
+    moved = [Finding(each.rule, each.text, each.subject, each.file, each.line + 7) for each in findings(WHOLE)]
+    there, here = (json.loads(code_hosts.gitlab(each, fallback="x")) for each in (moved, findings(WHOLE)))
+    assert [each["fingerprint"] for each in there] == [each["fingerprint"] for each in here]
+    assert len({each["fingerprint"] for each in here}) == len(here)
+
+
+def test_commands_for_github_are_one_a_line() -> None:
+    compare("github.txt", code_hosts.github(findings(WHOLE, prefix="infra/")))
+
+
+def test_a_code_quality_report_for_gitlab_names_file_and_line() -> None:
+    report = json.loads(code_hosts.gitlab(findings(WHOLE, prefix="infra/"), fallback=FALLBACK))
+    assert report[0] == {
+        "description": "TLSEdge/x.backend: refers to nothing; declare it",
+        "check_name": "problem",
+        "fingerprint": report[0]["fingerprint"],
+        "severity": "critical",
+        "location": {"path": "infra/manifests/payments.yaml", "lines": {"begin": 3}},
+    }
+    assert {each["location"]["path"] for each in report} == {"infra/manifests/payments.yaml", FALLBACK}
+
+
+def understood(line: str) -> tuple[str, dict[str, str], str]:
+    """A command as the runner reads it: name, properties, message."""
+    head, text = re.fullmatch(r"::([^:]*)::(.*)", line).groups()  # type: ignore[union-attr]
+    name, _, said = head.partition(" ")
+    properties = dict(each.split("=", 1) for each in said.split(","))
+    return name, {key: decoded(value) for key, value in properties.items()}, decoded(text)
+
+
+def decoded(text: str) -> str:
+    for code, sign in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
+        text = text.replace(code, sign)
+    return text
+
+
+@given(hostile.texts)
+@settings(deadline=None, max_examples=60)
+def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
+    found = findings(hostile.plan(text))
+    lines = code_hosts.github(found).splitlines()
+    assert len(lines) == len(found)
+    for line, finding in zip(lines, found, strict=True):
+        name, properties, _ = understood(line)
+        assert name in ("error", "warning", "notice")
+        assert set(properties) <= {"file", "line", "col", "title"}
+        assert properties.get("file", "") == finding.file
+        assert properties["title"] == (finding.subject or finding.rule.text)
+        assert "##[" not in line
+
+
+@given(plans)
+@settings(deadline=None, max_examples=30)
+def test_no_secret_is_shown(plan: Plan) -> None:
+    found = findings(plan)
+    for text in (
+        code_hosts.github(found),
+        code_hosts.gitlab(found, fallback="x"),
+        sarif(found, version="1", fallback="x"),
+    ):
+        assert "hunter2" not in text
+        assert "correct horse" not in text

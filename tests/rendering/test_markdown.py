@@ -1,0 +1,144 @@
+"""Markdown for a review: compared whole, bounded, and with the same structure whatever foreign text says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, FieldChange, Reason, Stake
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.rendering.markdown import LIMIT, Cover, markdown, marker
+from reconciler.rendering.wording import Flavour
+from tests.rendering import hostile
+from tests.rendering.plans import WHOLE, plans
+from tests.rendering.test_text import compare
+from tests.security.test_orders import orders_in
+
+COVER = Cover("blake2b:0123abcd", budget=120)
+PARSER = MarkdownIt("commonmark").enable("table")
+
+
+def tokens(page: str) -> list[Token]:
+    """Every token, those within lines too."""
+    return [each for token in PARSER.parse(page) for each in (token, *(token.children or ()))]
+
+
+def structure(page: str) -> list[tuple[str, str]]:
+    """What there is beside text: with the content of HTML only where it holds no code."""
+    return [(token.type, token.tag) for token in tokens(page)]
+
+
+def test_a_plan_is_a_table_then_what_is_at_stake_then_changes_calls_and_forecast() -> None:
+    compare("plan.md", markdown(WHOLE, COVER))
+
+
+def test_drift_has_neither_calls_nor_consents() -> None:
+    compare("drift.md", markdown(WHOLE, COVER, flavour=Flavour.DRIFT))
+
+
+def test_no_changes_are_one_sentence() -> None:
+    assert markdown(Plan("prod"), Cover(resources=3)).splitlines()[1:] == [
+        "## Plan for stack `prod`",
+        "",
+        "**No changes. 3 resources match what is declared.**",
+    ]
+
+
+@given(hostile.texts)
+@settings(deadline=None, max_examples=60)
+def test_foreign_text_changes_no_structure(text: str) -> None:
+    bad, good = (markdown(hostile.plan(each), COVER) for each in (text, hostile.harmless(text)))
+    assert structure(bad) == structure(good)
+
+
+@given(hostile.texts)
+@settings(deadline=None, max_examples=60)
+def test_foreign_text_stands_in_code_and_comments_only(text: str) -> None:
+    page = markdown(hostile.plan(f"evil{text}"), COVER)
+    outside = [token for token in tokens(page) if token.type not in ("code_inline", "fence", "inline")]
+    for token in outside:
+        spans = token.content.split("<code>")
+        assert "evil" not in "".join([spans[0], *(span.partition("</code>")[2] for span in spans[1:])])
+        assert "<script" not in token.content
+        assert "<img" not in token.content
+
+
+@given(hostile.texts)
+@settings(deadline=None, max_examples=30)
+def test_a_runner_that_prints_it_obeys_nothing(text: str) -> None:
+    assert orders_in(markdown(hostile.plan(text), COVER)) == []
+
+
+@given(hostile.many)
+@settings(deadline=None, max_examples=30)
+def test_it_fits_whatever_the_plan(plan: Plan) -> None:
+    assert len(markdown(plan, COVER, limit=12_000)) <= 12_000
+
+
+@given(plans)
+@settings(deadline=None, max_examples=30)
+def test_no_secret_is_shown(plan: Plan) -> None:
+    page = markdown(plan)
+    assert "hunter2" not in page
+    assert "correct horse" not in page
+
+
+def large(number: int) -> Plan:
+    addresses = [Address("TLSEdge", f"shop-{each}") for each in range(number)]
+    policy = "\n".join(f"line {each}: {'x' * 80}" for each in range(30))
+    return Plan(
+        "prod",
+        changes=(
+            *(
+                Change(each, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("traffic_policy.value", None, policy),))
+                for each in addresses[1:]
+            ),
+            Change(addresses[0], Action.DELETE, Reason.REMOVED, stakes=(Stake.GONE,)),
+        ),
+        calls=tuple(Call(f"update {each}", each, Verb.UPDATE, f"/edges/tls/{each.name}") for each in addresses),
+    )
+
+
+def test_a_large_plan_folds_details_away_and_says_so() -> None:
+    page = markdown(large(100), COVER)
+    assert len(page) <= LIMIT
+    assert "**Shortened to fit a comment:** 81 changes without fields. The plan file has all of it" in page
+    assert all(f"TLSEdge/shop-{number}`" in page or f"TLSEdge/shop-{number}<" in page for number in range(100))
+    assert page.index("cannot be had back") < page.index("<details>") < page.index("TLSEdge/shop-0</code> delete")
+
+
+def test_of_a_huge_plan_even_names_are_left_out_but_not_what_is_at_stake() -> None:
+    page = markdown(large(2500), COVER)
+    assert len(page) <= LIMIT
+    assert "changes left out" in page
+    assert "calls left out" in page
+    assert "**cannot be had back**: delete `TLSEdge/shop-0`" in page
+
+
+def test_the_digest_stands_hidden_at_the_top() -> None:
+    assert markdown(WHOLE, COVER).splitlines()[:2] == [
+        "<!-- reconciler stack=prod -->",
+        "<!-- reconciler digest=blake2b:0123abcd -->",
+    ]
+
+
+@pytest.mark.parametrize("stack", ["a-->b", "--", "a b", "x" * 1000, "ü\n"])
+def test_a_marker_ends_where_it_should(stack: str) -> None:
+    (token,) = PARSER.parse(marker(stack))
+    assert token.type == "html_block"
+    assert marker(stack).count("-->") == marker(stack).count("--") / 2 == 1
+    assert len(marker(stack)) < 400
+
+
+def test_stacks_have_markers_of_their_own() -> None:
+    assert len({marker(stack) for stack in ("a", "b", "A", "a ", "x" * 1000, "x" * 1001)}) == 6
+
+
+def test_a_partial_plan_says_what_it_covers() -> None:
+    page = markdown(replace(WHOLE, targets=("TLSEdge/*",), excludes=("BotUser/*",), account="https://x", commit="abc"))
+    assert "On `https://x`, at commit `abc`, only `TLSEdge/*`, without `BotUser/*`." in page

@@ -1,0 +1,101 @@
+"""The report on a stack's history. How it behaves is tested in `test_browser`."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Mover, Reason
+from reconciler.model.event import Outcome
+from reconciler.model.history import Look, Moved, Run
+from reconciler.rendering import chart, report
+from reconciler.rendering.report import spells
+from tests.rendering import hostile
+from tests.rendering.test_html import Tags
+
+DAY = 86400.0
+A, B = Address("TLSEdge", "a"), Address("IPPolicy", "b")
+
+
+def moved(address: Address, *fields: str) -> Moved:
+    return Moved(address, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, fields)
+
+
+def look(day: int, *found: Moved) -> Look:
+    return Look(day * DAY, 10, "abc", found)
+
+
+histories = st.lists(st.sets(st.sampled_from([A, B, Address("BotUser", "c")])), max_size=12).map(
+    lambda days: tuple(look(day, *(moved(each) for each in sorted(found))) for day, found in enumerate(days))
+)
+
+
+@given(histories)
+def test_spells_cover_exactly_the_looks_at_which_a_resource_differed(looks: tuple[Look, ...]) -> None:
+    found = spells(looks)
+    for each in looks:
+        covering = sorted(spell.moved.address for spell in found if spell.since <= each.at <= spell.last)
+        assert covering == sorted(moved.address for moved in each.moved)
+    assert sum(spell.looks for spell in found) == sum(len(each.moved) for each in looks)
+
+
+@given(histories)
+def test_what_lasts_comes_first_and_the_longest_first_of_all(looks: tuple[Look, ...]) -> None:
+    found = spells(looks)
+    assert [each.is_over for each in found] == sorted(each.is_over for each in found)
+    lasting = [each.since for each in found if not each.is_over]
+    assert lasting == sorted(lasting)
+
+
+def test_a_gap_begins_a_new_spell() -> None:
+    found = spells([look(1, moved(A, "x")), look(2), look(3, moved(A, "y")), look(4, moved(A, "z"))])
+    assert [(each.since, each.last, each.looks, each.is_over, sorted(each.fields)) for each in found] == [
+        (3 * DAY, 4 * DAY, 2, False, ["y", "z"]),
+        (1 * DAY, 1 * DAY, 1, True, ["x"]),
+    ]
+
+
+def page(looks: tuple[Look, ...] = (), runs: tuple[Run, ...] = ()) -> str:
+    return report.page("prod", looks, runs, now=10 * DAY, days=90)
+
+
+def test_the_last_look_is_put_into_a_sentence() -> None:
+    assert "At the last look, 1970-01-05 00:00Z, 1 differed, with 10 resources declared; " in page(
+        (look(2, moved(A)), look(4, moved(A)))
+    )
+    assert "nothing differed: 10 resources as declared" in page((look(2, moved(A)), look(4)))
+    assert "No look was recorded; `reconciler drift --record` records one." in page()
+
+
+def test_a_run_that_died_says_so() -> None:
+    written = page(runs=(Run("apply", DAY, None, "", {Outcome.DONE: 3}), Run("apply", DAY, 2 * DAY, "ended")))
+    assert written.count("broke off") == 1
+
+
+@given(hostile.texts)
+@settings(deadline=None, max_examples=20)
+def test_foreign_text_changes_no_structure(text: str) -> None:
+    def written(said: str) -> Tags:
+        looks = (Look(DAY, 1, said, (moved(A, said, f"x.{said}"),)), Look(2 * DAY, 1, said))
+        return Tags(report.page(said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}"),), now=3 * DAY, days=1))
+
+    assert written(f"x{text}").structure == written(f"x{hostile.harmless(text)}").structure
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("ab"), st.integers(0, 5000)), max_size=30))
+def test_bars_are_stacked_within_the_chart(counts: list[dict[str, int]]) -> None:
+    drawn = chart.chart([chart.Bar("", "", each, 0) for each in counts])
+    for slot, parts in zip(drawn.slots, counts, strict=True):
+        assert drawn.left <= slot.x <= slot.x + slot.width <= drawn.width
+        assert len(slot.pieces) == sum(count > 0 for count in parts.values())
+        bottom = float(drawn.base)
+        for piece in slot.pieces:
+            assert abs(piece.y + piece.height - bottom) < 1e-6
+            bottom = piece.y
+        assert bottom >= -1e-6
+
+
+def test_of_very_many_looks_each_day_has_its_last() -> None:
+    hourly = tuple(Look(day * DAY + hour * 3600, day) for day in range(1, 31) for hour in range(24))
+    assert page(hourly).count('class="slot"') == 30

@@ -1,0 +1,259 @@
+"""The sandbox's agent, as clients of the public one know it, and what the management API shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.platform import Sandbox
+
+TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
+
+
+@pytest.fixture(scope="module")
+def _with_agent() -> Iterator[Sandbox]:
+    with Sandbox(agent=True) as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(_with_agent: Sandbox) -> Sandbox:
+    """An account with a wildcard domain and nothing else, and an agent that has just started."""
+    _with_agent.reset()
+    _with_agent.post("/reserved_domains", {"domain": "*.berlin.example.com"})
+    return _with_agent
+
+
+@pytest.fixture
+def agent(sandbox: Sandbox) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=sandbox.agent_url, trust_env=False) as client:
+        yield client
+
+
+def start(agent: httpx.Client, **settings: Any) -> httpx.Response:
+    return agent.post("/api/tunnels", json=TUNNEL | settings)
+
+
+def refusal(answer: httpx.Response) -> tuple[int, int, str]:
+    """Status, the agent's own number, and the platform's code in what it quotes."""
+    body = answer.json()
+    assert body.keys() == {"error_code", "status_code", "msg", "details"}
+    assert body["status_code"] == answer.status_code
+    return answer.status_code, body["error_code"], body["details"]["err"].strip().rpartition("ERR_NGROK_")[2]
+
+
+def signed_in_with(sandbox: Sandbox, *acl: str) -> str:
+    """The id of a credential with these rules, which the agent has."""
+    credential = sandbox.post("/credentials", {"acl": list(acl)})
+    sandbox.post("/_sandbox/agent", {"authtoken": credential["token"]})
+    return str(credential["id"])
+
+
+def test_a_started_tunnel_is_listed_and_found_and_can_be_stopped(agent: httpx.Client) -> None:
+    started = start(agent)
+    assert started.status_code == 201
+    shown = started.json()
+    assert shown.keys() == {"name", "uri", "public_url", "proto", "config", "metrics"}
+    assert shown["public_url"] == "https://orders.berlin.example.com"
+    assert shown["config"] == {"addr": "http://localhost:8080", "inspect": True}
+    assert agent.get("/api/tunnels").json() == {"tunnels": [shown], "uri": "/api/tunnels"}
+    assert agent.get(shown["uri"]).json() == shown
+    assert agent.delete(shown["uri"]).status_code == 204
+    assert agent.get(shown["uri"]).status_code == 404
+    assert agent.delete(shown["uri"]).status_code == 404
+
+
+def test_a_tunnel_is_an_ephemeral_endpoint_a_tunnel_and_a_session_of_the_account(
+    sandbox: Sandbox, agent: httpx.Client
+) -> None:
+    start(agent, metadata="from berlin")
+    (endpoint,) = sandbox.get("/endpoints")["endpoints"]
+    (tunnel,) = sandbox.get("/tunnels")["tunnels"]
+    (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+    (domain,) = sandbox.get("/reserved_domains")["reserved_domains"]
+    assert (endpoint["type"], endpoint["metadata"]) == ("ephemeral", "from berlin")
+    assert endpoint["domain"]["id"] == domain["id"]
+    assert (endpoint["tunnel"]["id"], tunnel["endpoint"]["id"]) == (tunnel["id"], endpoint["id"])
+    assert endpoint["tunnel_session"]["id"] == tunnel["tunnel_session"]["id"] == session["id"]
+    assert sandbox.get(f"/tunnels/{tunnel['id']}")["forwards_to"] == "http://localhost:8080"
+    agent.delete("/api/tunnels/orders")
+    assert sandbox.get("/endpoints")["endpoints"] == sandbox.get("/tunnels")["tunnels"] == []
+
+
+def test_an_ephemeral_endpoint_is_not_the_management_api_s_to_change(sandbox: Sandbox, agent: httpx.Client) -> None:
+    start(agent)
+    (endpoint,) = sandbox.get("/endpoints")["endpoints"]
+    assert sandbox.refusal("DELETE", f"/endpoints/{endpoint['id']}")[0] == 400
+    assert len(agent.get("/api/tunnels").json()["tunnels"]) == 1
+
+
+def test_a_restart_forgets_what_was_started(sandbox: Sandbox, agent: httpx.Client) -> None:
+    start(agent)
+    (before,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+    sandbox.post("/_sandbox/agent", {})
+    (after,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+    assert agent.get("/api/tunnels").json()["tunnels"] == sandbox.get("/endpoints")["endpoints"] == []
+    assert before["id"] != after["id"]
+
+
+@pytest.mark.parametrize(("command", "sessions", "status"), [("restart", 1, 201), ("stop", 0, 503)])
+def test_the_management_api_restarts_and_stops_the_agent(
+    sandbox: Sandbox, agent: httpx.Client, command: str, sessions: int, status: int
+) -> None:
+    start(agent)
+    (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+    assert sandbox.request("POST", f"/tunnel_sessions/{session['id']}/{command}").status_code == 204
+    assert agent.get("/api/tunnels").json()["tunnels"] == sandbox.get("/tunnels")["tunnels"] == []
+    assert len(sandbox.get("/tunnel_sessions")["tunnel_sessions"]) == sessions
+    assert start(agent).status_code == status
+
+
+def test_a_planted_session_is_not_the_agent_s_and_stays(sandbox: Sandbox) -> None:
+    planted = f"ts_{7:027}"
+    sandbox.plant("/tunnel_sessions", {"id": planted})
+    sandbox.post("/_sandbox/agent", {})
+    assert planted in [each["id"] for each in sandbox.get("/tunnel_sessions")["tunnel_sessions"]]
+
+
+def test_what_ran_in_a_process_that_was_killed_is_gone(start_sandbox: Callable[..., Sandbox], tmp_path: Path) -> None:
+    sandbox = start_sandbox(db=tmp_path / "sandbox.sqlite", agent=True)
+    sandbox.post("/reserved_domains", {"domain": "*.berlin.example.com"})
+    httpx.post(f"{sandbox.agent_url}/api/tunnels", json=TUNNEL, trust_env=False).raise_for_status()
+    assert len(sandbox.get("/endpoints")["endpoints"]) == 1
+    sandbox.kill()
+    sandbox.restart()
+    assert sandbox.get("/endpoints")["endpoints"] == []
+    assert len(sandbox.get("/tunnel_sessions")["tunnel_sessions"]) == 1
+
+
+# --- what a credential may bind ---------------------------------------------------------------------------------------
+
+RULES = [
+    ([], True),
+    (["*"], True),
+    (["bind:orders.berlin.example.com"], True),
+    (["bind:orders.berlin.example.com:443"], True),
+    (["bind:*.berlin.example.com"], True),
+    (["bind:*.example.com"], True),
+    (["bind:berlin.example.com"], False),
+    (["bind:*.orders.berlin.example.com"], False),
+    (["bind:*.erlin.example.com"], False),
+    (["bind:service=orders"], False),
+    (["bind:other.berlin.example.com", "bind:ORDERS.berlin.example.com"], True),
+]
+
+
+@pytest.mark.parametrize(
+    ("acl", "allowed"), RULES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_a_credential_binds_what_its_rules_say(
+    sandbox: Sandbox, agent: httpx.Client, acl: list[str], allowed: bool
+) -> None:
+    signed_in_with(sandbox, *acl)
+    answer = start(agent)
+    assert answer.status_code == 201 if allowed else refusal(answer) == (502, 103, "308")
+
+
+def test_a_random_host_name_is_for_credentials_without_restrictions(sandbox: Sandbox, agent: httpx.Client) -> None:
+    assert start(agent, domain=None).json()["public_url"].endswith(".sandbox.test")
+    signed_in_with(sandbox, "bind:*.sandbox.test")
+    assert refusal(start(agent, domain=None)) == (502, 103, "308")
+
+
+def test_the_session_is_of_the_credential_and_its_owner(sandbox: Sandbox, agent: httpx.Client) -> None:
+    credential = signed_in_with(sandbox, "bind:*.berlin.example.com")
+    start(agent)
+    (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+    (endpoint,) = sandbox.get("/endpoints")["endpoints"]
+    assert session["credential"]["id"] == credential
+    assert endpoint["principal"]["id"] == sandbox.get(f"/credentials/{credential}")["owner_id"]
+
+
+def test_a_deleted_credential_opens_nothing_more(sandbox: Sandbox, agent: httpx.Client) -> None:
+    sandbox.delete(f"/credentials/{signed_in_with(sandbox)}")
+    assert refusal(start(agent)) == (502, 103, "107")
+
+
+def test_an_agent_with_a_token_of_nobody_is_not_ready(sandbox: Sandbox, agent: httpx.Client) -> None:
+    assert sandbox.refusal("POST", "/_sandbox/agent", {"authtoken": "made-up"})[0] == 400
+    assert agent.get("/api/status").json()["status"] == "connecting"
+    assert refusal(start(agent))[:2] == (503, 104)
+    signed_in_with(sandbox)
+    assert start(agent).status_code == 201
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({"domain": "orders.munich.example.com"}, (502, 103, "319")),
+        ({"domain": "not a host"}, (400, 102)),
+        ({"proto": "tcp", "domain": None, "remote_addr": "1.tcp.sandbox.test:20000"}, (502, 103, "307")),
+        ({"proto": "gopher"}, (400, 102)),
+        ({"addr": ""}, (400, 102)),
+        ({"name": None}, (400, 102)),
+        ({"inspect": "no"}, (400, 102)),
+        ({"surprise": 1}, (400, 102)),
+    ],
+    ids=str,
+)
+def test_a_tunnel_that_cannot_be_is_refused(
+    agent: httpx.Client, settings: dict[str, Any], refused: tuple[Any, ...]
+) -> None:
+    assert refusal(start(agent, **settings))[: len(refused)] == refused
+    assert agent.get("/api/tunnels").json()["tunnels"] == []
+
+
+def test_a_name_and_an_address_are_given_once(agent: httpx.Client) -> None:
+    start(agent)
+    assert refusal(start(agent, domain="other.berlin.example.com"))[:2] == (400, 102)
+    assert refusal(start(agent, name="other")) == (502, 103, "334")
+
+
+def test_an_address_that_an_edge_or_a_cloud_endpoint_serves_is_taken(sandbox: Sandbox, agent: httpx.Client) -> None:
+    sandbox.post("/edges/https", {"hostports": ["edge.berlin.example.com:443"]})
+    policy = '{"on_http_request": [{"actions": [{"type": "deny"}]}]}'
+    sandbox.post("/endpoints", {"url": "https://cloud.berlin.example.com", "traffic_policy": policy})
+    for name in ("edge", "cloud"):
+        assert refusal(start(agent, domain=f"{name}.berlin.example.com")) == (502, 103, "334")
+
+
+def test_a_reserved_address_serves_a_tcp_tunnel(sandbox: Sandbox, agent: httpx.Client) -> None:
+    address = sandbox.post("/reserved_addrs", {})
+    started = start(agent, proto="tcp", domain=None, remote_addr=address["addr"]).json()
+    assert started["public_url"] == f"tcp://{address['addr']}"
+    (endpoint,) = sandbox.get("/endpoints")["endpoints"]
+    assert endpoint["tcp_addr"]["id"] == address["id"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"name": "\\ud800"}', b"\xff"])
+def test_a_body_that_is_no_tunnel_is_refused(agent: httpx.Client, body: bytes) -> None:
+    answer = agent.post("/api/tunnels", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+
+
+def test_a_body_of_another_type_is_refused(agent: httpx.Client) -> None:
+    assert agent.post("/api/tunnels", data={"name": "x"}).status_code == 415
+
+
+def test_captured_requests_are_none(agent: httpx.Client) -> None:
+    assert agent.get("/api/requests/http").json()["requests"] == []
+    assert agent.delete("/api/requests/http").status_code == 204
+    assert agent.get("/api/").json()["uri"] == "/api"
+    assert agent.get("/api/surprise").status_code == 404
+
+
+def test_sessions_that_begin_and_end_are_events(sandbox: Sandbox) -> None:
+    target = {"metrics": {"api_key": "k", "service": "edge"}}
+    destination = sandbox.post("/event_destinations", {"format": "json", "target": target})["id"]
+    sources = [{"type": f"agent_session_{each}.v0"} for each in ("start", "stop")]
+    sandbox.post("/event_subscriptions", {"sources": sources, "destination_ids": [destination]})
+    sandbox.post("/_sandbox/agent", {})
+    found = sandbox.get(f"/_sandbox/deliveries?destination={destination}")["deliveries"]
+    assert [each["event"]["event_type"] for each in found] == ["agent_session_stop.v0", "agent_session_start.v0"]
