@@ -39,6 +39,10 @@ test-postgres: install ## the store's tests on a PostgreSQL server of their own 
 test-browser: install ## look at the HTML pages in a Chromium (installed if root runs this; ARGS as above)
 	@scripts/test-browser $(ARGS)
 
+.PHONY: test-editor
+test-editor: install ## check the schemas in the YAML language server of editors (needs Node.js and npm; ARGS as above)
+	@scripts/test-editor $(ARGS)
+
 .PHONY: mutants
 mutants: install ## plant known bugs, one after the other, and see that the tests catch each of them
 	@$(python) -m tests.simulation.mutants $(ARGS)

@@ -20,6 +20,7 @@ from reconciler.api import answers, errors
 from reconciler.api.ledger import Ledger
 from reconciler.api.limiter import WINDOW, Limiter
 from reconciler.api.origin import Origin
+from reconciler.api.watching import Exchange, Observer
 from reconciler.engine.ports import Clock, Failure, Lost, Refused, Transient
 from reconciler.model import profile as profiles
 from reconciler.model.concealing import Veil
@@ -51,6 +52,7 @@ class Account:
     window: float = WINDOW
     ledger: Path | None = None
     agent: str | None = None  # address of the agent beside the platform
+    observer: Observer | None = None
 
     @property
     def budget(self) -> int:
@@ -70,6 +72,7 @@ class Client:
         )
         self._timeout = account.timeout
         self._limiter = limiter
+        self.observer = account.observer
         self.has_been_answered = False
         self._methods = {"GET"} if reading else {"GET", "POST", "PATCH", "PUT", "DELETE"}
         self.profile = PROFILES[account.profile]
@@ -91,13 +94,28 @@ class Client:
             raise Refused(f"{method} {address} is not for this client to send")
         async with self._limiter.slot():
             try:
+                if self.observer is not None:
+                    return await self._watched(self.observer, method, address, body)
                 return await self._exchange(method, address, body)
             except Failure as failure:
                 if isinstance(failure, Transient) and failure.status == 429 and failure.retry_after:
                     self._limiter.hold(min(failure.retry_after, WINDOW))  # more is for whoever asked to decide
                 raise
 
-    async def _exchange(self, method: str, address: str, body: Mapping[str, Json] | None) -> Json:
+    async def _watched(
+        self, observer: Observer, method: str, address: str, body: Mapping[str, Json] | None
+    ) -> Json:
+        path = address.removeprefix(str(self._origin)).partition("?")[0]
+        with observer.request(method, path) as exchange:
+            try:
+                return await self._exchange(method, address, body, exchange)
+            except Exception as failure:
+                exchange.failed(failure)
+                raise
+
+    async def _exchange(
+        self, method: str, address: str, body: Mapping[str, Json] | None, exchange: Exchange | None = None
+    ) -> Json:
         sent = False
         try:
             async with asyncio.timeout(self._timeout):  # over all: a body that drips never trips a read timeout
@@ -120,6 +138,8 @@ class Client:
                 raise errors.Unreachable(self._concealed(text)) from None
             raise errors.unanswered(method, self._concealed(text), sent=True) from None
         self.has_been_answered = True
+        if exchange is not None:
+            exchange.answered(response.status_code)
         return self._meaning(method, response, content)
 
     def _request(self, method: str, address: str, body: Mapping[str, Json] | None) -> httpx.Request:
@@ -204,6 +224,15 @@ def _reason(cause: Exception) -> str:
 _CONNECTING = re.compile(r"^Cannot connect to host \S+ ssl:\S+ ")  # aiohttp's way to begin, of which we told the rest
 
 
+def _both(first: Callable[[float], None] | None, second: Callable[[float], None]) -> Callable[[float], None]:
+    def told(seconds: float) -> None:
+        second(seconds)
+        if first is not None:
+            first(seconds)
+
+    return told
+
+
 @asynccontextmanager
 async def opened(
     account: Account, clock: Clock, *, reading: bool, on_wait: Callable[[float], None] | None = None
@@ -223,6 +252,8 @@ async def opened(
     # Plain http meets no certificate: a context that trusts nobody is free, reading the machine's takes 15 ms.
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if origin.scheme == "http" else True
     ledger = Ledger(account.ledger) if account.ledger else None
+    if account.observer is not None:
+        on_wait = _both(on_wait, account.observer.waited)
     limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
     limits = httpx.Limits(max_connections=account.connections, keepalive_expiry=IDLE)
     trusts_environment = not origin.is_loopback  # for proxies and certificates

@@ -6,7 +6,7 @@ Reads are repeated here, because whoever reads has nothing to decide about it. W
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from reconciler.api import agent, client
 from reconciler.api.agent import Agent, is_agents
@@ -54,6 +54,12 @@ class ReadOnlyClient:
         if (beside := self.agent(path)) is not None:
             yield await beside.list(path, key)
             return
+        observer = self._client.observer
+        with observer.listing(path.partition("?")[0]) if observer is not None else nullcontext():
+            async for page in self._pages(path, key):
+                yield page
+
+    async def _pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         address: str | None = self._client.origin.at(path)
         seen: set[str] = set()
         ids: set[str] = set()

@@ -59,7 +59,7 @@ def config(common: Options, names: tuple[str, ...], out: Path | None) -> int:
     from reconciler.project import manifests
     from reconciler.rendering import agent_config
 
-    project = projects.load(common.project, os.environ)
+    project = projects.load(common.project, os.environ, common.environment)
     loaded = manifests.load(project, os.environ, common.variables)
     merged, problems = agent_config.merge(_addresses(names, loaded), loaded.rendered)
     if problems:

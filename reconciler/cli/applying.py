@@ -14,7 +14,7 @@ from dataclasses import replace
 from reconciler import kinds
 from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.api.platform import HTTPPlatform, changing
-from reconciler.cli import belonging, exits, signals, stale, talk
+from reconciler.cli import belonging, exits, judging, signals, stale, talk
 from reconciler.cli.options import Options
 from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest
 from reconciler.cli.plan import show
@@ -48,6 +48,7 @@ async def apply(
     """The whole of it; answers with the exit code. `partial`: what is left of a plan file that is stale in part."""
     halt = Halt()
     stack = session.manifest.stack
+    rules = judging.rules(session.config)
     seen = Witness(Reading(options.quiet))
     async with (
         store.opened(store_of(session.config)) as memory,
@@ -59,6 +60,8 @@ async def apply(
         plan, left = session.plan(snapshot), stale.Left()
         if file is not None:
             plan, left = stale.rest(file, snapshot, session.config, options.allow, partial=partial)
+        declared = None if file is not None and not file.is_of_these_manifests else session.manifest
+        plan = judging.judged(plan, rules, session.policy.now, declared)
         shown = ask or not options.quiet
         if shown:
             show(plan, session, options, [("text", "")])
@@ -143,8 +146,9 @@ def _refuse(plan: Plan, *, shown: bool) -> None:
         tell_problems(plan)
     else:
         talk.problems(plan.problems)
-    if plan.errors:
-        raise exits.Stop(exits.ERROR, "error: nothing was changed, because the plan has problems")
+    if (code := judging.code(plan.errors)) != exits.DONE:
+        why = "because the plan has problems" if code == exits.ERROR else "because a policy forbids it"
+        raise exits.Stop(code, f"error: nothing was changed, {why}")
     if plan.withheld:
         for consent in plan.withheld:
             talk.say(f"blocked: {consent.what}:{consent.kind}={consent.count}: {consent.why}")

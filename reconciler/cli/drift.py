@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import exits, forms, options, talk
+from reconciler.cli import exits, forms, notifying, options, talk
 from reconciler.cli.group import Command
 
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
     from reconciler.model.plan import Plan
+    from reconciler.model.snapshot import Snapshot
 
 
 @click.command(
@@ -20,27 +21,73 @@ if TYPE_CHECKING:
         reconciler drift
         reconciler drift --exclude 'BotUser/*' --format json=drift.json
         reconciler drift --record --format markdown=drift.md
+        reconciler drift --notify env:SLACK_WEBHOOK --notify mailto:ops@example.com
+        reconciler drift --accept TLSEdge/payments
     """,
 )
 @forms.option
 @click.option("--record", is_flag=True, help="Keep what was found, for `report`: names and paths, no values.")
+@notifying.option
+@click.option("--accept", is_flag=True, help="Write the platform's values into the manifests, and print the patch.")
+@click.option("--both", is_flag=True, help="Of --accept: also what was changed in Git too, or nobody knows by whom.")
+@click.argument("named", nargs=-1, metavar="[KIND/NAME]...")
 @options.reading
-def command(common: options.Options, chosen: forms.Chosen, record: bool) -> int:
-    """Show what moved since the last apply, and who moved it; exit 2 if anything did."""
+def command(
+    common: options.Options,
+    chosen: forms.Chosen,
+    record: bool,
+    targets_told: tuple[str, ...],
+    accept: bool,
+    both: bool,
+    named: tuple[str, ...],
+) -> int:
+    """Show what moved since the last apply, and who moved it; exit 2 if anything did.
+
+    With --accept, what the platform moved is written into the manifests, of all resources or of those that are named.
+    A webhook is signed if RECONCILER_NOTIFY_KEY is set; mail needs RECONCILER_SMTP_URL and RECONCILER_MAIL_FROM.
+    """
     if record and (common.targets or common.excludes):
         raise exits.Stop(exits.USAGE, "error: --record is of the whole stack; leave --target and --exclude out")
+    _refuse_to_mix(accept, both, named, chosen)
+    notifying.check(targets_told)
     from reconciler.cli import plan, session
     from reconciler.rendering.wording import Flavour
 
     opened = session.opened(common)
     if record:
         _refuse_forgetfulness(opened)
-    made = session.run(session.planned(opened))
+    seen = session.run(session.seen(opened))
+    made = opened.plan(seen)
     if record:
         _record(opened, made)
+    notifying.tell(targets_told, made, opened.policy.now, quiet=common.quiet)
+    if accept:
+        return _accept(opened, common, made, seen, named, both=both)
     plan.show(made, opened, common, chosen, Flavour.DRIFT)
     session.tell_problems(made)
     return session.exit_of(made, changes=exits.CHANGES)
+
+
+def _refuse_to_mix(accept: bool, both: bool, named: tuple[str, ...], chosen: forms.Chosen) -> None:
+    if not accept and (both or named):
+        raise exits.Stop(exits.USAGE, f"error: {'--both' if both else named[0]} is for --accept; give that too")
+    if accept and any(form != "text" or file for form, file in chosen):
+        raise exits.Stop(exits.USAGE, "error: --accept prints a patch; leave --format out")
+
+
+def _accept(
+    opened: Session, common: options.Options, made: Plan, seen: Snapshot, named: tuple[str, ...], *, both: bool
+) -> int:
+    """Exit 2 if anything still differs."""
+    from reconciler.cli import accepting, session
+    from reconciler.planning.policy import Policy
+
+    wanted = Policy(targets=named)
+    found = accepting.accept(opened, made, seen, common.variables, selects=wanted.selects, both=both)
+    accepting.write(opened, found)
+    accepting.tell(found, quiet=common.quiet)
+    talk.problems(found.left.problems)
+    return session.exit_of(found.left, changes=exits.CHANGES)
 
 
 def _refuse_forgetfulness(opened: Session) -> None:

@@ -21,6 +21,7 @@ from reconciler.cli.main import reconciler as command
 from reconciler.project.config import ProjectForm
 from reconciler.rendering import events, kind_page, schema
 from reconciler.rendering import json as plan_json
+from reconciler.rendering.project_schema import editor_schemas
 
 _HELP = "<!-- help: written by `make generate` -->\n"
 _END = "<!-- end of help -->\n"
@@ -33,9 +34,8 @@ def files(root: Path) -> Mapping[str, str]:
     return {
         **_readme(root / "README.md"),
         "schemas/event.json": _json(events.event_schema()),
-        "schemas/manifest.json": _json(schema.manifest_schema(every)),
+        **{f"schemas/{name}": _json(made) for name, made in editor_schemas(ProjectForm, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
-        "schemas/project.json": _json(schema.project_schema(ProjectForm)),
         **{f"schemas/kinds/{kind.name}.json": _json(schema.kind_schema(kind)) for kind in every},
         "docs/kinds/README.md": kind_page.index(every),
         **{f"docs/kinds/{kind.name}.md": kind_page.page(kind) for kind in every},

@@ -49,7 +49,7 @@ def _of_manifests(common: options.Options) -> Graph:
     from reconciler.project import config, manifests
     from reconciler.rendering import graph
 
-    loaded = manifests.load(config.load(common.project, os.environ), os.environ, common.variables)
+    loaded = manifests.load(config.load(common.project, os.environ, common.environment), os.environ, common.variables)
     catalogue = {kind.name: kind for kind in kinds.planned()}
     hosts: order.HostIndex[Address] = order.HostIndex()
     for address, declaration in loaded.manifest.declarations.items():

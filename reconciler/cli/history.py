@@ -32,7 +32,7 @@ def command(common: options.Options, limit: int, form: str) -> int:
     from reconciler.cli import session
     from reconciler.project import config
 
-    project = config.load(common.project, os.environ)
+    project = config.load(common.project, os.environ, common.environment)
     past = session.run(session.past(project, limit))
     if form == "json":
         talk.answer("".join(json.dumps(asdict(each)).replace("##", "#\\u0023") + "\n" for each in past))

@@ -72,8 +72,8 @@ def command(
     )
     new = {} if dry_run else _writable(root, proposal, append=append)
     _write(root, new)
-    if not chosen:
-        proposal = replace(proposal, left_out=(*proposal.left_out, *importing.passing(passing)))
+    left_out = (*proposal.left_out, *importing.passing(passing))
+    proposal = replace(proposal, left_out=tuple(each for each in left_out if not chosen or each.kind in chosen))
     _tell(proposal, new, dry_run=dry_run, form=form)
     _tell_left_out(proposal)
     _tell_of_others(opened.manifest.stack, proposal, snapshot)

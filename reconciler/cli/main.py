@@ -20,6 +20,7 @@ from reconciler.cli import exits
 from reconciler.cli.group import LazyGroup
 
 COMMANDS = {
+    "init": "write a new project",
     "validate": "check the manifests; needs no network",
     "fmt": "lay out the manifests in one style",
     "kinds": "list the kinds of resources",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli import talk
+from reconciler.cli import addresses, talk
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Options:
     """
 
     project: Path = Path()
+    environment: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
@@ -31,12 +33,30 @@ class Options:
     no_color: bool = False
     quiet: bool = False
     events: str | None = None
+    trace: bool = False
+    log_format: str = "text"
     adopt: bool = False
     allow: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def coloured(self) -> bool:
         return talk.is_coloured(sys.stdout, self.no_color)
+
+
+def _is_traced() -> bool:
+    """Whether the environment says where traces or metrics go."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    return any(os.environ.get(name, "none") not in ("", "none") for name in _TRACED)
+
+
+_TRACED = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_METRICS_EXPORTER",
+    "OTEL_TRACES_EXPORTER",
+)
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -106,6 +126,12 @@ _PROJECT = [
         help="The folder of reconciler.yaml; this one unless said otherwise.",
     ),
     click.option(
+        "--env",
+        "environment",
+        metavar="NAME",
+        help="As environments/NAME.yaml has it; RECONCILER_ENV may name one too.",
+    ),
+    click.option(
         "--var", "variables", metavar="NAME=VALUE", multiple=True, callback=_pairs, help="Set a ${{ var.NAME }}."
     ),
 ]
@@ -117,10 +143,32 @@ _PACE = [
 _TALK = [
     click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but the answer and what is wrong."),
+    click.option(
+        "--log-format",
+        type=click.Choice(("text", "json")),
+        default="text",
+        envvar="RECONCILER_LOG_FORMAT",
+        help="How standard error reads: lines of text, or of JSON.",
+    ),
+    click.option("--trace", is_flag=True, help="Send traces and metrics by OpenTelemetry, as OTEL_* says."),
 ]
 _SELECTION = [
-    click.option("--target", "targets", metavar="KIND/NAME", multiple=True, help="Only these; * and ? are globs."),
-    click.option("--exclude", "excludes", metavar="KIND/NAME", multiple=True, help="All but these; globs too."),
+    click.option(
+        "--target",
+        "targets",
+        metavar="KIND/NAME",
+        multiple=True,
+        shell_complete=addresses.complete,
+        help="Only these; * and ? are globs.",
+    ),
+    click.option(
+        "--exclude",
+        "excludes",
+        metavar="KIND/NAME",
+        multiple=True,
+        shell_complete=addresses.complete,
+        help="All but these; globs too.",
+    ),
     *_PACE,
 ]
 _ALLOW = [
@@ -147,7 +195,14 @@ def _with(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]],
         def packed(**flags: Any) -> int:
             own = {name: value for name, value in flags.items() if name not in Options.__dataclass_fields__}
             shared = {name: value for name, value in flags.items() if name in Options.__dataclass_fields__}
-            return command(Options(**shared), **own)
+            options = Options(**shared)
+            talk.use(options.log_format)
+            if options.trace or _is_traced():
+                from reconciler.cli import telemetry
+
+                name = click.get_current_context().info_name or "reconciler"
+                return telemetry.watched(name, lambda: command(options, **own), required=options.trace)
+            return command(options, **own)
 
         packed_command: Callable[..., int] = packed
         for option in reversed(options):

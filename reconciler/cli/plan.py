@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import exits, forms, options, snapshot
+from reconciler.cli import exits, forms, judging, options, snapshot
 from reconciler.cli.group import Command
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def command(
         plan = session.run(session.planned(opened))
     else:
         opened, plan = snapshot.planned(common, taken, max_age)
+    plan = judging.judged(plan, judging.rules(opened.config), opened.policy.now, opened.manifest)
     if out is not None:
         planfile.write(out, plan)
     show(plan, opened, common, chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -85,10 +86,14 @@ def telling(witness: Witness, options: Options, total: int) -> Iterator[None]:
     """For the time of one apply of so many calls."""
     with ExitStack() as opened:
         if total and not options.quiet:
-            if talk.is_coloured(sys.stderr, options.no_color):
+            if talk.is_structured():
+                witness.tellers.append(Logged())
+            elif talk.is_coloured(sys.stderr, options.no_color):
                 witness.tellers.append(opened.enter_context(_bar(total)))
             else:
                 witness.tellers.append(Lines(total))
+        if (telemetry := sys.modules.get("reconciler.cli.telemetry")) is not None and telemetry.active() is not None:
+            witness.tellers.append(telemetry.active())
         if options.events == "-":
             witness.tellers.append(Records(sys.stderr))
         elif options.events:
@@ -108,6 +113,18 @@ class Lines:
             digits = len(str(self._total))
             number = f"{ended:>{digits}}/{self._total}" if isinstance(event, Ended) else " " * (2 * digits + 1)
             talk.say(f"{number}  {text}")
+
+
+class Logged:
+    """As `Lines`, with the event itself beside its words."""
+
+    def tell(self, event: Event, ended: int) -> None:
+        if text := _worth_telling(event):
+            talk.log("error" if _has_failed(event) else "info", text, {"event": json.loads(events.record(event))})
+
+
+def _has_failed(event: Event) -> bool:
+    return isinstance(event, Ended) and event.outcome is Outcome.FAILED
 
 
 class Records:

@@ -31,7 +31,7 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
     from reconciler.project import config
     from reconciler.rendering import report
 
-    project = config.load(common.project, os.environ)
+    project = config.load(common.project, os.environ, common.environment)
     now = time.time()
     looks, runs = session.run(session.chronicled(project, now - days * 86400))
     page = report.page(project.stack, looks, runs, now=now, days=days)

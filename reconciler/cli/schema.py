@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
-from reconciler.cli import exits, named, talk
+from reconciler.cli import exits, named, talk, whole
 from reconciler.cli.group import Command
 
 
@@ -14,12 +15,36 @@ from reconciler.cli.group import Command
     cls=Command,
     examples="""
         reconciler schema TLSEdge > tls-edge.schema.json
+        reconciler schema --all .schemas
     """,
 )
-@click.argument("kind", metavar="KIND", shell_complete=named.complete)
-def command(kind: str) -> int:
-    """Print the JSON Schema of a kind."""
+@click.argument("kind", metavar="[KIND]", required=False, shell_complete=named.complete)
+@click.option(
+    "--all",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write those of every manifest, the project file and environments into DIR, for editors.",
+)
+def command(kind: str | None, folder: Path | None) -> int:
+    """Print the JSON Schema of a kind, or write those that editors need."""
     from reconciler.rendering import schema
 
+    if folder is not None and kind is None:
+        _write(folder)
+        return exits.DONE
+    if kind is None or folder is not None:
+        raise click.UsageError("name a kind, or a folder by --all")
     talk.answer(json.dumps(schema.kind_schema(named.kind(kind)), indent=2))
     return exits.DONE
+
+
+def _write(folder: Path) -> None:
+    from reconciler import kinds
+    from reconciler.project.config import ProjectForm
+    from reconciler.rendering.project_schema import editor_schemas
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, made in editor_schemas(ProjectForm, kinds.declarable()).items():
+        whole.write(folder / name, json.dumps(made, indent=1) + "\n", 0o644)
+        talk.answer(f"{folder / name}\n")

@@ -8,6 +8,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.api.origin import Origin
-from reconciler.cli import belonging, exits, planfile, signals, talk
+from reconciler.cli import belonging, exits, judging, planfile, signals, talk
 from reconciler.cli.options import Options
 from reconciler.cli.planfile import PlanFile, secrets_in
 from reconciler.cli.progress import Reading, same_reason
@@ -41,6 +42,7 @@ from reconciler.project.manifests import Loaded
 from reconciler.store.failures import MEMORY
 
 if TYPE_CHECKING:
+    from reconciler.cli.telemetry import Telemetry
     from reconciler.rendering.snapshots import Taken
     from reconciler.store.store import Past, Store
 
@@ -108,7 +110,7 @@ def _is_looked_at(kind: Kind) -> bool:
 
 def opened(options: Options, *, destroy: bool = False) -> Session:
     """The session that the flags and the project file ask for; Rejected tells all that is wrong."""
-    project = config.load(options.project, os.environ)
+    project = config.load(options.project, os.environ, options.environment)
     if destroy:
         return _session(project, options, Loaded(Manifest(project.stack, {})), destroy=True)
     return _session(project, options, manifests.load(project, os.environ, options.variables))
@@ -116,7 +118,7 @@ def opened(options: Options, *, destroy: bool = False) -> Session:
 
 def opened_to_import(options: Options) -> Session:
     """As `opened`, also where the folders of manifests are still to be made: Git keeps no empty ones."""
-    project = config.load(options.project, os.environ)
+    project = config.load(options.project, os.environ, options.environment)
     return _session(project, options, manifests.load_with(project, os.environ, options.variables, {}, {}))
 
 
@@ -140,7 +142,7 @@ def opened_offline(options: Options, project: Config, taken: Taken) -> tuple[Ses
 
 def opened_for(options: Options, file: Path) -> tuple[Session, PlanFile]:
     """The session in which a plan file is carried out, and what is in it."""
-    project = config.load(options.project, os.environ)
+    project = config.load(options.project, os.environ, options.environment)
     home = belonging.account_of(_base_url(project), project.account)
     planned = planfile.read(file, project, home, options.variables)
     plan = planned.plan
@@ -171,7 +173,16 @@ def _session(project: Config, options: Options, loaded: Loaded, *, destroy: bool
 
 async def planned(session: Session) -> Plan:
     """The plan of this moment, read with a client that cannot write."""
-    return session.plan(await seen(session))
+    made = session.plan(await seen(session))
+    if (observer := _observer()) is not None:
+        observer.planned(made)
+    return made
+
+
+def _observer() -> Telemetry | None:
+    """Who listens to this run; the module is loaded only where somebody does."""
+    module = sys.modules.get("reconciler.cli.telemetry")
+    return module.active() if module is not None else None
 
 
 async def seen(session: Session, *, only: frozenset[str] | None = None) -> Snapshot:
@@ -265,7 +276,7 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
 def exit_of(plan: Plan, *, changes: int = exits.DONE) -> int:
     """What showing a plan ends with; `changes` where that is not the same as none."""
     if plan.errors:
-        return exits.ERROR
+        return judging.code(plan.errors)
     return exits.DONE if plan.is_empty else changes
 
 
@@ -291,6 +302,7 @@ def _account(project: Config, parallelism: int, secrets: tuple[Secret, ...]) -> 
         secrets=secrets,
         ledger=_ledger(project),
         agent=project.agent_url,
+        observer=_observer(),
     )
 
 

@@ -121,7 +121,7 @@ def planned(common: options.Options, file: Path, max_age: int) -> tuple[Session,
     from reconciler.model.problem import Problem, Severity
     from reconciler.project import config, snapshots
 
-    project = config.load(common.project, os.environ)
+    project = config.load(common.project, os.environ, common.environment)
     public_key = project.snapshots.public_key
     taken = snapshots.read(talk.read(file), str(file), public_key)
     now = time.time()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -25,10 +25,38 @@ def answer(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
 
 
+_format = "text"
+
+
+def use(log_format: str) -> None:
+    """From now on standard error reads like this: `text` or `json`."""
+    global _format
+    _format = log_format
+
+
+def is_structured() -> bool:
+    return _format == "json"
+
+
 def say(text: str) -> None:
     """A line that the user should know beside the answer."""
+    if is_structured():
+        word = text.partition(":")[0]
+        log({"warning": "warning", "error": "error", "blocked": "error"}.get(word, "info"), text)
+        return
     sys.stdout.flush()  # keeps the two streams in order where both end in one log
     print(cells.clean(text), file=sys.stderr)
+
+
+def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> None:
+    """A line of JSON on standard error."""
+    import json
+    from datetime import UTC, datetime
+
+    sys.stdout.flush()
+    told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level, "message": cells.clean(text)}
+    line = json.dumps({**told, **(fields or {})})
+    print(line.replace("##", "#\\u0023"), file=sys.stderr)  # a pipeline obeys `##[…]` anywhere in a line
 
 
 def is_coloured(stream: TextIO, no_color: bool) -> bool:
@@ -51,9 +79,19 @@ def read(file: Path) -> str:
 def problems(found: Sequence[Problem]) -> None:
     """Each on its line, then how many there are."""
     for problem in found:
-        say(str(problem))
+        if is_structured():
+            log(str(problem.severity), str(problem), _fields(problem))
+        else:
+            say(str(problem))
     if found:
         say(tally(found))
+
+
+def _fields(problem: Problem) -> dict[str, object]:
+    at = problem.position
+    where = {} if at is None else {"file": cells.clean(at.file), "line": at.line, "column": at.column}
+    words = {"subject": problem.subject, "problem": problem.text, "remedy": problem.remedy}
+    return {**where, **{name: cells.clean(text) for name, text in words.items() if text}}
 
 
 def tally(found: Sequence[Problem]) -> str:
@@ -64,9 +102,9 @@ def tally(found: Sequence[Problem]) -> str:
     return ", ".join(count(number, noun) for number, noun in counted if number) or "no problems"
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """`1 file`, `2 files`"""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def explain(error: Exception) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 
 import click
 
-from reconciler.cli import exits, options, talk
+from reconciler.cli import exits, judging, options, talk
 from reconciler.cli.group import Command
 
 
@@ -19,13 +20,17 @@ from reconciler.cli.group import Command
 )
 @options.offline
 def command(common: options.Options) -> int:
-    """Check the manifests; needs no network."""
+    """Check the manifests, and what policies say of them; needs no network."""
     from reconciler.project import config, manifests
 
-    project = config.load(common.project, os.environ)
+    project = config.load(common.project, os.environ, common.environment)
     loaded = manifests.load(project, os.environ, common.variables)
-    talk.problems(loaded.warnings)
-    if not common.quiet:
+    rules = judging.rules(project)
+    problems = (*loaded.warnings, *judging.of_manifest(rules, loaded.manifest, time.time()))
+    talk.problems(problems)
+    code = judging.code(problems)
+    if not common.quiet and code == exits.DONE:
         resources = talk.count(len(loaded.manifest.declarations) + len(loaded.rendered), "resource")
-        talk.answer(f"Valid: {resources} in {talk.count(len(loaded.files), 'file')}.")
-    return exits.DONE
+        under = f", under {talk.count(len(rules), 'policy', 'policies')}" if rules else ""
+        talk.answer(f"Valid: {resources} in {talk.count(len(loaded.files), 'file')}{under}.")
+    return code

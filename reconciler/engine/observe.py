@@ -6,8 +6,10 @@ Says what was seen and which lists did not reach their end; what that means is f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -31,10 +33,11 @@ async def observe(
     bindings: Mapping[Address, Binding] | None = None,
     receipts: frozenset[str] = frozenset(),
     by_id: ById | None = None,
-    expected: Container[Address] = (),
+    expected: Collection[Address] = (),
     concurrency: int = 16,
 ) -> Snapshot:
-    """One look at these kinds. Raises Refused if the key is not accepted; other failures leave a list incomplete.
+    """One look at these kinds. Raises Refused if the key is not accepted, or may not read what is `expected` or bound;
+    other failures leave a list incomplete.
 
     A list may lag behind: an `expected` object that a binding knows and no list shows is asked for by its id, before
     anybody makes it a second time.
@@ -56,6 +59,7 @@ async def observe(
     for name, kind in wanted.items():
         locators = [binding.id for address, binding in known.items() if address.kind == name]
         listings[name] = await look.missing(kind, listings[name], locators)
+    _refuse_denied(listings, {address.kind for address in (*expected, *(bindings or {}))}, look.denied)
     return Snapshot({name: listings[name] for name in wanted}, dict(bindings or {}), receipts)
 
 
@@ -72,10 +76,20 @@ def embedded(kind: Kind, parent: Mapping[str, Json]) -> list[Json] | None:
     return inside if isinstance(inside, list) else None
 
 
+def _refuse_denied(listings: Mapping[str, Listing], needed: Collection[str], denied: Mapping[str, Refused]) -> None:
+    """A key may be meant for a part of the account: that it may not read the rest is no failure."""
+    blind = all(listing.denied for listing in listings.values())
+    for name, failure in denied.items():
+        if blind or name in needed:
+            raise failure
+
+
 class _Look:
     def __init__(self, reader: Reader, concurrency: int) -> None:
         self._reader = reader
         self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(concurrency)
+        self._refused: dict[str, Refused] = {}  # paths that the key may not read
+        self.denied: dict[str, Refused] = {}  # and kinds
 
     async def collections(self, kinds: Iterable[Kind]) -> dict[str, Listing]:
         """Each distinct collection is listed once, however many kinds live in it."""
@@ -84,28 +98,37 @@ class _Look:
             sharing.setdefault((kind.path, kind.list_key), []).append(kind)
         pages = await _all([self._bodies(path, key) for path, key in sharing])
         return {
-            kind.name: _listing(kind, bodies, why, None)
+            kind.name: self._listing(kind, kind.path, bodies, why, None)
             for group, (bodies, why) in zip(sharing.values(), pages, strict=True)
             for kind in group
         }
 
+    def _listing(self, kind: Kind, path: str, bodies: Iterable[Json], why: str, parent_id: str | None) -> Listing:
+        listing = _listing(kind, bodies, why, parent_id)
+        if path not in self._refused:
+            return listing
+        self.denied[kind.name] = self._refused[path]
+        return replace(listing, denied=True)
+
     async def children(self, kind: Kind, parents: Listing) -> Listing:
         if not parents.complete:
-            return Listing(complete=False, why=parents.why)
+            return Listing(complete=False, why=parents.why, denied=parents.denied)
         found = await _all([self._below(kind, parent) for parent in parents.objects])
         cut = next((listing for listing in found if not listing.complete), None)
         return Listing(
             tuple(live for listing in found for live in listing.objects),
             complete=cut is None,
             why=cut.why if cut else "",
+            denied=cut.denied if cut else False,
         )
 
     async def _below(self, kind: Kind, parent: Live) -> Listing:
         bodies = embedded(kind, parent.body)
         if bodies is not None:
             return _listing(kind, bodies, "", parent.id)
-        listed, why = await self._bodies(collection(kind, parent.id), kind.list_key)
-        return _listing(kind, listed, why, parent.id)
+        path = collection(kind, parent.id)
+        listed, why = await self._bodies(path, kind.list_key)
+        return self._listing(kind, path, listed, why, parent.id)
 
     async def by_id(self, kind: Kind, listing: Listing, ids: Sequence[tuple[str, str | None]]) -> Listing:
         """The listing, and the modules of objects that are named by id and that it does not show."""
@@ -113,8 +136,9 @@ class _Look:
         absent = [(id, parent_id) for id, parent_id in dict.fromkeys(ids) if id not in shown and parent_id]
         found = await _all([self._modules(kind, id, parent_id or "") for id, parent_id in absent])
         why = next((answer for answer in found if isinstance(answer, str)), "")
-        return Listing(
-            (*listing.objects, *(live for live in found if isinstance(live, Live))),
+        return replace(
+            listing,
+            objects=(*listing.objects, *(live for live in found if isinstance(live, Live))),
             complete=listing.complete and not why,
             why=listing.why or why,
         )
@@ -126,7 +150,8 @@ class _Look:
         found = await _all([self._object(kind, locator) for locator in absent])
         why = next((answer for answer in found if isinstance(answer, str)), "")
         there = tuple(live for live in found if isinstance(live, Live))
-        return Listing((*listing.objects, *there), complete=listing.complete and not why, why=listing.why or why)
+        complete, why = listing.complete and not why, listing.why or why
+        return replace(listing, objects=(*listing.objects, *there), complete=complete, why=why)
 
     async def _object(self, kind: Kind, locator: str) -> Live | str | None:
         """One object, None if there is none, or why that cannot be told."""
@@ -181,8 +206,10 @@ class _Look:
             except Gone:
                 return bodies, f"the platform does not offer {path}"
             except Refused as failure:
-                if failure.is_permission:
+                if failure.status == HTTPStatus.UNAUTHORIZED:
                     raise
+                if failure.is_permission:
+                    self._refused[path] = failure
                 return bodies, str(failure)
             except Failure as failure:
                 return bodies, str(failure)

@@ -12,7 +12,7 @@ from reconciler.model.value import Json
 
 
 def ahead(at_once: int) -> int:
-    """How many calls may be under way beyond the requests: a quarter covers a disk that takes a quarter of a request."""
+    """How many calls may be under way beyond the requests: enough for a disk that takes a quarter of a request."""
     return at_once // 4
 
 

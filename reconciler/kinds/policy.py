@@ -1,7 +1,8 @@
 """Traffic policy documents: reading them, and the shape a document must have. Pure.
 
-A policy is JSON or YAML 1.2 text, or the document itself. What its actions do is the platform's business; an action
-or a phase that is not known here is a warning, because the platform learns new ones.
+A policy is JSON or YAML 1.2 text, or the document itself. Its expressions have to be CEL. What its actions do is the
+platform's business; an action, a phase, a variable or a function that is not known here is a warning, because the
+platform learns new ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from reconciler.kinds import cel
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
 from reconciler.model.value import Json, Ref, Secret, Template
@@ -29,6 +31,21 @@ ACTIONS = frozenset(
     set-vars sse-find-replace terminate-tls url-rewrite user-agent-filter verify-webhook
     """.split()  # noqa: SIM905 - as a paragraph they can be read
 )
+
+# What expressions may speak of: variables, and the namespaces of the platform's own functions.
+VARIABLES = frozenset(
+    """
+    actions b64 base64 basic_auth conn endpoint json queryString rand req res secrets time url vars
+    """.split()  # noqa: SIM905 - as above
+)
+_FUNCTIONS = frozenset(
+    """
+    getQueryParam getReqCookie getReqHeader getResCookie getResHeader hasQueryParam hasReqCookie hasReqHeader
+    hasResCookie hasResHeader inCidrRange inCidrRanges
+    bool bytes double duration dyn int size string timestamp type uint
+    """.split()  # noqa: SIM905 - as above
+)
+_EMBEDDED = re.compile(r"(?<!\$)\$\{([^{}]+)\}")  # one with braces inside is left to the platform
 
 _SIZE = 256 * 1024  # characters: a hundred times a long policy
 _DEPTH = 40
@@ -184,8 +201,27 @@ def _expressions(expressions: Any, at: tuple[str | int, ...]) -> Iterator[Findin
             continue
         if not isinstance(expression, str) or not expression.strip():
             yield Finding((*at, index), "is not an expression", "write it as text, in quotes")
-        elif (wrong := _unbalanced(expression)) is not None:
-            yield Finding((*at, index), wrong, "close every bracket and every quote")
+        else:
+            yield from _expression(expression, (*at, index))
+
+
+def _expression(text: str, at: tuple[str | int, ...], *, embedded: bool = False) -> Iterator[Finding]:
+    """What is wrong with an expression. Within a text of a config it may be meant for somebody else: a warning."""
+    if (wrong := cel.broken(text)) is not None:
+        where = f"the expression {f'${{{text}}} ' if embedded else ''}{wrong.text}{_where(wrong.line, wrong.column)}"
+        yield Finding(at, where, "correct it there", Severity.WARNING if embedded else Severity.ERROR)
+        return
+    for each in cel.strangers(text, VARIABLES):
+        if each.is_function and each.name in _FUNCTIONS:
+            continue
+        what = "function" if each.is_function else "variable"
+        known = _FUNCTIONS if each.is_function else VARIABLES
+        said = f"{each.name!r} is not a {what} we know{_where(each.line, each.column)}"
+        yield _warning(at, said, each.name, sorted(known))
+
+
+def _where(line: int, column: int) -> str:
+    return f" (its column {column})" if line == 1 else f" (its line {line}, column {column})"
 
 
 def _action(action: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
@@ -203,6 +239,21 @@ def _action(action: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
     config = action.get("config")
     if config is not None and not isinstance(config, dict) and not _is_open(config):
         yield Finding((*at, "config"), "is not a mapping", "write the action's settings below config")
+    yield from _embedded(config, (*at, "config"))
+
+
+def _embedded(value: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    """Expressions within the texts of a config: `${req.url.path}`."""
+    match value:
+        case str() if "${" in value:
+            for found in _EMBEDDED.finditer(value):
+                yield from _expression(found[1], at, embedded=True)
+        case dict():
+            for key, each in value.items():
+                yield from _embedded(each, (*at, key))
+        case list():
+            for index, each in enumerate(value):
+                yield from _embedded(each, (*at, index))
 
 
 def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: tuple[str | int, ...]) -> Iterator[Finding]:
@@ -226,26 +277,3 @@ def _is_open(value: Any) -> bool:
 
 def _shown(path: tuple[str | int, ...]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-
-
-# A string of CEL: raw ones, where a backslash is a backslash, before the others; or a comment.
-_STRING = re.compile(
-    r"""\b[bB]?[rR][bB]?(?P<raw>\"{3}|'{3}|"|').*?(?P=raw)"""
-    r"""|(?P<plain>\"{3}|'{3}|"|')(?:\\.|.)*?(?P=plain)"""
-    r"""|//[^\n]*""",
-    re.DOTALL,
-)
-_CLOSING = {")": "(", "]": "[", "}": "{"}
-
-
-def _unbalanced(expression: str) -> str | None:
-    bare = _STRING.sub("", expression)
-    if '"' in bare or "'" in bare:
-        return "has a quote that is never closed"
-    opened: list[str] = []
-    for sign in bare:
-        if sign in "([{":
-            opened.append(sign)
-        elif sign in _CLOSING and (not opened or opened.pop() != _CLOSING[sign]):
-            return f"has a {sign!r} that was never opened"
-    return f"has a {opened[-1]!r} that is never closed" if opened else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from reconciler.model.address import Address
@@ -115,15 +116,21 @@ def _decode(record: Any) -> Owner | None:
             except ValueError:
                 return None
             return Owner(
-                stack=stack,
+                stack=_once(stack),
                 address=where,
                 intent=intent,
-                applied={str(k): str(v) for k, v in applied.items()} if isinstance(applied, dict) else {},
+                applied={_once(k): str(v) for k, v in applied.items()} if isinstance(applied, dict) else {},
                 protect=rest.get("protect") is True,
                 pending=rest.get("pending") is True,
                 replaces=replaces if isinstance(replaces := rest.get("replaces"), str) else None,
             )
     return None
+
+
+@lru_cache(maxsize=1024)
+def _once(word: str) -> str:
+    """One object for all equal words: thousands of records name the same stack and the same fields."""
+    return word
 
 
 def _parsed(text: str) -> Any:

@@ -26,13 +26,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding, on one line: `file:line:column: Kind/name.field: what is wrong; what to do`."""
+    """One finding, on one line: `file:line:column: Kind/name.field: what is wrong; what to do`.
+
+    `rule` is the policy that is broken, where it is not the program itself that objects.
+    """
 
     text: str
     remedy: str = ""
     subject: str = ""
     position: Position | None = None
     severity: Severity = Severity.ERROR
+    rule: str = ""
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""

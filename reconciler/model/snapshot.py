@@ -38,11 +38,13 @@ class Live:
 
 @dataclass(frozen=True)
 class Listing:
-    """The objects of one kind. Incomplete means unknown: `why` says what cut the list short."""
+    """The objects of one kind. Incomplete means unknown: `why` says what cut the list short, and `denied` that the key
+    may not read it."""
 
     objects: tuple[Live, ...] = ()
     complete: bool = True
     why: str = ""
+    denied: bool = False
 
 
 @dataclass(frozen=True, slots=True)

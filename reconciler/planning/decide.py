@@ -22,7 +22,10 @@ from reconciler.planning.register import Register
 Follows = Callable[[Ref, Value], bool]
 
 
-@dataclass(frozen=True)
+_NOTHING: Form = {}
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The outcome for one resource. `action` None: it is as declared, and nothing happens."""
 
@@ -32,9 +35,9 @@ class Decision:
     reason: Reason = Reason.FIELDS
     live: Live | None = None
     declaration: Declaration | None = None
-    spec: dict[str, Value] = field(default_factory=dict)  # references resolved as far as they can be
-    want: Form = field(default_factory=dict)
-    have: Form = field(default_factory=dict)
+    spec: dict[str, Value] = field(default_factory=lambda: _NOTHING)  # references resolved as far as they can be
+    want: Form = field(default_factory=lambda: _NOTHING)
+    have: Form = field(default_factory=lambda: _NOTHING)
     differences: tuple[Difference, ...] = ()
     order: Order | None = None
     former: Address | None = None

@@ -194,7 +194,7 @@ class _Planning:
             stack=manifest.stack,
             changes=tuple(changes),
             calls=calls,
-            problems=(*self.problems, *problems),
+            problems=(*self.problems, *problems, *_unread(self.register.snapshot)),
             consents=consents(
                 decisions, len(ours), len(manifest.declarations), self.policy, self.register.snapshot.doubt
             ),
@@ -297,6 +297,15 @@ def _declared_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.Host
         for live in register.recorded(kinds[address.kind], address):
             index.add(live.body.get(name), address)
     return index
+
+
+def _unread(snapshot: Snapshot) -> list[Problem]:
+    """What a key for a part of the account does not show."""
+    denied = sorted(name for name, listing in snapshot.listings.items() if listing.denied)
+    if not denied:
+        return []
+    text = f"the API key may not read these kinds: {', '.join(denied)}"
+    return [Problem(text, "nothing of them is compared or deleted; use a key that may", severity=Severity.WARNING)]
 
 
 def _forecast(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind], per_minute: int) -> Forecast:

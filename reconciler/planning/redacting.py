@@ -1,22 +1,22 @@
 """A snapshot as it may be kept in a file and given away: no secret, and nothing that a plan does not look at.
 
 Planning answers with the same plan from it. What is sensitive stands there as the digests that such a plan asks for,
-each with its own salt; objects are in the write shape, which is one of the shapes that responses come in.
+each with its own salt. Objects are in the write shape, which is one of the shapes that responses come in.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.model.address import Address
-from reconciler.model.kind import Field, Kind, PathOnly
+from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive
 from reconciler.model.manifest import Manifest
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Sealed, Secret, Value, digest
-from reconciler.planning.normalize import UNREAD, canon, seen
+from reconciler.planning.normalize import canon, read
 from reconciler.planning.planner import paired
 
 _TOLD = ("id", "created_at", "metadata")
@@ -92,19 +92,47 @@ def _secrets(
 
 
 def _redacted(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) -> Live:
-    form = seen(kind, live)
     owner = live.owner
-    salts = [*([owner.intent] if owner else []), *map(str, addresses)]
-    names = {*addresses, *([owner.address] if owner else [])}
+    sealing = _Sealing(
+        stack,
+        (*([owner.intent] if owner else []), *map(str, addresses)),
+        {*addresses, *([owner.address] if owner else [])},
+    )
     body: dict[str, Any] = {name: live.body[name] for name in _TOLD if name in live.body}
     for name in _outputs(kind):
         if name in live.body and _is_plain(live.body[name]):
             body[name] = live.body[name]
     for field in kind.fields:
-        value = form[field.name]
-        if value is not UNREAD and PathOnly not in field and field.name != "metadata":
-            body[field.name] = _sealed(value, salts, names, field.name, stack)
+        if PathOnly not in field and InputOnly not in field and field.name != "metadata":
+            body[field.name] = sealing.written(field, live.body, field.name)
     return replace(live, body=body)
+
+
+@dataclass(frozen=True)
+class _Sealing:
+    """One object's fields in the write shape, as the platform spells their values; `salts` and `names` are what plans
+    ask for digests by."""
+
+    stack: str
+    salts: tuple[str, ...]
+    names: Collection[Address]
+
+    def written(self, field: Field, body: Mapping[str, Json], path: str) -> Json:
+        return self._part(field, read(field, body), path)
+
+    def _part(self, field: Field, value: Json, path: str) -> Json:
+        if Sensitive in field:
+            return self._sealed(field, value, path) if isinstance(value, str) and value else None
+        if isinstance(value, list) and field.item is not None and field.item.fields:
+            return [self._part(field.item, each, path) for each in value]
+        if isinstance(value, dict) and field.fields:
+            subs = (sub for sub in field.fields if InputOnly not in sub)
+            return {sub.name: self.written(sub, value, f"{path}.{sub.name}") for sub in subs}
+        return value
+
+    def _sealed(self, field: Field, text: str, path: str) -> Sealed:
+        meant = canon(field, Secret(text, "live"))
+        return _seal(meant, [*self.salts, *(f"{name}:{path}" for name in self.names)], self.stack)
 
 
 def _outputs(kind: Kind) -> Iterator[str]:
@@ -118,17 +146,6 @@ def _outputs(kind: Kind) -> Iterator[str]:
 def _is_plain(value: Json) -> bool:
     """Objects inside objects, such as an edge's routes, may hold anything, and nothing refers to them."""
     return all(_is_plain(each) for each in value) if isinstance(value, list) else not isinstance(value, dict)
-
-
-def _sealed(value: Value, salts: Sequence[str], names: Iterable[Address], path: str, stack: str) -> Json:
-    match value:
-        case Secret():
-            return _seal(value, [*salts, *(f"{name}:{path}" for name in names)], stack)
-        case dict():
-            return {key: _sealed(each, salts, names, f"{path}.{key}", stack) for key, each in value.items()}
-        case list():
-            return [_sealed(each, salts, names, path, stack) for each in value]
-    return value
 
 
 def _seal(secret: Secret, salts: Iterable[str], stack: str) -> Sealed:

@@ -22,10 +22,14 @@ from reconciler.model import profile as profiles
 from reconciler.model.kind import Between, Finding, Sensitive, fields_of
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.model.profile import PROFILES
-from reconciler.model.value import Json, Secret
-from reconciler.project import files, validation, wording, yaml
+from reconciler.model.value import Json, Secret, canonical
+from reconciler.project import defaults, environments, files, validation, variables, wording, yaml
+from reconciler.project.environments import Environment
 from reconciler.project.places import Places
 from reconciler.project.values import Declared, Resolver, Variable
+from reconciler.project.variables import Setting
+from reconciler.project.weaving import Layer, Role, weave
+from reconciler.project.yaml import Document
 
 FILE: Final = "reconciler.yaml"
 _MAX_BYTES: Final = 1024 * 1024
@@ -69,14 +73,26 @@ class Config:
     profile: profiles.Name = "specification"
     account: str | None = None
     manifests: tuple[str, ...] = ("manifests",)
+    policies: tuple[str, ...] = ("policies",)
     limits: Limits = Limits()
     guards: Guards = Guards()
     snapshots: Snapshots = Snapshots()
     variables: Mapping[str, Variable] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)  # the same, with types and sources
+    defaults: Mapping[str, Layer] = field(default_factory=dict)  # by kind
+    environment: Environment | None = None
     store: str | None = None
     agent_url: str = AGENT_URL
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
     unmet: tuple[Problem, ...] = ()  # why there is no address or no key
+
+    @property
+    def sources(self) -> Mapping[str, bytes]:
+        """What has a say in the manifests besides the manifests themselves."""
+        told = {self.environment.file: self.environment.text} if self.environment else {}
+        if self.defaults:
+            told[FILE] = canonical({kind: layer.value for kind, layer in self.defaults.items()})
+        return told
 
     def connection(self) -> tuple[str, Secret]:
         """The platform's address and the key for it; Rejected says what is missing."""
@@ -88,7 +104,8 @@ class Config:
 # --- the file's shape -------------------------------------------------------------------------------------------------
 
 
-def _stack(text: str) -> str | None:
+def stack_name(text: str) -> str | None:
+    """What is wrong with a stack's name, as `what; what to do`."""
     if _STACK.fullmatch(text):
         return None
     return (
@@ -199,27 +216,41 @@ class ProjectForm(_Form):
     """The project file."""
 
     version: Annotated[Literal[1], Doc("The version of this file's format.")] = 1
-    stack: Annotated[Annotated[str, checked(_stack), Deferred], Doc("The ownership scope, unique in the account.")]
+    stack: Annotated[Annotated[str, checked(stack_name), Deferred], Doc("The ownership scope, unique in the account.")]
     platform: PlatformForm = PlatformForm()
     agent: AgentForm = AgentForm()
     manifests: Annotated[list[str], Doc("Files and folders of manifests, below this file's folder.")] = ["manifests"]
+    policies: Annotated[list[str], Doc("Files and folders of policies, below this file's folder.")] = ["policies"]
     limits: LimitsForm = LimitsForm()
     guards: GuardsForm = GuardsForm()
     snapshots: SnapshotsForm = SnapshotsForm()
     variables: Annotated[
-        dict[str, str | int | float | bool], Doc("Values for ${{ var.name }}; --var overrides them.")
+        dict[str, Any],
+        Doc("Values for ${{ var.name }}, or {type, default, description}; environments and --var override them."),
     ] = {}
+    defaults: Annotated[dict[str, Any], Doc("By kind: what each of its manifests says unless it says otherwise.")] = {}
     store: Annotated[str | None, Doc("Where history is kept: a path below this folder, or a database address.")] = None
+
+
+class _VariablesForm(_Form):
+    """What an environment's file says of variables."""
+
+    variables: dict[str, Any] = {}
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def load(root: Path, environ: Mapping[str, str]) -> Config:
-    """The project whose file is in the folder `root`; Rejected tells all that is wrong with it."""
-    written, places = _read(root)
+def load(root: Path, environ: Mapping[str, str], environment: str | None = None) -> Config:
+    """The project whose file is in the folder `root`, in one of its environments; Rejected tells all that is wrong.
+
+    Where none is named, RECONCILER_ENV may name one.
+    """
+    name = environment or environ.get("RECONCILER_ENV")
+    chosen = environments.read(root, name) if name else None
+    written, places = _laid_over(_read(root), chosen)
     resolver = Resolver(root, environ, {}, Declared())
-    values = resolver.resolve(ProjectForm, FILE, written)
+    values = resolver.resolve(ProjectForm, FILE, {key: each for key, each in written.items() if key != "defaults"})
     unmet = [each for each in resolver.findings if each.path[0] == "platform"]
     findings = [each for each in resolver.findings if each.path[0] != "platform"]
     form = ProjectForm.model_construct()
@@ -228,8 +259,12 @@ def load(root: Path, environ: Mapping[str, str]) -> Config:
     except ValidationError as error:
         findings += validation.problems_of(error, values, fields_of(ProjectForm))
     overrides, wrong = _overrides(environ)
-    findings += _bad_paths(form.manifests)
-    problems = [validation.problem(each, places) for each in findings] + wrong
+    findings += [*_bad_paths("manifests", form.manifests), *_bad_paths("policies", form.policies)]
+    layers, odd = defaults.read(written.get("defaults"), places)
+    settings, amiss = variables.declared(form.variables, places)
+    problems = [validation.problem(each, places) for each in (*findings, *odd, *amiss)] + wrong
+    if chosen is not None and not problems:
+        settings = _overlaid(settings, chosen, Resolver(root, environ, {}, Declared()), problems)
     if problems:
         raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
     base_url, api_key = _connection(form, overrides)
@@ -242,10 +277,14 @@ def load(root: Path, environ: Mapping[str, str]) -> Config:
         profile=form.platform.profile,
         account=form.platform.account,
         manifests=tuple(form.manifests),
+        policies=tuple(form.policies),
         limits=Limits(**form.limits.model_dump()),
         guards=Guards(**form.guards.model_dump()),
         snapshots=Snapshots(**form.snapshots.model_dump()),
-        variables=form.variables,
+        variables={name: each.value for name, each in settings.items() if each.value is not None},
+        settings=settings,
+        defaults=layers,
+        environment=chosen,
         store=overrides.get("store", form.store),
         agent_url=str(overrides.get("agent", form.agent.base_url)).rstrip("/"),
         positions=places,
@@ -253,7 +292,7 @@ def load(root: Path, environ: Mapping[str, str]) -> Config:
     )
 
 
-def _read(root: Path) -> tuple[Mapping[str, Json], Places]:
+def _read(root: Path) -> Document:
     start = Position(FILE, 1, 1)
     try:
         text = files.read(root, FILE, _MAX_BYTES)
@@ -268,7 +307,24 @@ def _read(root: Path) -> tuple[Mapping[str, Json], Places]:
     if not isinstance(document.value, dict):
         text_found = wording.found(document.value)
         raise Rejected([Problem(f"expected a map, found {text_found}", "begin with version: 1", "", start)])
-    return document.value, document.places
+    return document
+
+
+def _laid_over(document: Document, chosen: Environment | None) -> tuple[Mapping[str, Json], Places]:
+    if chosen is None or not chosen.settings:
+        return document.value, document.places
+    project = Layer(Role.MANIFEST, document.value, document.places)
+    woven = weave([project, Layer(Role.ENVIRONMENT, chosen.settings, chosen.places)], project)
+    return woven.value, woven.places
+
+
+def _overlaid(
+    settings: dict[str, Setting], chosen: Environment, resolver: Resolver, problems: list[Problem]
+) -> dict[str, Setting]:
+    written = resolver.resolve(_VariablesForm, chosen.file, {"variables": chosen.variables})
+    merged, findings = variables.overlaid(settings, written["variables"], chosen.places, chosen.name)
+    problems += [validation.problem(each, chosen.places) for each in (*resolver.findings, *findings)]
+    return merged
 
 
 def _overrides(environ: Mapping[str, str]) -> tuple[dict[str, Any], list[Problem]]:
@@ -313,11 +369,11 @@ def _lacking(places: Places, base_url: str | None, api_key: Secret | None) -> li
     return lacking
 
 
-def _bad_paths(paths: list[str]) -> list[Finding]:
+def _bad_paths(name: str, paths: list[str]) -> list[Finding]:
     findings = []
     for index, path in enumerate(paths):
         try:
             files.inside(path)
         except files.Unreadable as wrong:
-            findings.append(Finding(("manifests", index), str(wrong), wrong.remedy))
+            findings.append(Finding((name, index), str(wrong), wrong.remedy))
     return findings

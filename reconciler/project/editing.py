@@ -18,9 +18,11 @@ from ruamel.yaml.resolver import VersionedResolver
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.project import yaml
 
-ORDER: Final = ("kind", "name", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "spec")
+ORDER: Final = ("kind", "name", "for_each", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "spec")
 _WIDTH: Final = 1 << 20  # lines are never folded: a folded text reads differently in a diff
 _MARKER: Final = re.compile(r"---(\s+#.*|\s*)")
+_MODELINE: Final = re.compile(r"#\s*yaml-language-server\s*:.*\$schema=\S+.*")
+SCHEMAS: Final = ".schemas"  # below the project's root: what `init` and `schema --all` write for editors
 _ROUNDS: Final = 4  # a comment may settle only when written again
 
 
@@ -67,6 +69,15 @@ def _once(text: str, file: str) -> str:
     return "---\n".join(piece for piece in pieces if piece)
 
 
+def with_modeline(text: str, file: str, schema: str) -> str:
+    """The text with the line that tells editors its schema, on top of each document without one: the language server
+    takes it to be about one document only. `text` is laid out already, `file` is below the root."""
+    line = f"# yaml-language-server: $schema={'../' * file.count('/')}{SCHEMAS}/{schema}.json\n"
+    pieces = re.split(r"^---\n", text, flags=re.MULTILINE)
+    told = (any(_MODELINE.fullmatch(each.strip()) for each in piece.splitlines()) for piece in pieces)
+    return "---\n".join(piece if has_one else line + piece for piece, has_one in zip(pieces, told, strict=True))
+
+
 def _documents(text: str, file: str) -> list[str]:
     """The text between the `---` lines. Other marks of documents and directives are not ours to move."""
     lines = text.replace("\r\n", "\n").removeprefix("\ufeff").splitlines(keepends=True)
@@ -101,7 +112,11 @@ def _marker_lines(text: str, file: str) -> set[int]:
 
 
 def _document(text: str, file: str) -> str:
-    text = _reordered(text.strip("\n") + "\n", file)
+    text = text.strip("\n") + "\n"
+    first, _, rest = text.partition("\n")
+    if rest and _MODELINE.fullmatch(first.rstrip()):
+        return f"{first.rstrip()}\n{_document(rest, file)}"  # it is about the document, not about the key below it
+    text = _reordered(text, file)
     documents = yaml.read(text.encode(), file).documents
     if not documents or not isinstance(documents[0].value, (dict, list)):
         return text if text.strip() else ""

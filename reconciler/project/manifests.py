@@ -20,7 +20,8 @@ from reconciler.model.manifest import Declaration, Manifest, Path
 from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.profile import PROFILES
 from reconciler.model.value import Value
-from reconciler.project import crosschecks, envelope, files, validation, yaml
+from reconciler.project import crosschecks, envelope, files, validation, variables, yaml
+from reconciler.project.composition import Composition
 from reconciler.project.config import FILE, Config
 from reconciler.project.envelope import Draft
 from reconciler.project.unreadable import MAX_BYTES
@@ -53,8 +54,7 @@ def load(
     """
     with yaml.unhurried_collector():
         texts, problems = _texts(config)
-        merged = {**config.variables, **(variables or {})}
-        return _assemble(config, texts, problems, environ, merged, absent=absent)
+        return _assemble(config, texts, problems, environ, variables, absent=absent)
 
 
 def load_with(
@@ -72,8 +72,7 @@ def load_with(
     config = replace(config, manifests=tuple(there))
     with yaml.unhurried_collector():
         texts, problems = _texts(config)
-        merged = {**config.variables, **(variables or {})}
-        return _assemble(config, dict(sorted({**texts, **added}.items())), problems, environ, merged, included)
+        return _assemble(config, dict(sorted({**texts, **added}.items())), problems, environ, variables, included)
 
 
 def load_texts(
@@ -85,7 +84,7 @@ def load_texts(
 ) -> Loaded:
     """As `load`, of manifest files that are given as name and bytes."""
     with yaml.unhurried_collector():
-        return _assemble(Config(root, stack), texts, [], environ, variables or {})
+        return _assemble(Config(root, stack), texts, [], environ, variables)
 
 
 def _texts(config: Config) -> tuple[dict[str, bytes], list[Problem]]:
@@ -117,13 +116,15 @@ def _assemble(
     texts: Mapping[str, bytes],
     problems: list[Problem],
     environ: Mapping[str, str],
-    variables: Mapping[str, Variable],
+    given: Mapping[str, Variable] | None,
     included: Mapping[str, bytes] | None = None,
     absent: Absent | None = None,
 ) -> Loaded:
-    drafts, declared = _drafts(texts, problems)
+    settings = variables.settled(config.settings, given or {}, problems)
+    drafts, declared = _drafts(texts, problems, Composition(config, settings))
     declared.complete = declared.complete and not any(problem.is_error for problem in problems if not problem.subject)
-    resolver = Resolver(config.root, environ, variables, declared, absent)
+    values = {name: each.value for name, each in settings.items() if each.value is not None}
+    resolver = Resolver(config.root, environ, {**config.variables, **values}, declared, absent)
     resolver.included.update(included or {})
     declarations: dict[Address, Declaration] = {}
     links: dict[Address, list[tuple[Address, Path]]] = {}
@@ -140,7 +141,7 @@ def _assemble(
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
     if any(each.is_error for each in problems):
         raise Rejected(problems)
-    digest = digest_of({**texts, **resolver.included})
+    digest = digest_of({**texts, **resolver.included, **config.sources})
     rendered = {address: each for address, each in declarations.items() if kinds.get(address.kind).home is Home.FILE}
     planned = {address: each for address, each in declarations.items() if address not in rendered}
     return Loaded(Manifest(config.stack, planned, digest), tuple(problems), tuple(texts), rendered)
@@ -155,23 +156,30 @@ def digest_of(texts: Mapping[str, bytes]) -> str:
     return total.hexdigest()
 
 
-def _drafts(texts: Mapping[str, bytes], problems: list[Problem]) -> tuple[list[Draft], Declared]:
+def _drafts(
+    texts: Mapping[str, bytes], problems: list[Problem], composition: Composition
+) -> tuple[list[Draft], Declared]:
     drafts: list[Draft] = []
     declared = Declared()
     for file, text in texts.items():
         reading = yaml.read(text, file)
         problems += reading.problems
         declared.complete = declared.complete and reading.complete
-        for document in reading.documents:
-            if document.value is None:
+        for written in reading.documents:
+            if written.value is None:
                 continue  # nothing between two `---`
-            made, findings = envelope.draft(file, document)
-            problems += [validation.problem(each, document.places, made.subject) for each in findings]
-            if made.address is not None:
-                declared.ensures.setdefault(made.address, made.ensure)
-            elif findings:
-                declared.complete = False
-            drafts.append(made)
+            for document in composition.documents(written, problems):
+                made, findings = envelope.draft(file, document)
+                problems += [validation.problem(each, document.places, made.subject) for each in findings]
+                if made.address is not None:
+                    declared.ensures.setdefault(made.address, made.ensure)
+                elif findings:
+                    declared.complete = False
+                drafts.append(made)
+    declared.left_out = composition.left_out
+    declared.complete = declared.complete and composition.complete
+    if declared.complete:
+        problems += composition.undeclared(declared.ensures)
     return drafts, declared
 
 

@@ -49,6 +49,11 @@ class Places(Mapping[Path, Position]):
         return self[path]
 
     @property
+    def root(self) -> Json:
+        """The document that the places are of."""
+        return self._root
+
+    @property
     def start(self) -> Position:
         """Where the document itself begins."""
         return position(self._file, self._marks[0])

@@ -24,15 +24,17 @@ from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.kind import Behaviour, Field, Finding, Home, Shape, fields_of
 from reconciler.model.manifest import Ensure, Path
+from reconciler.model.problem import Position
 from reconciler.model.value import Json, Ref, Secret, Template, Value
 from reconciler.project import files, scalars, validation, wording
 
 MAX_INCLUDE: Final = 1024 * 1024
 _OPENING: Final = re.compile(r"\$?\$\{\{")
 _VARIABLE: Final = re.compile(r"var\.([A-Za-z_][A-Za-z0-9_-]*)")
+_EACH: Final = re.compile(r"each\b")
 _SCALARS: Final = (Shape.INTEGER, Shape.NUMBER, Shape.FLAG)
 
-Variable = str | int | float | bool
+Variable = str | int | float | bool | list[Any] | dict[str, Any]
 Absent = Callable[[str], Secret]  # what stands for the secret of a source (`env:NAME`) that is not there
 
 
@@ -42,6 +44,7 @@ class Declared:
 
     ensures: dict[Address, Ensure] = field(default_factory=dict)
     complete: bool = True  # otherwise some file could not be read, and what is not found may be in there
+    left_out: dict[Address, Position] = field(default_factory=dict)  # by the environment, and where it says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,8 @@ class Resolver:
 
     def _outside(self, text: Variable, source: str, slot: _Slot) -> Value:
         """Text from elsewhere as the field wants it: hidden, or a number or flag where the field holds one."""
+        if isinstance(text, (list, dict)):
+            return self._whole(text, source, slot)
         if slot.sensitive:
             return Secret(str(text), source)
         if slot.shape in _SCALARS and isinstance(text, str):
@@ -202,6 +207,17 @@ class Resolver:
             except ValueError:
                 return text
         return text if slot.shape in (*_SCALARS, Shape.ANY) else _as_text(text)
+
+    def _whole(self, value: Variable, source: str, slot: _Slot) -> Value:
+        """A list or map from a variable: plain values, in which nothing is looked for."""
+        if isinstance(value, dict):
+            slots = {key: slot.item if slot.shape is Shape.MAP else slot.fields.get(key) for key in value}
+            return {key: self._inside(item, source, slots[key]) for key, item in value.items()}
+        assert isinstance(value, list)
+        return [self._inside(item, source, slot.item if slot.shape is Shape.LIST else None) for item in value]
+
+    def _inside(self, item: Json, source: str, slot: _Slot | None) -> Value:
+        return item if slot is None or item is None else self._outside(item, source, slot)
 
     def _from_env(self, name: str, slot: _Slot) -> str:
         text = self._environ.get(name)
@@ -249,7 +265,7 @@ class Resolver:
                 value = self._variable(variable[1])
                 if whole:
                     return self._outside(value, self._here(path), slot)
-                parts.append(_as_text(value))
+                parts.append(_within_text(value, variable[1]))
             elif slot.sensitive and not whole:
                 raise _Unresolved(*_NOT_PUT_TOGETHER)
             else:
@@ -301,6 +317,8 @@ class Resolver:
 
     def _look_up(self, text: str) -> Ref:
         kind_name, slash, rest = text.partition("/")
+        if _EACH.match(text):
+            raise _Unresolved(f"{text!r} means something only in a manifest with for_each", "add for_each above spec")
         if not slash or not rest:
             raise _Unresolved(f"{text!r} is not a reference", "write Kind/name or Kind/name.output")
         kind = kinds.find(kind_name) if kind_name.isidentifier() else None
@@ -328,6 +346,8 @@ class Resolver:
     def _unknown(self, kind_name: str, rest: str) -> Ref:
         if not self._declared.complete:
             return Ref(Address(kind_name, rest))
+        if (where := self._declared.left_out.get(Address(kind_name, rest))) is not None:
+            raise _Unresolved(f"refers to {kind_name}/{rest}, which {where} leaves out", "leave this out there too")
         names = [each.name for each in self._declared.ensures if each.kind == kind_name]
         close = wording.meant(rest, names) or wording.meant(rest.rpartition(".")[0] or rest, names)
         remedy = close.replace("did you mean ", f"did you mean {kind_name}/") or "declare it, or give the id itself"
@@ -342,6 +362,12 @@ _USAGE: Final = {
 
 
 _NOT_PUT_TOGETHER: Final = ("a secret cannot be put together from references", "take it from a file or variable")
+
+
+def _within_text(value: Variable, name: str) -> str:
+    if isinstance(value, (list, dict)):
+        raise _Unresolved(f"the variable {name} is {wording.found(value)}, and cannot be put into text", "use it alone")
+    return _as_text(value)
 
 
 def _as_text(value: Variable) -> str:

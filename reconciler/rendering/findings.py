@@ -34,6 +34,8 @@ class Rule:
 
 
 PROBLEM = Rule("problem", "The manifests and the platform do not fit together", Level.ERROR)
+POLICY = Rule("policy", "A policy of the project is broken", Level.ERROR)
+ADVICE = Rule("policy-warning", "A policy of the project is broken, and only warns", Level.WARNING)
 WARNING = Rule("warning", "Something should be looked at", Level.WARNING)
 CONSENT = Rule("consent", "A guard holds the plan back until this is allowed by name", Level.ERROR)
 STAKES = {
@@ -44,7 +46,7 @@ STAKES = {
 PROTECTED = Rule("protected", "A protected object is touched", Level.WARNING)
 CHANGE = Rule("change", "The platform differs from what is declared", Level.NOTE)
 DRIFT = Rule("drift", "The platform moved since the last apply", Level.WARNING)
-RULES = (PROBLEM, CONSENT, *STAKES.values(), PROTECTED, WARNING, DRIFT, CHANGE)  # gravest first
+RULES = (PROBLEM, POLICY, CONSENT, *STAKES.values(), PROTECTED, ADVICE, WARNING, DRIFT, CHANGE)  # gravest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = "") -
 def _problems(plan: Plan) -> Iterator[Finding]:
     for problem in plan.problems:
         text = clean(problem.text + (f"; {problem.remedy}" if problem.remedy else ""))
-        rule = PROBLEM if problem.is_error else WARNING
+        ours, theirs = (PROBLEM, POLICY) if problem.is_error else (WARNING, ADVICE)
+        rule = theirs if problem.rule else ours
         yield _placed(Finding(rule, text, clean(problem.subject)), problem.position)
 
 

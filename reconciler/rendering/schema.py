@@ -1,4 +1,4 @@
-"""JSON Schemas of what a user writes: a document of each kind, any manifest, and the project file. For editors.
+"""JSON Schemas of manifests: a document of each kind, and any document. For editors; see also `project_schema`.
 
 A schema is more lenient than validation: it knows shapes, choices and lengths, not syntax or rules between fields.
 """
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic import BaseModel
-
 from reconciler.kinds import canon
 from reconciler.kinds import policy as policies
 from reconciler.model.address import NAME
-from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape, fields_of
+from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
 
 Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VALUE: Schema = {"$ref": "#/$defs/value"}
-_ADDRESS = r"^[A-Z][A-Za-z0-9]*/[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_EACH = r"\$\{\{ *each\b.*\}\}"  # a name or address within for_each
+_ADDRESS = rf"^[A-Z][A-Za-z0-9]*/([A-Za-z0-9][A-Za-z0-9._-]{{0,99}}|.*{_EACH})"
+_FILLED: Schema = {"$ref": "#/$defs/filled"}
 _PLAIN: dict[Shape, Schema] = {
     Shape.TEXT: {"type": "string"},
     Shape.INTEGER: {"type": "integer"},
@@ -30,9 +30,11 @@ _PLAIN: dict[Shape, Schema] = {
 
 def kind_schema(kind: Kind) -> Schema:
     """The schema of one document that declares this kind."""
-    document = _document(kind)
-    defined = _definitions() if _uses_policy(kind.fields) else {"value": _definitions()["value"]}
-    return {"$schema": DIALECT, "title": kind.name, **document, "$defs": defined}
+    described = document(kind)
+    defined = definitions()
+    if not _uses_policy(kind.fields):
+        del defined["policy"]
+    return {"$schema": DIALECT, "title": kind.name, **described, "$defs": defined}
 
 
 def manifest_schema(kinds: Iterable[Kind]) -> Schema:
@@ -52,7 +54,7 @@ def manifest_schema(kinds: Iterable[Kind]) -> Schema:
             }
             for kind in kinds
         ],
-        "$defs": {**_definitions(), **{kind.name: _document(kind) for kind in kinds}},
+        "$defs": {**definitions(), **{kind.name: document(kind) for kind in kinds}},
     }
 
 
@@ -62,30 +64,48 @@ def manifest_schema(kinds: Iterable[Kind]) -> Schema:
 def _rendered(kind: Kind) -> Schema:
     """What is rendered to a file, and has nothing that an object has."""
     return {
-        "description": _doc(kind.spec),
+        "description": doc_of(kind.spec),
         "type": "object",
         "additionalProperties": False,
         "required": ["kind", "name"],
         "properties": {
             "kind": {"const": kind.name},
-            "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "description": "Its name in Git."},
-            "spec": {"type": "object", "additionalProperties": False, "properties": _properties(kind.fields)},
+            "name": _name(),
+            "for_each": _for_each(),
+            "spec": {"type": "object", "additionalProperties": False, "properties": properties_of(kind.fields)},
         },
     }
 
 
-def _document(kind: Kind) -> Schema:
+def _name() -> Schema:
+    return {"type": "string", "pattern": f"^({NAME.pattern}|.*{_EACH}.*)$", "description": "Its name in Git."}
+
+
+def _for_each() -> Schema:
+    return {
+        "description": "One resource for each item; ${{ each.key }} and ${{ each.value }} stand for it.",
+        "anyOf": [
+            {"type": "array", "items": {"type": ["string", "number", "object"]}},
+            {"type": "object"},
+            {"type": "string", "pattern": r"^\$\{\{ *var\..*\}\}$"},
+        ],
+    }
+
+
+def document(kind: Kind) -> Schema:
+    """One document, without the `definitions` it refers to."""
     if kind.home is Home.FILE:
         return _rendered(kind)
     schema: Schema = {
-        "description": _doc(kind.spec),
+        "description": doc_of(kind.spec),
         "type": "object",
         "additionalProperties": False,
         "required": ["kind", "name"],
         "properties": {
             "kind": {"const": kind.name},
-            "name": {"type": "string", "pattern": f"^{NAME.pattern}$", "description": "Its name in Git."},
-            "spec": {"type": "object", "additionalProperties": False, "properties": _properties(kind.fields)},
+            "name": _name(),
+            "for_each": _for_each(),
+            "spec": {"type": "object", "additionalProperties": False, "properties": properties_of(kind.fields)},
             "id": {"type": "string", "minLength": 1, "description": "The live object's id, to name one that exists."},
             "ensure": {
                 "enum": ["present", "absent", "forgotten"],
@@ -201,11 +221,11 @@ def _address() -> Schema:
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 
-def _properties(fields: Iterable[Field]) -> Schema:
-    return {field.name: _field(field) for field in fields}
+def properties_of(fields: Iterable[Field]) -> Schema:
+    return {field.name: field_schema(field) for field in fields}
 
 
-def _field(field: Field) -> Schema:
+def field_schema(field: Field) -> Schema:
     schema = _shape(field)
     if not field.required and field.default is None and field.shape is not Shape.ANY:
         arms = schema.pop("anyOf", None) or [dict(schema)]
@@ -221,13 +241,13 @@ def _shape(field: Field) -> Schema:
     """The schema of a value that is there; what is neither list nor object may be a reference instead."""
     match field.shape:
         case Shape.LIST if field.item is not None:
-            return {"type": "array", "items": _shape(field.item)}
+            return {"anyOf": [{"type": "array", "items": _shape(field.item)}, _FILLED]}
         case Shape.MAP if field.item is not None:
-            return {"type": "object", "additionalProperties": _shape(field.item)}
+            return {"anyOf": [{"type": "object", "additionalProperties": _shape(field.item)}, _FILLED]}
         case Shape.OBJECT:
             needed = [each.name for each in field.fields if each.required]
-            schema = {"type": "object", "additionalProperties": False, "properties": _properties(field.fields)}
-            return {**schema, "required": needed} if needed else schema
+            schema = {"type": "object", "additionalProperties": False, "properties": properties_of(field.fields)}
+            return {"anyOf": [{**schema, "required": needed} if needed else schema, _FILLED]}
         case Shape.ANY:
             known = [{"$ref": "#/$defs/policy"}] if field.canonical is canon.policy else [{"type": "object"}]
             return {"anyOf": [{"type": "string", "minLength": 1}, *known, _VALUE]}
@@ -249,7 +269,7 @@ def _uses_policy(fields: Iterable[Field]) -> bool:
     return any(field.canonical is canon.policy or _uses_policy(field.fields) for field in fields)
 
 
-def _definitions() -> Schema:
+def definitions() -> Schema:
     """What a value may be instead of itself, and the document of a traffic policy."""
 
     def one(key: str, text: str, **more: Any) -> Schema:
@@ -274,6 +294,11 @@ def _definitions() -> Schema:
                     "description": "Text with ${{ Kind/name.field }} inside.",
                 },
             ]
+        },
+        "filled": {
+            "type": "string",
+            "pattern": r"^\$\{\{ *(each|var)\b.*\}\}$",
+            "description": "A list or map from a variable, or from for_each.",
         },
         "policy": {
             "type": "object",
@@ -306,23 +331,5 @@ def _rule() -> Schema:
     }
 
 
-def _doc(shape: type) -> str:
+def doc_of(shape: type) -> str:
     return " ".join((shape.__doc__ or "").split())
-
-
-# --- the project file -------------------------------------------------------------------------------------------------
-
-
-def project_schema(form: type[BaseModel]) -> Schema:
-    """The schema of `reconciler.yaml`, which has this form."""
-    fields = fields_of(form)
-    return {
-        "$schema": DIALECT,
-        "title": "Project",
-        "description": _doc(form),
-        "type": "object",
-        "additionalProperties": False,
-        "required": [field.name for field in fields if field.required],
-        "properties": {**_properties(fields), "version": {"const": 1}},
-        "$defs": {"value": _definitions()["value"]},
-    }

@@ -49,6 +49,7 @@ class _Object:
 class _Listing:
     complete: bool
     why: str
+    denied: bool
     objects: tuple[_Object, ...]
 
 
@@ -75,6 +76,7 @@ def encode(taken: Taken) -> dict[str, Json]:
         name: _Listing(
             each.complete,
             each.why,
+            each.denied,
             tuple(_Object(live.id, live.parent_id, _marked(live.body)) for live in each.objects),
         )
         for name, each in seen.listings.items()
@@ -109,6 +111,7 @@ def decode(content: Mapping[str, Json]) -> Taken:
             tuple(Live(name, each.id, _body(each.body), each.parent) for each in listing.objects),
             listing.complete,
             listing.why,
+            listing.denied,
         )
         for name, listing in read.listings.items()
     }

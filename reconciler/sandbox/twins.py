@@ -1,4 +1,4 @@
-"""Objects that two kinds share: kept once, as those of the one, and shown by the other under ids and paths of its own."""
+"""Objects that two kinds share: kept once, as those of the one, and shown by the other under its own ids and paths."""
 
 from __future__ import annotations
 

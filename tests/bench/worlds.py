@@ -27,6 +27,7 @@ from reconciler.sandbox.routes import Router, operations
 PER_SERVICE = 10
 SERVICES_PER_FILE = 10
 KEY = "sandbox"
+_AT_ONCE = 100  # creates in one transaction of the sandbox, which looks through all of it after each
 _WORDS = ("payments", "search", "mail", "billing", "media", "login", "orders", "stock", "maps", "reports")
 
 
@@ -189,18 +190,18 @@ def populated(world: World, database: Path, *, seed: int = 7) -> World:
     objects = Objects(sandbox, kinds.every())
     router = Router(operations(objects.kinds))
     try:
-        with sandbox.transaction():
-            for call in plan.calls:
-                kind = by_name[call.address.kind]
-                assert call.owner is not None
-                owner = compose.owner(
-                    call.owner, known, kind, stack=plan.stack, intent=f"{random.getrandbits(64):016x}"
-                )
-                found = router.match(known.path(call.path))
-                assert found is not None
-                body: Mapping[str, object] = compose.payload(compose.body(call, known, kind, owner)) or {}
-                answer = objects.answer(found.by_method[call.method], found.values, dict(body), objects.view(""))
-                known.learn(call.address, kind, answer)
+        for first in range(0, len(plan.calls), _AT_ONCE):
+            with sandbox.transaction():
+                for call in plan.calls[first : first + _AT_ONCE]:
+                    kind = by_name[call.address.kind]
+                    assert call.owner is not None
+                    intent = f"{random.getrandbits(64):016x}"
+                    owner = compose.owner(call.owner, known, kind, stack=plan.stack, intent=intent)
+                    found = router.match(known.path(call.path))
+                    assert found is not None
+                    body: Mapping[str, object] = compose.payload(compose.body(call, known, kind, owner)) or {}
+                    answer = objects.answer(found.by_method[call.method], found.values, dict(body), objects.view(""))
+                    known.learn(call.address, kind, answer)
     finally:
         sandbox.close()
     return World(world.resources, world.root, database)

@@ -78,6 +78,16 @@ def test_6_when_the_key_may_read_but_not_change(on_sandbox: Project, sandbox: Sa
     assert "this key is for reading" in said.err
 
 
+def test_a_key_for_a_part_of_the_account_will_do_for_that_part(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("GET /api_keys", then="status", status=403, body={"msg": "for administrators"}, times=0)
+    on_sandbox.declare(*policies("a"))
+    said = on_sandbox.process("apply", "-y")
+    assert said.code == 0
+    assert "the API key may not read these kinds: APIKey; nothing of them is compared or deleted" in said.out
+    on_sandbox.declare(resource("APIKey", "ci") | {"deliver": {"token": {"to_file": "secrets/ci"}}})
+    assert on_sandbox.process("plan").code == 6
+
+
 def test_64_when_the_command_line_is_wrong(on_sandbox: Project, sandbox: Sandbox) -> None:
     said = on_sandbox.process("apply")
     assert said.code == 64

@@ -175,6 +175,7 @@ def test_what_another_stack_owns_is_left_out_unless_all_is_asked_for(
     said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
     assert "belongs to stack prod as IPPolicy/theirs\n" in said.err
     assert "Theirs" not in said.out
+    assert "belongs to" not in on_sandbox("import", "--dry-run", "--kind", "BotUser").err
     said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy", "--all")
     assert "description: Theirs\n" in said.out
     assert "is IPPolicy/theirs of stack prod: to be taken over once that says `ensure: forgotten`\n" in said.err

@@ -1,4 +1,4 @@
-"""One project under each profile: the same manifests, the same plans, the same account; and the public example whole."""
+"""One project under each profile: the same manifests, plans and account; and the public example whole."""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ import pytest
 from reconciler import kinds
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
+from reconciler.model.address import Address
 from reconciler.model.kind import Kind
+from reconciler.model.snapshot import Binding, Listing
 from reconciler.model.value import Json
 
 
@@ -99,9 +101,30 @@ async def test_an_object_without_an_id_makes_the_list_incomplete() -> None:
 
 
 async def test_a_key_that_is_not_accepted_ends_the_look() -> None:
-    reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("bad key", status=403)]})
+    reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("bad key", status=401)]})
     with pytest.raises(Refused, match="bad key"):
         await observe(reader, some("TLSEdge", "BotUser"))
+
+
+async def test_a_key_that_may_read_nothing_ends_the_look() -> None:
+    denied = Refused("bad key", status=403)
+    with pytest.raises(Refused, match="bad key"):
+        await observe(Scripted({"/edges/tls": [denied], "/bot_users": [denied]}), some("TLSEdge", "BotUser"))
+
+
+@pytest.mark.parametrize("how", ["expected", "bindings"])
+async def test_a_key_that_may_not_read_what_it_is_wanted_for_ends_the_look(how: str) -> None:
+    reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("not yours", status=403)]})
+    wanted: Any = {Address("BotUser", "a"): Binding("bot_1")}
+    with pytest.raises(Refused, match="not yours"):
+        await observe(reader, some("TLSEdge", "BotUser"), **{how: wanted})
+
+
+async def test_what_a_key_may_not_read_and_nobody_wants_is_unknown() -> None:
+    reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("not yours", status=403)]})
+    snapshot = await observe(reader, some("TLSEdge", "BotUser"), expected=[Address("TLSEdge", "a")])
+    assert snapshot.of("BotUser") == Listing(complete=False, why="not yours", denied=True)
+    assert snapshot.of("TLSEdge") == Listing()
 
 
 async def test_an_object_that_slipped_to_the_next_page_counts_once() -> None:

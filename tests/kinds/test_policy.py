@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.kinds import policy
 from reconciler.model.address import Address
+from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
 from reconciler.model.value import Ref, Secret, Template
 
@@ -190,19 +191,86 @@ def test_references_inside_a_policy_are_left_alone() -> None:
     "expression",
     [
         "true",
-        "(a && b) || !(c)",
+        "(req.a && conn.b) || !(res.c)",
         "'(' == \")\"",
         r"'it\'s (' != ''",
-        'r"\\" == r"("',
-        '"""a " (""" == x',
-        "a[0] == {'b': [1]}['b'][0] // not closed: (",
+        r'r"\d(" == "("',
+        '"""a " (""" == req.x',
+        "req.a[0] == {'b': [1]}['b'][0] // not closed: (",
     ],
 )
 def test_brackets_in_quotes_and_comments_do_not_count(expression: str) -> None:
     assert said({"on_http_request": [{"expressions": [expression], "actions": [{"type": "deny"}]}]}) == []
 
 
-@pytest.mark.parametrize("expression", ["(a", "a)", "[a)", "'a", 'x == "a', "{'a': (1}"])
-def test_a_bracket_or_a_quote_without_its_other_half_is_an_error(expression: str) -> None:
-    (only,) = policy.findings({"on_http_request": [{"expressions": [expression], "actions": [{"type": "deny"}]}]})
-    assert only.path == ("on_http_request", 0, "expressions", 0)
+def expressed(expression: str, **config: Any) -> list[Finding]:
+    actions = [{"type": "deny", "config": config}]
+    return list(policy.findings({"on_http_request": [{"expressions": [expression], "actions": actions}]}))
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("(req.a", "the expression ends too early (its column 7)"),
+        ("req.a)", "the expression has ')' where it cannot stand (its column 6)"),
+        ("[req.a)", "the expression has ')' where it cannot stand (its column 7)"),
+        ("'a", "the expression has a quote that is never closed (its column 1)"),
+        ("{'a': (1}", "the expression has '}' where it cannot stand (its column 9)"),
+        ("req.a = 1", "the expression has '=', which is not part of the language (its column 7)"),
+        ("req.a ==\n  && 1", "the expression has '&&' where it cannot stand (its line 2, column 3)"),
+    ],
+)
+def test_what_is_no_cel_is_an_error_at_its_place(expression: str, words: str) -> None:
+    (only,) = expressed(expression)
+    assert (only.path, only.text, only.severity) == (
+        ("on_http_request", 0, "expressions", 0),
+        words,
+        Severity.ERROR,
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "words", "remedy"),
+    [
+        ("requ.method == 'GET'", "'requ' is not a variable we know (its column 1)", "did you mean req?"),
+        ("true &&\n conn.x == cnn.y", "'cnn' is not a variable we know (its line 2, column 12)", "did you mean conn?"),
+        ("hasReqHaeder('X')", "'hasReqHaeder' is not a function we know (its column 1)", "did you mean hasReqHeader?"),
+        (
+            "[1].exists(x, x == y)",
+            "'y' is not a variable we know (its column 20)",
+            "check its spelling; the platform decides",
+        ),
+    ],
+)
+def test_a_name_that_nobody_documents_is_a_warning_with_what_was_meant(
+    expression: str, words: str, remedy: str
+) -> None:
+    (only,) = expressed(expression)
+    assert (only.text, only.remedy, only.severity) == (words, remedy, Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "inCidrRanges(conn.client_ip, ['10.0.0.0/8']) || rand.double() > 0.5",
+        "actions.ngrok.oauth.identity.email.endsWith('@example.com') && timestamp(res.ts) < time.now",
+        "req.headers.exists(name, name.lowerAscii() == 'x-a') && endpoint.id != '' && vars.x.decodeJson().y",
+        "req.a" + ".a" * 60,
+        "req.?a.orValue('') == 'x'",
+    ],
+)
+def test_what_the_platform_documents_is_no_finding(expression: str) -> None:
+    assert expressed(expression) == []
+
+
+def test_an_expression_within_a_config_is_looked_at_and_only_doubted() -> None:
+    found = expressed("true", content="${req.url.path} ${reg.x} ${req.}", headers={"x": ["$${no}", "${{'a': 1}.a}"]})
+    assert [(each.path[-1], each.text, each.severity) for each in found] == [
+        ("content", "'reg' is not a variable we know (its column 1)", Severity.WARNING),
+        ("content", "the expression ${req.} has '.' where it cannot stand (its column 5)", Severity.WARNING),
+    ]
+
+
+@given(st.text(max_size=30))
+def test_any_text_as_an_expression_is_judged_and_breaks_nothing(text: str) -> None:
+    assert all(each.path[0] == "on_http_request" for each in expressed(text))

@@ -40,7 +40,7 @@ class Draft:
         if described:
             spec = {"description": self.draw(TEXT), "metadata": self.draw(METADATA), **spec}
         spec = {key: value for key, value in spec.items() if value is not None}
-        deliver = {"token": Delivery("to_file", f"secrets/{name}")} if kind == "TunnelCredential" else {}
+        deliver = {"token": Delivery("to_file", f"secrets/{name}")} if kind in ("APIKey", "TunnelCredential") else {}
         protect = self.draw(st.integers(0, 9)) == 0
         self.declared[address] = Declaration(
             address, spec, Position("m.yaml", 1, 1), lifecycle=Lifecycle(protect=protect), deliver=deliver
@@ -66,7 +66,7 @@ class Draft:
     # modules
 
     def backend(self) -> Spec | None:
-        target = self.one("FailoverBackend", "TunnelGroupBackend", "HTTPResponseBackend")
+        target = self.one("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend")
         return self.maybe(None if target is None else {"backend_id": target})
 
     def restriction(self) -> Spec | None:
@@ -97,6 +97,12 @@ def _access(draft: Draft) -> None:
         draft.add("BotUser", name, {"name": f"bot {name}", "active": draft.draw(st.booleans())}, described=False)
     for name in draft.names():
         draft.add("TunnelCredential", name, {"acl": draft.draw(ACLS), "owner_id": draft.one("BotUser")})
+    for name in draft.names():
+        draft.add("ServiceUser", name, {"name": f"service {name}"}, described=False)
+    for name in draft.names():
+        draft.add("APIKey", name, {"owner_id": draft.one("BotUser", "ServiceUser")})
+    for name in draft.names():
+        draft.add("Vault", name, {"name": f"{name}/{draft.draw(st.integers(0, 1))}"})
     for name in draft.names():
         key = f"ssh-ed25519 AAAA{name}{draft.draw(st.sampled_from('xy'))}"
         draft.add("SSHCredential", name, {"public_key": key, "owner_id": draft.one("BotUser")})
@@ -133,7 +139,7 @@ def _certificates(draft: Draft) -> None:
         if authority is not None:
             key = f"ssh-ed25519 AAAA{name}"
             spec = {"ssh_certificate_authority_id": authority, "public_key": key, "principals": ["h"]}
-            draft.add("SSHHostCertificate", name, spec)
+            draft.add(draft.draw(st.sampled_from(["SSHHostCertificate", "SSHUserCertificate"])), name, spec)
 
 
 def _backends(draft: Draft) -> None:
@@ -141,6 +147,12 @@ def _backends(draft: Draft) -> None:
         draft.add("TunnelGroupBackend", name, {"labels": {"app": draft.draw(st.sampled_from("xy"))}})
     for name in draft.names():
         draft.add("HTTPResponseBackend", name, {"body": draft.draw(TEXT), "headers": {}, "status_code": 200})
+    for name in draft.names():
+        draft.add("StaticBackend", name, {"address": f"{name}.example.net:{draft.draw(st.integers(1, 2))}"})
+    for name in draft.names():
+        children = draft.some("TunnelGroupBackend", "StaticBackend") or []
+        shares = [{"backend_id": each, "weight": draft.draw(st.integers(0, 2))} for each in children]
+        draft.add("WeightedBackend", name, {"backends": shares})
     for name in draft.names():
         draft.add("FailoverBackend", name, {"backends": draft.some("TunnelGroupBackend", "HTTPResponseBackend")})
 

@@ -5,21 +5,32 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from reconciler import kinds
+from reconciler.api.client import Account
+from reconciler.api.platform import reading
+from reconciler.engine.observe import observe
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Secret, Value
+from reconciler.planning import order
+from reconciler.planning.normalize import seen
 from reconciler.planning.planner import Policy, plan
 from reconciler.planning.redacting import redacted, sealed
+from reconciler.project import snapshots
 from reconciler.rendering import json
+from reconciler.rendering.snapshots import Taken
+from tests.laws.accounts import SECRET as FILLED
+from tests.laws.accounts import Filled
 from tests.laws.manifests import manifests
 from tests.laws.world import World
+from tests.platform import KEY, Sandbox
 
+ACCOUNTS = 15
 KINDS = kinds.every()
 SECRET = "canary" + "OfTheProvider"
-law = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+law = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def made(manifest: Manifest, snapshot: Snapshot) -> str:
@@ -53,6 +64,27 @@ def login(secret: Value, client: str = "shop", name: str = "login") -> Manifest:
             route: Declaration(route, spec, where),
         },
     )
+
+
+async def test_every_kind_of_a_real_platform_comes_back_from_a_file_as_it_was_and_without_its_secrets(
+    sandbox: Sandbox,
+) -> None:
+    told = set()
+    for seed in range(ACCOUNTS):
+        Filled(sandbox, seed)
+        async with reading(Account(sandbox.base_url, Secret(KEY, "test"))) as reader:
+            snapshot = await observe(reader, kinds.planned())
+        taken = Taken(redacted(snapshot, Manifest("laws", {}), KINDS), "laws", sandbox.base_url, None, 1.0)
+        text = snapshots.write(taken, None)
+        assert FILLED not in text
+        again = snapshots.read(text, "snapshot.json", None).snapshot
+        for kind in KINDS:
+            for live, back in zip(snapshot.of(kind.name).objects, again.of(kind.name).objects, strict=True):
+                told.add(kind.name)
+                assert seen(kind, back) == seen(kind, live)
+                assert set(order.live_references(kind, back)) == set(order.live_references(kind, live))
+        sandbox.reset()
+    assert len(told) > 20
 
 
 HERE = Secret(SECRET, "env:CLIENT_SECRET")

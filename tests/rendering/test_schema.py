@@ -10,12 +10,12 @@ from jsonschema import Draft202012Validator
 from reconciler import kinds
 from reconciler.model.kind import Kind
 from reconciler.project.config import ProjectForm
-from reconciler.rendering import schema
+from reconciler.rendering import project_schema, schema
 from tests.kinds import manifests
 
 EVERY = kinds.every()
 MANIFEST = Draft202012Validator(schema.manifest_schema(EVERY))
-PROJECT = Draft202012Validator(schema.project_schema(ProjectForm))
+PROJECT = Draft202012Validator(project_schema.project_schema(ProjectForm, EVERY))
 
 each_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 
@@ -124,7 +124,7 @@ PROJECT_FILE: dict[str, Any] = {
 
 
 def test_the_project_schema_is_valid_and_takes_a_project() -> None:
-    Draft202012Validator.check_schema(schema.project_schema(ProjectForm))
+    Draft202012Validator.check_schema(project_schema.project_schema(ProjectForm, EVERY))
     assert [*PROJECT.iter_errors(PROJECT_FILE)] == []
 
 

@@ -97,6 +97,8 @@ def _drifting(life: Life) -> None:
     module = {"provider": "github", "secret": life.known["secret by hand"]}
     life.sandbox.put(f"/edges/https/{edge}/routes/{route['id']}/webhook_verification", module)
     life.run("drift", "--record", *_forms("drift"), code=2)
+    life.run("snapshot", "--out", "snapshot.json", code=0)
+    life.run("plan", "--snapshot", "snapshot.json", *_forms("taken"), code=0)
     life.run("plan", "--out", "drifted.json", code=0)
     life.run("show", "drifted.json", *_forms("shown"), code=0)
     life.run("apply", "drifted.json", "-y", "--events", "-", code=0)

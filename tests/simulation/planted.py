@@ -249,7 +249,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a hostport is taken before it is let go",
         SEQUENCE,
-        (("                draft.wait(call, *(releases[claim] - set(own)))\n", "                continue\n"),),
+        (("                    draft.wait(call, giver)\n", "                    continue\n"),),
     ),
     Bug(
         "an orphan is never deleted",

@@ -33,6 +33,7 @@ from reconciler.planning import planner
 from reconciler.planning.policy import Policy
 from reconciler.project.sinks import ProjectSinks
 from tests.engine.world import MemoryJournal, SeededChance
+from tests.faults.between import Between
 from tests.platform import KEY, Sandbox
 
 PATIENT = 20.0  # seconds for an answer, which nobody takes
@@ -184,17 +185,13 @@ class Stack:
         return calls
 
 
-class Astray(Client):
+class Astray(Between):
     """The first `times` requests that match (0: all) go to another platform; the rest where they should."""
 
     def __init__(self, client: Client, other: Client, method: str, part: str, times: int) -> None:
-        self._to, self._other, self._method, self._part, self._times = client, other, method, part, times
+        super().__init__(client)
+        self._other, self._method, self._part, self._times = other, method, part, times
         self.met = 0
-        self.has_been_answered = True
-
-    @property
-    def origin(self) -> Any:
-        return self._to.origin
 
     async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
         if method == self._method and self._part in address and (not self._times or self.met < self._times):

@@ -13,6 +13,7 @@ from reconciler.model import owner as owners
 from reconciler.model.owner import Owner
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json
+from tests.faults.between import Between
 from tests.faults.matrix.world import Stack, ids
 from tests.platform import Sandbox
 
@@ -20,17 +21,13 @@ BACKENDS = "/backends/http_response"
 COUNT = 250
 
 
-class Meanwhile(Client):
+class Meanwhile(Between):
     """Something happens to the collection before each page but the first; an answer may be touched up."""
 
     def __init__(self, client: Client, happens: Callable[[int], None], shown: Callable[[int, Any], Json]) -> None:
-        self._to, self._happens, self._shown = client, happens, shown
-        self.has_been_answered = True
+        super().__init__(client)
+        self._happens, self._shown = happens, shown
         self.pages = 0
-
-    @property
-    def origin(self) -> Any:
-        return self._to.origin
 
     async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
         if method != "GET" or BACKENDS not in address or f"{BACKENDS}/" in address:

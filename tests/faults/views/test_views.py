@@ -15,6 +15,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Outcome
 from reconciler.model.owner import Owner
 from reconciler.model.value import Json
+from tests.faults.between import Between
 from tests.faults.matrix.world import Stack, ids
 from tests.platform import Sandbox
 
@@ -34,16 +35,12 @@ class View:
         return Liar(client, self)
 
 
-class Liar(Client):
+class Liar(Between):
     """Passes everything on; lists of policies and bots are answered as the view says."""
 
     def __init__(self, client: Client, view: View) -> None:
-        self._to, self._view = client, view
-        self.has_been_answered = True
-
-    @property
-    def origin(self) -> Any:
-        return self._to.origin
+        super().__init__(client)
+        self._view = view
 
     async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
         if not self._view.versions:

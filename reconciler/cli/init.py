@@ -1,0 +1,277 @@
+"""`reconciler init`: a new project, asked for at a terminal or told by flags. Overwrites nothing, stores no key."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconciler.cli import exits, talk
+from reconciler.cli.group import Command
+
+if TYPE_CHECKING:
+    from reconciler.model import profile as profiles
+    from reconciler.model.value import Secret
+
+_HOSTS = ("github", "gitlab", "none")
+_PROFILES: tuple[profiles.Name, ...] = ("specification", "ngrok")
+_ADDRESS = "https://api.example.com"  # stands in the file until it is known
+_KEY = "RECONCILER_API_KEY"
+_SCHEMAS = ".schemas"  # what editors check manifests with
+_IGNORED = ("/state/", "/secrets/", "/plan.json", "/plan.md", "/plan.html", "/snapshot.json", "/events.ndjson", ".env")
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """What was asked for. No `base_url`: the profile knows its own, or it is not known yet."""
+
+    stack: str
+    profile: profiles.Name
+    base_url: str | None
+    host: str
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler init
+        reconciler init infrastructure --ci github
+        reconciler init --yes --base-url https://api.example.com --stack prod --ci gitlab
+    """,
+)
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--stack", metavar="NAME", help="The ownership scope, unique in the account; the folder's name.")
+@click.option("--profile", type=click.Choice(_PROFILES), help="Which dialect of the API the platform speaks.")
+@click.option("--base-url", metavar="URL", help="The platform's address; the profile ngrok knows its own.")
+@click.option("--ci", "host", type=click.Choice(_HOSTS), help="Write the pipelines of this code host.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: what no flag says is as it would be proposed.")
+@click.option("--no-check", is_flag=True, help="Do not try the API key.")
+def command(
+    folder: Path,
+    stack: str | None,
+    profile: profiles.Name | None,
+    base_url: str | None,
+    host: str | None,
+    yes: bool,
+    no_check: bool,
+) -> int:
+    """Write a new project: reconciler.yaml, a first manifest, schemas for editors, and pipelines.
+
+    What is there already stays as it is. The API key is tried with one read, and kept nowhere.
+    """
+    asking = not yes
+    if asking and not sys.stdin.isatty():
+        raise exits.Stop(exits.USAGE, "error: init asks, and nobody is there to answer; give -y")
+    wishes = _asked(_proposed(folder, stack, profile, base_url, host), asking, given={stack, profile, base_url, host})
+    _refuse_nonsense(wishes)
+    key = None if no_check else _check(wishes, asking)
+    _write(folder, wishes)
+    talk.answer(_next_steps(folder, wishes))
+    if asking and key and click.confirm("Write manifests for what the account has already?", err=True):
+        from reconciler.cli import import_
+
+        os.environ[_KEY] = key  # where the new project looks for it
+        return int(import_.command.main(["--project", str(folder)], "reconciler import", standalone_mode=False))
+    return exits.DONE
+
+
+# --- what is wished ---------------------------------------------------------------------------------------------------
+
+
+def _proposed(
+    folder: Path, stack: str | None, profile: profiles.Name | None, base_url: str | None, host: str | None
+) -> _Wishes:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:63]
+    return _Wishes(
+        stack or name or "main",
+        profile or _PROFILES[0],
+        base_url or os.environ.get("RECONCILER_BASE_URL") or None,
+        host or _host_of(folder),
+    )
+
+
+def _host_of(folder: Path) -> str:
+    """Whose pipelines the repository has already, or where it came from."""
+    if (folder / ".github").is_dir():
+        return "github"
+    if (folder / ".gitlab-ci.yml").is_file():
+        return "gitlab"
+    try:
+        config = (folder / ".git" / "config").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "none"
+    remote = re.search(r"^\s*url\s*=.*\b(github|gitlab)\.", config, re.MULTILINE)
+    return remote[1] if remote else "none"
+
+
+def _asked(proposed: _Wishes, asking: bool, given: set[str | None]) -> _Wishes:
+    """With the answers of whoever sits at the terminal; what a flag said is not asked for."""
+    if not asking:
+        return proposed
+
+    def ask(question: str, proposal: str | None, **more: Any) -> str:
+        if proposal is not None and proposal in given:
+            return proposal
+        return str(click.prompt(question, default=proposal, err=True, **more))
+
+    stack = ask("Name of the stack, unique in the account", proposed.stack)
+    asked = ask("Dialect of the API", proposed.profile, type=click.Choice(_PROFILES))
+    profile = next(each for each in _PROFILES if each == asked)
+    base_url = proposed.base_url
+    if profile == "specification":
+        base_url = ask("Address of the platform", proposed.base_url)
+    host = ask("Pipelines for", proposed.host, type=click.Choice(_HOSTS))
+    return _Wishes(stack, profile, base_url, host)
+
+
+def _refuse_nonsense(wishes: _Wishes) -> None:
+    """Usage errors in the words that the project file's own check has for them."""
+    from reconciler.project import config
+
+    wrong = {"--stack": config.stack_name(wishes.stack)}
+    if wishes.base_url is not None:
+        wrong["--base-url"] = config.address_of_platform(wishes.base_url)
+    lines = [f"error: {flag}: {text}" for flag, text in wrong.items() if text]
+    if lines:
+        raise exits.Stop(exits.USAGE, *lines)
+
+
+# --- the key ----------------------------------------------------------------------------------------------------------
+
+
+def _check(wishes: _Wishes, asking: bool) -> str | None:
+    """One read with the key, if there is one: the key that serves. Refused tells why it does not serve; nothing was written then."""
+    from reconciler.model.profile import PROFILES
+    from reconciler.model.value import Secret
+
+    base_url = wishes.base_url or PROFILES[wishes.profile].base_url
+    if base_url is None:
+        talk.say("note: the key was not tried: there is no address yet")
+        return None
+    text = os.environ.get(_KEY)
+    if text is None and asking:
+        text = click.prompt("API key, to try it (kept nowhere; empty: later)", default="", hide_input=True, err=True)
+    if not text:
+        talk.say(f"note: the key was not tried: {_KEY} is not set")
+        return None
+    _try(base_url, wishes.profile, Secret(text, f"env:{_KEY}"))
+    talk.say(f"{base_url} accepts the key.")
+    return text
+
+
+def _try(base_url: str, profile: profiles.Name, key: Secret) -> None:
+    from reconciler import kinds
+    from reconciler.api.client import Account
+    from reconciler.api.platform import reading
+    from reconciler.cli import session
+
+    async def once() -> None:
+        async with reading(Account(base_url.rstrip("/"), key, profile=profile)) as reader:
+            await reader.get(f"{kinds.get('IPPolicy').path}?limit=1")
+
+    session.run(once())
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+
+def _write(folder: Path, wishes: _Wishes) -> None:
+    from reconciler.cli import whole
+    from reconciler.project import files
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in _files(wishes).items():
+        files.refuse_detour(folder, path)
+        file = folder / path
+        if file.exists():
+            talk.say(f"kept {path}, which is there already")
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        whole.write(file, text, 0o644)
+        talk.say(f"wrote {path}")
+
+
+def _files(wishes: _Wishes) -> Mapping[str, str]:
+    from reconciler import kinds
+    from reconciler.project import pipelines
+    from reconciler.project.config import ProjectForm
+    from reconciler.rendering.project_schema import editor_schemas
+
+    schemas = editor_schemas(ProjectForm, kinds.declarable())
+    found = {
+        "reconciler.yaml": _project_file(wishes),
+        "manifests/access.yaml": _MANIFEST,
+        ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
+        **{f"{_SCHEMAS}/{name}": json.dumps(each, indent=1) + "\n" for name, each in schemas.items()},
+    }
+    return {**found, **(pipelines.of(wishes.host) if wishes.host in pipelines.HOSTS else {})}
+
+
+def _project_file(wishes: _Wishes) -> str:
+    lines = [
+        f"# yaml-language-server: $schema={_SCHEMAS}/project.json",
+        "# Which account this is about, under which name, and where the manifests are.",
+        "version: 1",
+        f"stack: {_quoted(wishes.stack)}",
+        "platform:",
+    ]
+    if wishes.profile != "specification":
+        lines.append(f"  profile: {wishes.profile}")
+    if wishes.base_url is not None:
+        lines.append(f"  base_url: {_quoted(wishes.base_url)}")
+    elif wishes.profile == "specification":
+        lines.append(f"  base_url: {_ADDRESS} # where the platform's API is")
+    lines += [f"  api_key: {{from_env: {_KEY}}}", "manifests: [manifests/]", ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A name that YAML would take for something else, in quotes."""
+    plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._:/-]*", text) and not re.fullmatch(r"(?i)true|false|null", text)
+    return text if plain else json.dumps(text)
+
+
+_MANIFEST = f"""\
+# yaml-language-server: $schema=../{_SCHEMAS}/manifest.json
+# A resource is a kind, a name and a spec; the kinds: `reconciler kinds`, one of them: `reconciler explain IPPolicy`.
+# What exists already is written down by `reconciler import`.
+kind: IPPolicy
+name: office
+spec:
+  description: Where we work
+---
+kind: IPPolicyRule
+name: office-lan
+spec:
+  ip_policy_id: {{ref: IPPolicy/office}}
+  cidr: 203.0.113.0/24
+  action: allow
+"""
+
+
+def _next_steps(folder: Path, wishes: _Wishes) -> str:
+    steps = [] if folder == Path() else [f"cd {folder}"]
+    if wishes.profile == "specification" and wishes.base_url is None:
+        steps.append("edit reconciler.yaml     # base_url; `reconciler sandbox` is a platform to rehearse on")
+    steps += [
+        f"export {_KEY}=…",
+        "reconciler import --dry-run     # what exists already, as manifests",
+        "reconciler plan                 # what would change; nothing does yet",
+        "reconciler apply",
+    ]
+    text = "Next:\n" + "".join(f"  {step}\n" for step in steps)
+    if wishes.host == "github":
+        text += (
+            "The workflows want secrets: RECONCILER_READ_KEY, RECONCILER_PLAN_KEY, and in the environment production\n"
+        )
+        text += "RECONCILER_API_KEY. docs/gitops.md of reconciler says more.\n"
+    elif wishes.host == "gitlab":
+        text += "The jobs want masked variables, which .gitlab-ci.yml lists at its top.\n"
+    return text

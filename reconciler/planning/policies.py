@@ -1,0 +1,283 @@
+"""Which of the project's policies what is declared, and what a plan would do, break. Pure: the time is handed in.
+
+Secrets are not there for expressions: in the place of one stands where it comes from. A rule that has no answer for a
+resource is a problem, never a pass.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from reconciler.kinds import canon
+from reconciler.kinds import policy as traffic
+from reconciler.kinds.cel import Failed, Given
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change
+from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.manifest import Declaration, Ensure, Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Position, Problem
+from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value
+from reconciler.planning.policy import Policy
+from reconciler.planning.rule import LANGUAGE, Exemption, Rule
+
+_MOST = 50  # breaches of one rule that are told one by one
+
+
+def of_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Kind], now: float) -> tuple[Problem, ...]:
+    """What can be said without a plan. `now`: seconds since 1970, for exemptions."""
+    judge = _Judge(manifest, {kind.name: kind for kind in kinds}, now)
+    return judge.judged([rule for rule in rules if not rule.needs_plan])
+
+
+def of_plan(
+    rules: Sequence[Rule], plan: Plan, kinds: Sequence[Kind], now: float, manifest: Manifest | None = None
+) -> tuple[Problem, ...]:
+    """All that can be said of a plan and of what it selects.
+
+    Without the manifests that it was made from, what is said of resources is left out.
+    """
+    whole = manifest if manifest is not None else Manifest(plan.stack, {})
+    asked = [rule for rule in rules if manifest is not None or "resource" not in rule.uses]
+    return _Judge(whole, {kind.name: kind for kind in kinds}, now, plan).judged(asked)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What a rule is asked about: a resource, a change of one, or, with no name, the plan."""
+
+    name: str
+    given: Given
+    declaration: Declaration | None = None
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class _Judge:
+    manifest: Manifest
+    kinds: Mapping[str, Kind]
+    now: float
+    plan: Plan | None = None
+
+    def judged(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
+        found = [problem for rule in rules for problem in _few(rule, list(self._broken(rule)))]
+        return tuple(sorted(found, key=lambda each: (not each.is_error, each.position or Position("", 0, 0))))
+
+    def _broken(self, rule: Rule) -> Iterator[Problem]:
+        for subject in self._asked(rule):
+            try:
+                kept = rule.check.ask(subject.given)
+            except Failed as why:
+                yield _unanswered(rule, subject, str(why))
+                continue
+            if kept:
+                continue
+            exemption = rule.exemption(subject.name)
+            if exemption is None or exemption.until < self._today.date():
+                yield _breach(rule, subject, exemption)
+
+    def _asked(self, rule: Rule) -> Iterator[_Subject]:
+        if rule.is_of_changes:
+            for address, subject in self._changing:
+                change = self._changes[address]
+                if rule.covers(address) and (not rule.actions or change.action in rule.actions):
+                    yield subject
+        elif rule.is_of_resources:
+            yield from (subject for address, subject in self._declared if rule.covers(address))
+        else:
+            yield _Subject("", LANGUAGE.given(self._around))
+
+    # --- whom -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _changes(self) -> Mapping[Address, Change]:
+        """A second object of one address, which goes, is not told apart."""
+        return {each.address: each for each in reversed(self.plan.changes)} if self.plan else {}
+
+    @cached_property
+    def _changing(self) -> list[tuple[Address, _Subject]]:
+        changes = self.plan.changes if self.plan else ()
+        return [(each.address, self._subject(each.address, each)) for each in changes]
+
+    @cached_property
+    def _declared(self) -> list[tuple[Address, _Subject]]:
+        selected = Policy(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else Policy()
+        return [
+            (address, self._subject(address, self._changes.get(address)))
+            for address, each in self.manifest.declarations.items()
+            if each.ensure is Ensure.PRESENT and selected.selects(address)
+        ]
+
+    def _subject(self, address: Address, change: Change | None) -> _Subject:
+        declaration = self.manifest.declarations.get(address)
+        seen = self.plan.seen.get(address) if self.plan else None
+        live = _plain(seen.fields) if seen is not None else None
+        values = {"resource": self._resource(address, declaration, live), "change": change and _change(change, live)}
+        position = declaration.position if declaration else change.position if change else None
+        return _Subject(str(address), LANGUAGE.given({**self._around, **values}), declaration, position)
+
+    # --- what expressions see -------------------------------------------------------------------------------------
+
+    def _resource(self, address: Address, declaration: Declaration | None, live: Json) -> Json:
+        """What is not declared any more is as it was seen."""
+        fields = self.kinds[address.kind].fields if address.kind in self.kinds else ()
+        return {
+            "kind": address.kind,
+            "name": address.name,
+            "address": str(address),
+            "declared": declaration is not None,
+            "ensure": str(declaration.ensure) if declaration else "",
+            "id": (declaration.id if declaration else None) or "",
+            "protect": declaration.lifecycle.protect if declaration else False,
+            "delivers": sorted(declaration.deliver) if declaration else [],
+            "rotates": declaration is not None and declaration.rotate is not None,
+            "spec": _whole(fields, declaration.spec if declaration else live or {}),
+        }
+
+    @cached_property
+    def _today(self) -> datetime:
+        return datetime.fromtimestamp(self.now, UTC)
+
+    @cached_property
+    def _around(self) -> Mapping[str, Any]:
+        if self.plan is None:
+            return {}
+        plan = self.plan
+        counts = Counter(str(change.action) for change in plan.changes)
+        told: Json = {
+            "stack": plan.stack,
+            "account": plan.account,
+            "commit": plan.commit,
+            "counts": {str(action): counts[str(action)] for action in Action},
+            "calls": len(plan.calls),
+            "resources": len(self.manifest.declarations),
+            "changes": [
+                {"address": str(each.address), "kind": each.address.kind, "action": str(each.action)}
+                for each in plan.changes
+            ],
+        }
+        return {"plan": told, "now": self._today, "change": None, "resource": None}
+
+
+def _change(change: Change, live: Json) -> Json:
+    return {
+        "action": str(change.action),
+        "reason": change.reason.name.lower(),
+        "id": change.id or "",
+        "protected": change.protected,
+        "stakes": [stake.name.lower() for stake in change.stakes],
+        "former": str(change.former) if change.former else "",
+        "live": live,
+        "fields": [
+            {
+                "path": each.path,
+                "old": _plain(each.old),
+                "new": _plain(each.new),
+                "mover": each.mover.name.lower(),
+                "replaces": each.forces_replacement,
+            }
+            for each in change.fields
+        ],
+    }
+
+
+def _whole(fields: Sequence[Field], spec: Mapping[str, Value]) -> dict[str, Json]:
+    """With every field that there is, so that no expression has to ask whether it was written."""
+    told = {name: _plain(value) for name, value in spec.items()}
+    return told | {each.name: _value(each, spec.get(each.name)) for each in fields}
+
+
+def _value(field: Field, value: Value) -> Json:
+    if value is None:
+        value = field.default
+    match field.shape:
+        case Shape.OBJECT if isinstance(value, Mapping):
+            return _whole(field.fields, value)
+        case Shape.LIST if value is None:
+            return []
+        case Shape.LIST if isinstance(value, list) and field.item is not None and field.item.shape is Shape.OBJECT:
+            return [_value(field.item, each) for each in value]
+        case Shape.ANY if isinstance(value, str) and field.canonical is canon.policy:
+            return traffic.parse(value) or value  # the document, however it was written
+    return _plain(value)
+
+
+def _plain(value: Value) -> Json:
+    match value:
+        case Secret():
+            return {"source": value.source}
+        case Hidden():
+            return "(sensitive)"
+        case Ref():
+            return {"ref": str(value)}
+        case Template():
+            return str(value)
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+    return value
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
+    message = "".join(_part(part, subject.given) for part in rule.message)
+    ended = (
+        f"; its exemption at {expired.position} ended on {expired.until} ({expired.reason})"
+        if expired is not None
+        else ""
+    )
+    where = subject.position
+    if rule.field and subject.declaration is not None:
+        where = subject.declaration.at(*rule.field.split("."))
+    return Problem(
+        f"{message} (policy {rule.name}{ended})",
+        rule.remedy or f"correct it, or write an exemption at {rule.position.file}:{rule.position.line}",
+        subject.name,
+        where or rule.position,
+        rule.severity,
+        rule.name,
+    )
+
+
+def _part(part: Any, given: Given) -> str:
+    if isinstance(part, str):
+        return part
+    try:
+        answer = part.ask(given)
+    except Failed as why:
+        return f"({why})"
+    return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
+
+
+def _unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
+    of = f" for {subject.name}" if subject.name else ""
+    return Problem(
+        f"the policy {rule.name} has no answer{of}: {why}",
+        "correct its check; has() asks whether something is there",
+        "",
+        rule.places.get("check", rule.position),
+        rule.severity,
+        rule.name,
+    )
+
+
+def _few(rule: Rule, found: list[Problem]) -> list[Problem]:
+    if len(found) <= _MOST:
+        return found
+    more = Problem(
+        f"{len(found) - _MOST} more break the policy {rule.name}",
+        "correct those above first",
+        position=rule.position,
+        severity=rule.severity,
+        rule=rule.name,
+    )
+    return [*found[:_MOST], more]

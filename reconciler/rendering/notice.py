@@ -1,0 +1,100 @@
+"""Drift as a message to people or machines who are told of it: names, paths and who moved them, never a value.
+
+Pure; `reconciler.api.notify` sends it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from reconciler.model.plan import Plan
+from reconciler.model.value import Json
+from reconciler.rendering import wording
+from reconciler.rendering.outline import ChangeRow, Outline, outline
+from reconciler.rendering.wording import Flavour
+
+FORMAT = "reconciler drift"
+VERSION = 1
+_LISTED = 20  # resources: who wants them all reads the report
+_FIELDS = 5  # paths of one resource
+_LONGEST = 300  # characters of a line: the platform's names have no bounds of ours
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What there is to say, once."""
+
+    subject: str
+    lines: tuple[str, ...]
+    written: Json
+
+    @property
+    def text(self) -> str:
+        """For mail: plain text."""
+        return "\n".join([self.subject, "", *self.lines]) + "\n"
+
+    @property
+    def slack(self) -> str:
+        """As Slack and what is compatible with it take it: JSON, in which nobody is mentioned."""
+        title, *lines = (_escaped(line) for line in (self.subject, *self.lines))
+        return json.dumps({"text": "\n".join([f"*{title}*", *lines])})
+
+    @property
+    def json(self) -> str:
+        return json.dumps(self.written)
+
+
+def notice(plan: Plan) -> Notice:
+    rows = outline(plan)
+    told = wording.drifted(rows, None).removeprefix("Drift: ").removesuffix(".")
+    return Notice(f"Drift in {rows.stack}: {told}", tuple(_lines(rows)), _written(rows))
+
+
+def _lines(rows: Outline) -> Iterator[str]:
+    for row in rows.changes[:_LISTED]:
+        fields = [field.path for field in row.fields]
+        more = f" and {len(fields) - _FIELDS} more" if len(fields) > _FIELDS else ""
+        of = f": {', '.join(fields[:_FIELDS])}{more}" if fields else ""
+        where = f" ({row.position})" if row.position else ""
+        yield _short(f"- {row.address}: {_said(row)}{of}{where}")
+    if len(rows.changes) > _LISTED:
+        yield f"- and {wording.count(len(rows.changes) - _LISTED, 'more resource')}"
+    yield _short(f"Account: {rows.account}" if rows.account else "")
+
+
+def _said(row: ChangeRow) -> str:
+    """Who moved it, or, where that says it better, what became of it."""
+    return str(wording.side(row)) if row.fields and row.id else wording.reason(row, Flavour.DRIFT)
+
+
+def _written(rows: Outline) -> Json:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "stack": rows.stack,
+        "account": rows.account,
+        "commit": rows.commit,
+        "summary": {str(action): count for action, count in sorted(rows.counts.items())},
+        "changes": [
+            {
+                "address": row.address,
+                "action": str(row.action),
+                "mover": wording.side(row).name.lower(),
+                "fields": [field.path for field in row.fields],
+                "position": row.position,
+            }
+            for row in rows.changes
+        ],
+    }
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _escaped(text: str) -> str:
+    """The three signs that Slack gives a meaning to; and those that would make text bold, or code of it."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("@", "@\u200b").replace("`", "\u02cb").replace("*", "\u2217").replace("~", "\u223c")

@@ -1,0 +1,81 @@
+"""Where declared values come from, as text. Secrets are hidden, whatever place they were written in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.change import Mover
+from reconciler.model.origin import Origin, Trace
+from reconciler.model.value import Hidden, Ref, Secret, Template, Value, canonical
+from reconciler.rendering.cells import clean, cut
+from reconciler.rendering.cells import width as cells_of
+from reconciler.rendering.outline import SENSITIVE, UNSET
+
+_LIVE = "on the platform"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveValue:
+    """What the platform holds, and who moved it if it differs from what is declared."""
+
+    value: Value
+    mover: Mover | None = None
+
+
+def text(subject: str, traces: Sequence[Trace], live: Sequence[LiveValue | None], width: int) -> str:
+    """A paragraph for each value: what it is, and a line for each place that has a say in it."""
+    return "\n\n".join(
+        "\n".join(_paragraph(subject, trace, there, width)) for trace, there in zip(traces, live, strict=True)
+    )
+
+
+def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -> Iterator[str]:
+    name = f"{subject}.{trace.path}" if trace.path else subject
+    yield cut(f"{clean(name)}: {_shown(trace.value, trace.sensitive)}", width)
+    rows = [_row(each, trace.sensitive) for each in trace.origins]
+    if live is not None:
+        said = f"{_LIVE}, {live.mover}" if live.mover else _LIVE
+        rows.append(("", said, _shown(live.value, trace.sensitive)))
+    columns = [max(cells_of(row[column]) for row in rows) for column in (0, 1)]
+    for row in rows:
+        where, what = (each + " " * (columns[place] - cells_of(each)) for place, each in enumerate(row[:2]))
+        yield cut(f"  {where}  {what}  {row[2]}".rstrip(), width)
+
+
+def _row(origin: Origin, sensitive: bool) -> tuple[str, str, str]:
+    where = clean(str(origin.position)) if origin.position else ""
+    what = ("  " if origin.feeds else "") + clean(origin.what)
+    written = _shown(origin.written, sensitive) if origin.written is not None or not origin.feeds else ""
+    return where, what, written if origin.counts else f"{written} (covered)"
+
+
+def _shown(value: Value, sensitive: bool) -> str:
+    if value is None:
+        return UNSET
+    if sensitive and not _is_source(value):
+        return SENSITIVE
+    match value:
+        case Secret() | Hidden():
+            return SENSITIVE
+        case Ref() | Template():
+            return clean(str(value))
+    return clean(canonical(_plain(value)).decode(errors="backslashreplace"))
+
+
+def _is_source(value: Value) -> bool:
+    """Whether it only names where a secret is."""
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("ref", "from_env", "from_file")
+
+
+def _plain(value: Value) -> Value:
+    match value:
+        case Secret() | Hidden():
+            return SENSITIVE
+        case Ref() | Template():
+            return str(value)
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+    return value

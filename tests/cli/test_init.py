@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.project import pipelines
+from tests.cli.conftest import Sandbox, Shell
+from tests.platform import KEY
+
+
+def everything(folder: Path) -> dict[str, str]:
+    return {
+        file.relative_to(folder).as_posix(): file.read_text() for file in sorted(folder.rglob("*")) if file.is_file()
+    }
+
+
+def test_what_it_writes_is_valid_laid_out_and_plans(shell: Shell, sandbox: Sandbox) -> None:
+    told = shell("init", "fresh", "--yes", "--base-url", sandbox.url)
+    assert told.code == 0
+    assert told.err.startswith(f"{sandbox.url} accepts the key.\nwrote reconciler.yaml\nwrote manifests/access.yaml\n")
+    assert told.out.startswith("Next:\n  cd fresh\n")
+    assert shell("validate", "--project", "fresh").code == 0
+    assert shell("fmt", "--check", "--project", "fresh").code == 0
+    assert "Plan: 2 to create" in shell("plan", "--project", "fresh").out
+
+
+def test_the_key_is_tried_with_one_read_and_kept_nowhere(shell: Shell, sandbox: Sandbox) -> None:
+    assert shell("init", "fresh", "--yes", "--base-url", sandbox.url, "--ci", "github").code == 0
+    asked = sandbox.send("GET", "/_sandbox/requests?since=0")["requests"]
+    assert [(each["method"], each["path"]) for each in asked] == [("GET", "/ip_policies?limit=1")]
+    assert [path for path, text in everything(shell.root / "fresh").items() if f"{KEY}\n" in text] == []
+
+
+def test_nothing_is_written_when_the_key_is_refused(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_API_KEY", "canary" + "OfAnotherAccount")
+    refused = shell("init", "fresh", "--yes", "--base-url", sandbox.url)
+    assert refused.code == 6
+    assert "canary" not in refused.err
+    assert not (shell.root / "fresh").exists()
+
+
+def test_without_a_key_it_says_that_none_was_tried(shell: Shell) -> None:
+    told = shell("init", "fresh", "--yes", "--base-url", "https://api.example.com")
+    assert told.code == 0
+    assert "note: the key was not tried: RECONCILER_API_KEY is not set\n" in told.err
+
+
+def test_what_is_there_stays_as_it_is(shell: Shell) -> None:
+    before = everything(shell.root)
+    told = shell("init", "--yes", "--ci", "gitlab")
+    after = everything(shell.root)
+    assert {path: after[path] for path in before} == before
+    assert "kept reconciler.yaml, which is there already\n" in told.err
+    assert after[".gitlab-ci.yml"] == pipelines.of("gitlab")[".gitlab-ci.yml"]
+    shell("init", "--yes", "--ci", "gitlab")
+    assert everything(shell.root) == after
+
+
+def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "fresh").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "fresh" / "manifests").symlink_to(tmp_path / "elsewhere")
+    refused = shell("init", "fresh", "--yes")
+    assert refused.code == 1
+    assert "manifests/access.yaml leads through a symlink" in refused.err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--stack", "a b"), "--stack: is not the name of a stack"),
+        (("--base-url", "http://api.example.com"), "--base-url: would send the API key in the clear"),
+        (("--base-url", "nonsense"), "--base-url: is not an address"),
+    ],
+)
+def test_a_flag_that_makes_no_sense_is_refused_before_anything_is_written(
+    shell: Shell, flags: tuple[str, str], told: str
+) -> None:
+    refused = shell("init", "fresh", "--yes", *flags)
+    assert refused.code == 64
+    assert refused.err.startswith(f"error: {told}")
+    assert not (shell.root / "fresh").exists()
+
+
+@pytest.mark.parametrize("name", ["0123", "true", "1.5", "no-1", "null", "a.b_c-D"])
+def test_a_stack_s_name_reads_back_as_it_was_given(shell: Shell, name: str) -> None:
+    shell("init", "fresh", "--yes", "--stack", name)
+    assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == name
+
+
+def test_the_public_platform_needs_no_address(shell: Shell) -> None:
+    assert shell("init", "fresh", "--yes", "--profile", "ngrok", "--no-check").code == 0
+    written = (shell.root / "fresh" / "reconciler.yaml").read_text()
+    assert "  profile: ngrok\n  api_key:" in written
+    assert shell("validate", "--project", "fresh").code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "first"),
+    [
+        (".git/config", '[remote "origin"]\n\turl = git@github.com:octo/infra.git\n', ".github/workflows/plan.yml"),
+        (".git/config", '[remote "origin"]\n\turl = https://gitlab.example.com/x.git\n', ".gitlab-ci.yml"),
+        (".github/CODEOWNERS", "* @octo\n", ".github/workflows/plan.yml"),
+    ],
+)
+def test_the_code_host_is_told_by_the_repository(shell: Shell, file: str, text: str, first: str) -> None:
+    shell.write(f"fresh/{file}", text)
+    shell("init", "fresh", "--yes")
+    assert (shell.root / "fresh" / first).exists()
+
+
+def test_where_nobody_can_answer_it_asks_for_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = shell("init", "fresh")
+    assert refused.code == 64
+    assert refused.err == "error: init asks, and nobody is there to answer; give -y\n"
+
+
+def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.send("POST", "/bot_users", {"name": "deployer"})
+    monkeypatch.delenv("RECONCILER_API_KEY")
+    monkeypatch.delenv("RECONCILER_BASE_URL")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "init", "fresh", "--profile", "specification"],
+        cwd=shell.root,
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**os.environ, "TERM": "dumb"},
+    ) as process:
+        os.close(theirs)
+        said = ""
+        for question, answer in (
+            ("[fresh]:", "shop"),
+            ("Address of the platform:", sandbox.url),
+            ("[none]:", "gitlab"),
+            ("API key", KEY),
+        ):
+            said += _until(ours, question)
+            os.write(ours, f"{answer}\n".encode())
+        said += _until(ours, "what the account has already?")
+        os.write(ours, b"y\n")
+    os.close(ours)
+    assert process.returncode == 0
+    assert f"{sandbox.url} accepts the key." in said
+    assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == "shop"
+    assert "name: deployer" in (shell.root / "fresh" / "manifests" / "bot-user.yaml").read_text()
+
+
+def _until(terminal: int, text: str) -> str:
+    said = ""
+    while text not in said:
+        ready, _, _ = select.select([terminal], [], [], 30)
+        assert ready, f"{text!r} was not asked; said: {said}"
+        said += os.read(terminal, 1024).decode()
+    return said

@@ -1,0 +1,200 @@
+"""`drift --accept`: what somebody changed on the platform is written into the manifests, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.project import Project
+from tests.platform import Sandbox
+
+MANIFEST = """\
+# Who may come in.
+kind: IPPolicy
+name: office
+spec:
+  description: Office  # as the sign at the door says
+---
+kind: IPPolicy
+name: home
+spec: {description: Home}
+---
+kind: ReservedDomain
+name: pay
+spec:
+  domain: pay.example.com
+---
+kind: TLSEdge
+name: pay
+spec:
+  # one line each
+  hostports:
+    - pay.example.com:443  # the shop
+
+  tls_termination: {min_version: "1.2"}  # see the audit
+  ip_restriction:
+    ip_policy_ids:
+      - ref: IPPolicy/office
+"""
+
+
+@pytest.fixture
+def applied(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    on_sandbox.write("manifests/all.yaml", MANIFEST)
+    assert on_sandbox("apply", "-y", "-q").code == 0
+    sandbox.forget_log()
+    return on_sandbox
+
+
+def text(project: Project) -> str:
+    return (project.root / "manifests/all.yaml").read_text(encoding="utf-8")
+
+
+def edge(sandbox: Sandbox, **fields: Any) -> None:
+    (found,) = sandbox.get("/edges/tls")["tls_edges"]
+    sandbox.patch(f"/edges/tls/{found['id']}", fields)
+
+
+def policy(sandbox: Sandbox, was: str, **fields: Any) -> str:
+    found = next(each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == was)
+    sandbox.patch(f"/ip_policies/{found['id']}", fields)
+    return str(found["id"])
+
+
+def test_without_drift_nothing_is_written(applied: Project) -> None:
+    said = applied("drift", "--accept")
+    assert (said.code, said.out, said.err) == (0, "", "Accepted 0 values.\n")
+    assert text(applied) == MANIFEST
+
+
+def test_a_value_is_patched_in_its_place_and_the_patch_is_printed(applied: Project, sandbox: Sandbox) -> None:
+    policy(sandbox, "Office", description="The new office")
+    edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
+    said = applied("drift", "--accept")
+    assert (said.code, said.err) == (0, "Accepted 2 values in 1 file.\n")
+    assert text(applied) == MANIFEST.replace("description: Office ", "description: The new office ").replace(
+        "1.2", "1.3"
+    )
+    assert [line for line in said.out.splitlines() if line[0] in "+-"] == [
+        "--- a/manifests/all.yaml",
+        "+++ b/manifests/all.yaml",
+        "-  description: Office  # as the sign at the door says",
+        "+  description: The new office  # as the sign at the door says",
+        '-  tls_termination: {min_version: "1.2"}  # see the audit',
+        '+  tls_termination: {min_version: "1.3"}  # see the audit',
+    ]
+
+
+def test_afterwards_a_plan_changes_nothing_and_nothing_was_sent(applied: Project, sandbox: Sandbox) -> None:
+    policy(sandbox, "Office", description="The new office")
+    sandbox.forget_log()
+    applied("drift", "--accept")
+    assert sandbox.calls() == []
+    assert applied("drift").code == 0
+    plan = applied("plan", "--format", "json")
+    assert '"fields": [' not in plan.out.replace('"fields": []', "")
+
+
+def test_a_list_keeps_what_stays_and_its_comments(applied: Project, sandbox: Sandbox) -> None:
+    sandbox.post("/reserved_domains", {"domain": "api.example.com"})
+    edge(sandbox, hostports=["api.example.com:443", "pay.example.com:443"])
+    applied("drift", "--accept")
+    assert text(applied) == MANIFEST.replace("# the shop\n", "# the shop\n    - api.example.com:443\n").replace(
+        "    - api.example.com:443\n", '    - "api.example.com:443"\n'
+    )
+
+
+def test_a_module_that_was_removed_or_added_is_so_in_the_manifest(applied: Project, sandbox: Sandbox) -> None:
+    (found,) = sandbox.get("/edges/tls")["tls_edges"]
+    sandbox.delete(f"/edges/tls/{found['id']}/ip_restriction")
+    rules = '{"on_tcp_connect": [{"actions": [{"type": "deny"}]}]}'
+    edge(sandbox, traffic_policy={"enabled": True, "value": rules})
+    said = applied("drift", "--accept")
+    assert said.code == 0, said
+    kept, _, _ = MANIFEST.partition("  ip_restriction:")
+    added = "  traffic_policy:\n    value:\n      on_tcp_connect:\n        - actions:\n            - type: deny\n"
+    assert text(applied) == kept + added
+
+
+def test_a_reference_follows_to_what_is_declared(applied: Project, sandbox: Sandbox) -> None:
+    home = policy(sandbox, "Home", description="Home")
+    edge(sandbox, ip_restriction={"enabled": True, "ip_policy_ids": [home]})
+    assert applied("drift", "--accept").code == 0
+    assert text(applied) == MANIFEST.replace("- ref: IPPolicy/office", "- ref: IPPolicy/home")
+
+
+def test_what_nobody_declares_is_not_referred_to(applied: Project, sandbox: Sandbox) -> None:
+    other = sandbox.post("/ip_policies", {"description": "other"})["id"]
+    edge(sandbox, ip_restriction={"enabled": True, "ip_policy_ids": [other]})
+    said = applied("drift", "--accept")
+    assert (said.code, text(applied)) == (2, MANIFEST)
+    assert f"left out: TLSEdge/pay.ip_restriction.ip_policy_ids: it names {other}, which is not declared" in said.err
+
+
+def test_only_what_is_named_is_accepted(applied: Project, sandbox: Sandbox) -> None:
+    policy(sandbox, "Office", description="The new office")
+    edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
+    assert applied("drift", "--accept", "TLSEdge/*").code == 2
+    assert text(applied) == MANIFEST.replace("1.2", "1.3")
+
+
+def test_what_git_changed_too_needs_both(applied: Project, sandbox: Sandbox) -> None:
+    policy(sandbox, "Office", description="The new office")
+    ours = MANIFEST.replace("Office  #", "Bureau  #")
+    applied.write("manifests/all.yaml", ours)
+    said = applied("drift", "--accept")
+    assert (said.code, text(applied)) == (2, ours)
+    assert "it was changed in Git too; --both takes the platform's value" in said.err
+    assert applied("drift", "--accept", "--both").code == 0
+    assert text(applied) == MANIFEST.replace("Office  #", "The new office  #")
+
+
+def test_what_git_alone_changed_stays(applied: Project) -> None:
+    ours = MANIFEST.replace("Office  #", "Bureau  #")
+    applied.write("manifests/all.yaml", ours)
+    assert (applied("drift", "--accept", "--both").code, text(applied)) == (2, ours)
+
+
+def test_a_value_from_elsewhere_is_left_to_whoever_wrote_it(applied: Project, sandbox: Sandbox) -> None:
+    applied.write("reconciler.yaml", "version: 1\nstack: prod\nvariables: {sign: Office}\n")
+    ours = MANIFEST.replace("description: Office  #", "description: ${{ var.sign }}  #")
+    applied.write("manifests/all.yaml", ours)
+    policy(sandbox, "Office", description="The new office")
+    said = applied("drift", "--accept")
+    assert (said.code, text(applied)) == (2, ours)
+    assert said.err.startswith(
+        "left out: IPPolicy/office.description: manifests/all.yaml:5:16: it is written as ${{ … }}; change it by hand\n"
+    )
+
+
+def test_what_is_gone_from_the_platform_is_told(applied: Project, sandbox: Sandbox) -> None:
+    (found,) = sandbox.get("/reserved_domains")["reserved_domains"]
+    (its_edge,) = sandbox.get("/edges/tls")["tls_edges"]
+    sandbox.delete(f"/edges/tls/{its_edge['id']}")
+    sandbox.delete(f"/reserved_domains/{found['id']}")
+    said = applied("drift", "--accept")
+    assert (said.code, text(applied)) == (2, MANIFEST)
+    assert (
+        "ReservedDomain/pay: it is gone from the platform; remove its manifest, or apply to have it again" in said.err
+    )
+
+
+def test_text_of_the_platform_gives_a_terminal_no_orders(applied: Project, sandbox: Sandbox) -> None:
+    policy(sandbox, "Office", description="a\x1b[2Jb\n---\nkind: x")
+    said = applied("drift", "--accept")
+    assert (said.code, "\x1b" in said.out + text(applied)) == (0, False)
+    assert applied("drift").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("IPPolicy/office",), "IPPolicy/office is for --accept; give that too"),
+        (("--both",), "--both is for --accept; give that too"),
+        (("--accept", "--format", "json"), "--accept prints a patch; leave --format out"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(project: Project, words: tuple[str, ...], said: str) -> None:
+    answer = project("drift", *words)
+    assert (answer.code, answer.err) == (64, f"error: {said}\n")

@@ -1,0 +1,337 @@
+"""The pipelines of `examples/gitops`: linted, and their own steps carried out against a sandbox and a code host."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from jsonschema.validators import validator_for
+
+from reconciler.cli.main import main
+from reconciler.project import pipelines
+from tests.cli.code_hosts import TOKEN
+from tests.examples.forge import NUMBER, Forge
+from tests.examples.workflows import Ran, Runner, read
+from tests.platform import KEY, Sandbox
+
+ROOT = Path(__file__).parents[2]
+GITOPS = ROOT / "examples" / "gitops"
+WORKFLOWS = sorted((GITOPS / "github/.github/workflows").glob("*.yml"))
+ACTIONS = sorted((GITOPS / "github/.github/actions").glob("*/action.yml"))
+GITLAB = GITOPS / "gitlab/.gitlab-ci.yml"
+PLAN_KEY = "sixteen characters, or more"
+PINNED = {"actions/checkout", "actions/setup-python", "actions/upload-artifact", "actions/download-artifact"}
+
+
+# --- lint -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        *((file, "github-workflows") for file in WORKFLOWS),
+        *((file, "github-actions") for file in ACTIONS),
+        (GITLAB, "gitlab-ci"),
+    ],
+    ids=lambda value: value.stem if isinstance(value, Path) else "",
+)
+def test_a_pipeline_is_of_the_form_its_code_host_takes(file: Path, schema: str) -> None:
+    vendored = files("check_jsonschema") / "builtin_schemas" / "vendor" / f"{schema}.json"
+    checked = json.loads(vendored.read_text())
+    document = read(file)
+    if True in document:
+        document["on"] = document.pop(True)  # YAML 1.1, which GitHub does not read
+    validator_for(checked)(checked).validate(document)
+
+
+def test_the_cron_job_is_of_the_form_kubernetes_takes() -> None:
+    schema = json.loads((Path(__file__).parent / "schemas/kubernetes-1.34.json").read_text())
+    for document in yaml.safe_load_all((GITOPS / "kubernetes/cronjob.yaml").read_text()):
+        jsonschema.Draft202012Validator({"$ref": f"#/$defs/{document['kind']}", **schema}).validate(document)
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda file: file.stem)
+def test_foreign_actions_are_github_s_own_and_pinned_by_commit_and_version(file: Path) -> None:
+    for line in re.findall(r"uses: (.*)", file.read_text()):
+        if not line.startswith("./"):
+            found = re.fullmatch(r"([\w/-]+)@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
+            assert found is not None, line
+            assert found[1] in PINNED
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_a_workflow_may_do_nothing_but_what_each_job_says(file: Path) -> None:
+    workflow = read(file)
+    assert workflow["permissions"] == {}
+    granted = {name: set(job["permissions"].items()) for name, job in workflow["jobs"].items()}
+    writing = {(name, what) for name, each in granted.items() for what, how in each if how == "write"}
+    assert writing == ({("plan", "pull-requests")} if file.stem == "plan" else set())
+
+
+def test_only_apply_has_the_key_that_can_write() -> None:
+    for file in WORKFLOWS:
+        assert ("secrets.RECONCILER_API_KEY" in file.read_text()) == (file.stem == "apply")
+    assert read(WORKFLOWS[0])["jobs"]["apply"]["environment"] == "production"
+
+
+def test_a_fork_is_planned_by_the_job_that_has_no_secret() -> None:
+    jobs = read(GITOPS / "github/.github/workflows/plan.yml")["jobs"]
+    same = "github.event.pull_request.head.repo.full_name == github.repository"
+    assert (jobs["plan"]["if"], jobs["fork"]["if"]) == (same, same.replace("==", "!="))
+    assert "secrets." not in json.dumps(jobs["fork"])
+
+
+def test_a_wheel_carries_the_pipelines_that_init_writes(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        for host in pipelines.HOSTS:
+            for path, text in pipelines.of(host).items():
+                assert wheel.read(f"reconciler/pipelines/{host}/{path}").decode() == text
+
+
+# --- what they do -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Iterator[Forge]:
+    made = Forge(artifacts=tmp_path / "artifacts")
+    with made:
+        yield made
+
+
+Clone = Callable[..., Runner]
+
+
+@pytest.fixture
+def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, monkeypatch: pytest.MonkeyPatch) -> Clone:
+    """`clone("github")`: a machine with a fresh clone of a project that `init` made, and what the host tells it."""
+    monkeypatch.delenv("RECONCILER_API_KEY", raising=False)
+    origin = tmp_path / "origin"
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(origin), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def made(host: str) -> Runner:
+        if not origin.exists():
+            words = ("--stack", "prod", "--base-url", sandbox.base_url, "--ci", host)
+            assert main(["init", str(origin), "-y", *words]) == 0
+            git("init", "--quiet", "--initial-branch", "main")
+        git("add", "--all")
+        git("commit", "--quiet", "--allow-empty", "--message", "as it is now")
+        run = len(list(tmp_path.glob("clone*"))) + 1
+        place = tmp_path / f"clone{run}"
+        subprocess.run(["git", "clone", "--quiet", str(origin), str(place)], check=True)
+        head = git("rev-parse", "HEAD")
+        told = GITHUB if host == "github" else GITLAB_CI
+        environ = {name: value.format(url=forge.url, head=head, run=run) for name, value in told.items()}
+        environ["GITHUB_STEP_SUMMARY"] = str(place / "summary")
+        forge.artifacts.mkdir(exist_ok=True)
+        return Runner(place, forge.artifacts, dict(SECRETS), environ)
+
+    return made
+
+
+GITHUB = {
+    "GITHUB_API_URL": "{url}",
+    "GITHUB_REPOSITORY": "octo/infra",
+    "GITHUB_REF": f"refs/pull/{NUMBER}/merge",
+    "GITHUB_BASE_REF": "main",
+    "GITHUB_SHA": "{head}",
+    "GITHUB_RUN_ID": "{run}",
+}
+GITLAB_CI = {
+    "CI_API_V4_URL": "{url}/api/v4",
+    "CI_PROJECT_ID": "42",
+    "CI_MERGE_REQUEST_IID": str(NUMBER),
+    "CI_COMMIT_SHA": "{head}",
+    "GITHUB_RUN_ID": "{run}",
+    "GITLAB_TOKEN": TOKEN,
+    "RECONCILER_PLAN_KEY": PLAN_KEY,
+    "RECONCILER_PACKAGE": "reconciler",
+}
+SECRETS = {
+    "secrets.RECONCILER_READ_KEY": KEY,
+    "secrets.RECONCILER_PLAN_KEY": PLAN_KEY,
+    "github.token": TOKEN,
+}
+
+
+def good(ran: Ran) -> Ran:
+    assert ran.code == 0, ran.out + ran.err
+    return ran
+
+
+def planned(runner: Runner, forge: Forge) -> str:
+    """The plan job of a request, which is merged as it is; the head it was planned at."""
+    head = runner.environ["GITHUB_SHA"]
+    good(runner.job("plan.yml", "plan"))
+    forge.runs["plan", head] = int(runner.environ["GITHUB_RUN_ID"])
+    forge.merged[head] = head
+    return head
+
+
+def test_github_a_pull_request_is_planned_and_told_and_applied_once_when_it_is_merged(
+    clone: Clone, forge: Forge, sandbox: Sandbox
+) -> None:
+    planned(runner := clone("github"), forge)
+    assert "2 to create" in forge.bodies[0]
+    assert forge.bodies[0] in (runner.clone / "summary").read_text()
+    assert sandbox.calls() == []
+    merged = clone("github")
+    forge.merged[merged.environ["GITHUB_SHA"]] = next(iter(forge.merged))
+    merged.context["secrets.RECONCILER_API_KEY"] = KEY
+    good(merged.job("apply.yml", "apply"))
+    assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
+    assert (forge.artifacts / merged.environ["GITHUB_RUN_ID"] / "events" / "events.ndjson").exists()
+    sandbox.forget_log()
+    assert merged.job("apply.yml", "apply").code == 3  # the plan is stale by now
+    assert sandbox.calls() == []
+
+
+def test_github_what_nobody_reviewed_is_not_applied(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
+    runner = clone("github")
+    pushed = runner.job("apply.yml", "apply")
+    assert pushed.code == 1
+    assert "was pushed, not merged, so that no plan of it was reviewed" in pushed.err
+    forge.merged[runner.environ["GITHUB_SHA"]] = "f" * 40
+    unplanned = runner.job("apply.yml", "apply")
+    assert unplanned.code == 1
+    assert f"there is no plan of {'f' * 40}, which was merged" in unplanned.err
+    assert sandbox.calls() == []
+
+
+def test_github_a_fork_is_planned_from_the_last_snapshot(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
+    trusted = clone("github")
+    good(trusted.job("snapshot.yml", "snapshot"))
+    forge.runs["snapshot", "main"] = int(trusted.environ["GITHUB_RUN_ID"])
+    sandbox.forget_log()
+    stranger = clone("github")
+    stranger.context = {"github.token": TOKEN}
+    good(stranger.job("plan.yml", "fork"))
+    told = (stranger.clone / "summary").read_text()
+    assert "2 to create" in told
+    assert "made from a snapshot" in told
+    assert sandbox.log() == []
+
+
+def test_github_the_night_run_fails_where_there_is_drift_and_says_what(clone: Clone, forge: Forge) -> None:
+    runner = clone("github")
+    found = runner.job("drift.yml", "drift")
+    assert found.code == 2
+    assert "IPPolicy/office" in (runner.clone / "summary").read_text()
+
+
+# --- GitLab -----------------------------------------------------------------------------------------------------------
+
+
+def gitlab(runner: Runner, job: str, **more: str) -> Ran:
+    document = read(runner.clone / ".gitlab-ci.yml")
+    before = document["default"]["before_script"] if job == "plan" else []  # one of them is enough for this machine
+    lines = [*before, *document[job]["script"]]
+    own = {name: more.get(value.removeprefix("$"), value) for name, value in document[job].get("variables", {}).items()}
+    return runner.script(lines, {**more, **own})
+
+
+def test_gitlab_a_merge_request_is_planned_and_told_and_applied_when_it_is_merged(
+    clone: Clone, forge: Forge, sandbox: Sandbox
+) -> None:
+    runner = clone("gitlab")
+    head, run = runner.environ["CI_COMMIT_SHA"], runner.environ["GITHUB_RUN_ID"]
+    good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY))
+    assert "2 to create" in forge.bodies[0]
+    assert json.loads((runner.clone / "codequality.json").read_text())
+    assert sandbox.calls() == []
+    kept = forge.artifacts / run / "plan"
+    kept.mkdir(parents=True)
+    (kept / "plan.json").write_text((runner.clone / "plan.json").read_text())
+    (runner.clone / "plan.json").unlink()
+    refused = gitlab(runner, "apply", RECONCILER_API_KEY=KEY)
+    assert refused.code == 1
+    assert "was pushed, not merged" in refused.err
+    forge.merged[head] = head
+    forge.runs["plan", head] = int(run)
+    good(gitlab(runner, "apply", RECONCILER_API_KEY=KEY))
+    assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
+
+
+def test_gitlab_the_scheduled_run_fails_where_there_is_drift(clone: Clone) -> None:
+    runner = clone("gitlab")
+    assert gitlab(runner, "drift", RECONCILER_READ_KEY=KEY).code == 2
+    assert "IPPolicy/office" in (runner.clone / "drift.html").read_text()
+
+
+# --- cron, systemd, Kubernetes ----------------------------------------------------------------------------------------
+
+
+def test_the_cron_script_clones_once_says_nothing_when_all_is_well_and_tells_of_drift(
+    clone: Clone, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    runner = clone("none")
+    runner.environ |= {
+        "RECONCILER_API_KEY": KEY,
+        "REPOSITORY": str(tmp_path / "origin"),
+        "CLONE": str(tmp_path / "kept"),
+    }
+    script = [str(GITOPS / "cron/drift.sh")]
+    drifted = runner.script(script, {})
+    assert drifted.code == 2
+    assert "IPPolicy/office" in drifted.out
+    good(runner.script(["reconciler apply --auto-approve --project ."], {}))
+    well = runner.script(script, {})
+    assert (well.code, well.out) == (0, "")
+
+
+def test_the_units_and_the_crontab_run_the_script_at_the_same_hour() -> None:
+    service = (GITOPS / "cron/reconciler-drift.service").read_text()
+    timer = (GITOPS / "cron/reconciler-drift.timer").read_text()
+    table = (GITOPS / "cron/reconciler.crontab").read_text()
+    (started,) = re.findall(r"^ExecStart=(.*)$", service, re.MULTILINE)
+    assert started.endswith("/drift.sh")
+    assert re.search(rf"^23 3 \* \* \* reconciler .*{started}$", table, re.MULTILINE)
+    assert "OnCalendar=*-*-* 03:23:00\n" in timer
+
+
+def test_the_containers_of_the_cron_job_clone_and_look_for_drift(
+    clone: Clone, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    runner = clone("none")
+    documents = list(yaml.safe_load_all((GITOPS / "kubernetes/cronjob.yaml").read_text()))
+    pod: Any = documents[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    project = tmp_path / "project"
+    project.mkdir()
+    values = {
+        "REPOSITORY": str(tmp_path / "origin"),
+        "BRANCH": "main",
+        "RECONCILER_API_KEY": KEY,
+        "RECONCILER_STORE": "",
+    }
+    codes = []
+    for container in (*pod["initContainers"], *pod["containers"]):
+        given = {each["name"]: values[each["name"]] for each in container["env"]}
+        assert container["command"] == ["sh", "-ec"]
+        ran = runner.script([each.replace("/project", str(project)) for each in container["args"]], given)
+        codes.append(ran.code)
+    assert codes == [0, 2]

@@ -1,0 +1,145 @@
+"""The starter set of policies: each is kept by a good resource or plan, and broken by a bad one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.cli.main import main
+from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Problem, Severity
+from reconciler.planning import policies as judge
+from reconciler.planning.rule import Rule
+from reconciler.project import config, policies
+from tests.planning.builders import KINDS, declare, manifest, planned, secret, settled
+
+EXAMPLE = Path(__file__).parents[2] / "examples/policies"
+THURSDAY, FRIDAY = (datetime(2026, 11, day, 23, 59, tzinfo=UTC).timestamp() for day in (19, 20))
+
+
+@pytest.fixture(scope="module")
+def starters() -> dict[str, Rule]:
+    return {rule.name: rule for rule in policies.load(config.load(EXAMPLE, {}))}
+
+
+def of(rule: Rule, *declared: Declaration) -> tuple[Problem, ...]:
+    return judge.of_manifest([rule], manifest(*declared), KINDS, THURSDAY)
+
+
+def guarded(*actions: str, **config: Any) -> dict[str, Any]:
+    return {"on_http_request": [{"actions": [{"type": action, "config": config} for action in actions]}]}
+
+
+MODULE = {"enabled": True, "ip_policy_ids": ["ipp_1"]}
+ENDPOINT = {"url": "https://a.example.com"}
+ROUTE = {"edge_id": "edghts_1", "match": "/", "match_type": "path_prefix"}
+
+RESOURCES = [
+    ("credentials-have-an-acl", "TunnelCredential/a", {"acl": ["bind:a.example.com"]}, {}),
+    ("credentials-have-an-acl", "SSHCredential/a", {"acl": ["bind:a.example.com"]}, {"acl": ["bind:a", "*"]}),
+    (
+        "nobody-is-let-in-from-everywhere",
+        "IPPolicyRule/a",
+        {"cidr": "0.0.0.0/0", "action": "deny"},
+        {"cidr": "::/0", "action": "allow"},
+    ),
+    ("restrictions-are-enforced", "IPRestriction/a", {"type": "api", "enforced": True}, {"type": "api"}),
+    (
+        "secrets-stay-out-of-git",
+        "Secret/a",
+        {"value": secret("x", "env:X")},
+        {"value": secret("x", "manifest:Secret/a.value")},
+    ),
+    (
+        "public-endpoints-are-guarded",
+        "CloudEndpoint/a",
+        {**ENDPOINT, "traffic_policy": guarded("log", "restrict-ips")},
+        {**ENDPOINT, "traffic_policy": guarded("log")},
+    ),
+    (
+        "public-endpoints-are-guarded",
+        "CloudEndpoint/a",
+        {**ENDPOINT, "traffic_policy": guarded("log"), "bindings": ["internal"]},
+        {**ENDPOINT, "traffic_policy": "on_http_response:\n  - actions: [{type: restrict-ips}]"},
+    ),
+    (
+        "routes-are-guarded",
+        "HTTPSEdgeRoute/a",
+        {**ROUTE, "ip_restriction": MODULE},
+        {**ROUTE, "ip_restriction": {**MODULE, "enabled": False}},
+    ),
+    ("edges-are-guarded", "TCPEdge/a", {"ip_restriction": MODULE}, {}),
+    ("edges-are-guarded", "TLSEdge/a", {"mutual_tls": {"certificate_authority_ids": ["ca_1"]}}, {}),
+    ("tls-1.2-or-newer", "TLSEdge/a", {"tls_termination": {}}, {"tls_termination": {"min_version": "1.1"}}),
+    ("tls-1.2-or-newer", "HTTPSEdge/a", {}, {"tls_termination": {"min_version": "1.0"}}),
+    (
+        "no-passwords-in-traffic-policies",
+        "CloudEndpoint/a",
+        {**ENDPOINT, "traffic_policy": guarded("oauth")},
+        {**ENDPOINT, "traffic_policy": guarded("oauth", "basic-auth")},
+    ),
+    ("no-passwords-in-traffic-policies", "TLSEdge/a", {}, {"traffic_policy": {"value": guarded("basic-auth")}}),
+]
+
+
+@pytest.mark.parametrize(("name", "address", "good", "bad"), RESOURCES)
+def test_a_good_resource_keeps_it_and_a_bad_one_breaks_it(
+    starters: dict[str, Rule], name: str, address: str, good: dict[str, Any], bad: dict[str, Any]
+) -> None:
+    assert of(starters[name], declare(address, good)) == ()
+    (told,) = of(starters[name], declare(address, bad))
+    assert (told.rule, told.subject, "no answer" in told.text) == (name, address, False)
+
+
+def test_a_domain_has_to_be_protected(starters: dict[str, Rule]) -> None:
+    rule = starters["domains-and-addresses-are-protected"]
+    spec = {"domain": "a.example.com"}
+    assert of(rule, declare("ReservedDomain/a", spec, protect=True)) == ()
+    (told,) = of(rule, declare("ReservedDomain/a", spec))
+    assert told.text.startswith("ReservedDomain/a can be deleted by taking it out of Git")
+
+
+@pytest.mark.parametrize(("day", "said"), [(THURSDAY, []), (FRIDAY, ["IPPolicy/b would be deleted on a Friday (UTC)"])])
+def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, said: list[str]) -> None:
+    kept, gone = (declare(f"IPPolicy/{name}", {"description": name}) for name in "ab")
+    world = settled(kept, gone)
+    plan = planned(kept, seen=world.snapshot())
+    assert [str(each.action) for each in plan.changes] == ["delete"]
+    told = judge.of_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
+    assert [each.text.partition(" (policy")[0] for each in told] == said
+
+
+def test_what_cannot_be_had_back_goes_alone(starters: dict[str, Rule]) -> None:
+    rule = starters["nothing-irretrievable-beside-other-changes"]
+    domain, office = declare("ReservedDomain/a", {"domain": "a.example.com"}), declare("IPPolicy/a", {})
+    seen = settled(domain, office).snapshot()
+    alone, beside = planned(office, seen=seen), planned(seen=seen)
+    assert judge.of_plan([rule], alone, KINDS, THURSDAY, manifest(office)) == ()
+    (told,) = judge.of_plan([rule], beside, KINDS, THURSDAY, manifest())
+    assert (told.subject, told.severity) == ("ReservedDomain/a", Severity.WARNING)
+
+
+@pytest.mark.parametrize(("changes", "told"), [(50, 0), (51, 1)])
+def test_a_plan_that_nobody_reads_is_warned_of(starters: dict[str, Rule], changes: int, told: int) -> None:
+    declared = [declare(f"IPPolicy/{number}", {}) for number in range(changes)]
+    found = judge.of_plan([starters["plans-can-be-reviewed"]], planned(*declared), KINDS, THURSDAY, manifest(*declared))
+    assert len(found) == told
+
+
+def test_no_policy_of_the_set_is_without_its_test(starters: dict[str, Rule]) -> None:
+    told = {name for name, *_ in RESOURCES}
+    plans = {
+        "domains-and-addresses-are-protected",
+        "no-deletes-on-friday",
+        "nothing-irretrievable-beside-other-changes",
+        "plans-can-be-reviewed",
+    }
+    assert starters.keys() == told | plans
+
+
+def test_the_example_keeps_its_own_policies(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["validate", "--project", str(EXAMPLE)])
+    assert (code, *capsys.readouterr()) == (0, "Valid: 8 resources in 1 file, under 13 policies.\n", "")

@@ -1,0 +1,119 @@
+"""The console blocks of a page: its commands run in one bash, and what they print beside what the page says.
+
+`python -m tests.examples.transcripts docs/tutorial.md` writes anew what the page says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^\$ (.*\n(?:> .*\n)*)", re.MULTILINE)
+_ID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
+_MARK = "=== end of command ==="
+_PORT = "4041"  # the page's; each run has its own
+_BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Step:
+    command: str  # as bash reads it
+    shown: str  # as the page shows it, with its prompts
+    said: str
+
+
+def steps(page: str) -> list[Step]:
+    """The commands of a page in order."""
+    found = []
+    for block in _BLOCK.findall(page):
+        _, *parts = _COMMAND.split(block)
+        for command, said in zip(parts[::2], parts[1::2], strict=True):
+            found.append(Step(command.replace("\n> ", "\n").strip("\n"), f"$ {command}", said))
+    return found
+
+
+def run(page: str, folder: Path) -> list[Step]:
+    """The same steps with what they said."""
+    port = _free_port()
+    asked = steps(page)
+    script = "".join(f"{_waiting(each.command)}\nprintf '%s\\n' '{_MARK}'\n" for each in asked)
+    environ = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+    environ |= {"PATH": f"{_BIN}:{_with_curl(folder)}:/usr/bin:/bin", "COLUMNS": "100"}
+    done = subprocess.run(
+        ["bash", "-c", script.replace(_PORT, port)],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    said = done.stdout.replace(port, _PORT).split(f"{_MARK}\n")
+    return [Step(each.command, each.shown, text) for each, text in zip(asked, said, strict=False)]
+
+
+def numbered(text: str) -> str:
+    """Ids in the order they are first seen."""
+    seen: dict[str, str] = {}
+    return _ID.sub(lambda found: seen.setdefault(found[0], f"{found[1]}_{len(seen) + 1}"), text)
+
+
+def rewritten(page: str, ran: list[Step]) -> str:
+    rest = iter(ran)
+
+    def block(found: re.Match[str]) -> str:
+        count = len(_COMMAND.findall(found[1]))
+        texts = (f"{each.shown}{each.said}" for each in (next(rest) for _ in range(count)))
+        return "```console\n" + "".join(texts) + "```"
+
+    return _BLOCK.sub(block, page)
+
+
+def _waiting(command: str) -> str:
+    """A server in the background is up when it has said where."""
+    log = re.search(r"> (\S+) &$", command)
+    return f"{command}\nuntil [ -s {log[1]} ]; do :; done" if log else command
+
+
+def _free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+def _with_curl(folder: Path) -> str:
+    """A folder with as much of curl as the page takes, for machines that have none."""
+    if shutil.which("curl"):
+        return "/usr/bin"
+    home = folder / "bin"
+    home.mkdir()
+    (home / "curl").write_text(f"#!{sys.executable}\n{_CURL}")
+    (home / "curl").chmod(0o755)
+    return str(home)
+
+
+_CURL = """\
+import sys, urllib.request
+words = sys.argv[1:]
+headers = dict(words[at + 1].split(": ") for at, word in enumerate(words) if word == "--header")
+told = {word: words[at + 1] for at, word in enumerate(words) if word in ("--request", "--data", "--output")}
+asked = urllib.request.Request(words[-1], told["--data"].encode(), headers, method=told["--request"])
+open(told["--output"], "wb").write(urllib.request.urlopen(asked).read())
+"""
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        file = Path(name)
+        text = file.read_text()
+        with tempfile.TemporaryDirectory() as scratch:
+            file.write_text(rewritten(text, run(text, Path(scratch))))

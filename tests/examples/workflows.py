@@ -1,0 +1,133 @@
+"""Carries out a GitHub workflow's job, or a GitLab job, as far as it takes: the very text of each step, in a shell.
+
+What the steps hand to GitHub's own actions is done here in their place: artifacts are folders. Expressions may stand in
+`env`, `with` and `if` only, and name a value; anything more is an error, so that no pipeline grows what is not tried.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_EXPRESSION = re.compile(r"\$\{\{\s*([a-zA-Z0-9_.-]+)\s*\}\}")
+_BIN = Path(sys.executable).parent
+_PREPARED: set[str] = set()  # actions of a project that did their work: they prepare a machine, and ours is one
+
+
+def read(file: Path) -> Any:
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+@dataclass
+class Ran:
+    """`code` is that of the first step that failed, or 0."""
+
+    code: int = 0
+    out: str = ""
+    err: str = ""
+    steps: list[str] = field(default_factory=list)  # names of those that ran in a shell
+
+
+@dataclass
+class Runner:
+    """A machine with a clone. `artifacts` outlive it; `context` is what expressions name, as `secrets.X`."""
+
+    clone: Path
+    artifacts: Path
+    context: dict[str, str] = field(default_factory=dict)
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def job(self, workflow: str, job: str) -> Ran:
+        """A job of `.github/workflows/<workflow>`."""
+        described = read(self.clone / ".github" / "workflows" / workflow)["jobs"][job]
+        return self.steps(described["steps"], self._expanded(described.get("env", {})))
+
+    def steps(self, steps: list[Any], env: Mapping[str, str], inputs: Mapping[str, str] | None = None) -> Ran:
+        ran = Ran()
+        self.context |= {f"inputs.{name}": value for name, value in (inputs or {}).items()}
+        for step in steps:
+            always = step.get("if") == "always()"
+            assert always or "if" not in step, f"no test evaluates {step['if']!r}"
+            if ran.code and not always:
+                continue
+            if "uses" in step:
+                self._use(step["uses"], self._expanded(step.get("with", {})), env, ran)
+            else:
+                self._run(step, {**env, **self._expanded(step.get("env", {}))}, ran)
+        return ran
+
+    def _run(self, step: Any, env: Mapping[str, str], ran: Ran) -> None:
+        assert "${{" not in step["run"], "what somebody may write in a title would be run"
+        command = {
+            "python": [sys.executable, "-c", step["run"]],
+            "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        }.get(step.get("shell", ""), ["bash", "-e", "-c", step["run"]])
+        output = self.artifacts / "output"
+        output.write_text("")
+        done = self._shell(command, {**env, "GITHUB_OUTPUT": str(output)})
+        for line in output.read_text().splitlines():
+            name, _, value = line.partition("=")
+            self.context[f"steps.{step['id']}.outputs.{name}"] = value
+        ran.steps.append(step["name"])
+        ran.code, ran.out, ran.err = ran.code or done.returncode, ran.out + done.stdout, ran.err + done.stderr
+
+    def script(self, lines: list[str], env: Mapping[str, str]) -> Ran:
+        """A GitLab job's, which is one shell."""
+        done = self._shell(["bash", "-eo", "pipefail", "-c", "\n".join(lines)], env)
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def _shell(self, command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        clean = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+        return subprocess.run(
+            command,
+            cwd=self.clone,
+            env={**clean, "PATH": f"{_BIN}:/usr/bin:/bin", "CI": "true", **self.environ, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def _use(self, action: str, told: Mapping[str, str], env: Mapping[str, str], ran: Ran) -> None:
+        name = action.partition("@")[0]
+        if name.startswith("./"):
+            text = (self.clone / name / "action.yml").read_text()
+            if text in _PREPARED:
+                return
+            described = yaml.safe_load(text)
+            inputs = {key: told.get(key, each["default"]) for key, each in described["inputs"].items()}
+            inner = self.steps(described["runs"]["steps"], env, inputs)
+            ran.code, ran.out, ran.err = inner.code, ran.out + inner.out, ran.err + inner.err
+            if inner.code == 0:
+                _PREPARED.add(text)
+        elif name == "actions/upload-artifact":
+            self._upload(told["name"], told["path"].split(), told["if-no-files-found"])
+        elif name == "actions/download-artifact":
+            shutil.copytree(self.artifacts / told["run-id"] / told["name"], self.clone, dirs_exist_ok=True)
+        else:
+            assert name in ("actions/checkout", "actions/setup-python"), f"nothing stands in for {name}"
+
+    def _upload(self, name: str, paths: list[str], missing: str) -> None:
+        there = [path for path in paths if (self.clone / path).exists()]
+        assert there == paths or missing == "ignore", f"of {paths} there is only {there}"
+        home = self.artifacts / self.environ["GITHUB_RUN_ID"] / name
+        home.mkdir(parents=True, exist_ok=True)
+        for path in there:
+            shutil.copy(self.clone / path, home)
+
+    def _expanded(self, written: Mapping[str, Any]) -> dict[str, str]:
+        def value(found: re.Match[str]) -> str:
+            return self.context.get(found[1], "")  # a secret that is not set is an empty text
+
+        expanded = {name: _EXPRESSION.sub(value, str(text)) for name, text in written.items()}
+        assert not any("${{" in text for text in expanded.values()), f"more than a name in {written}"
+        return expanded

@@ -1,0 +1,188 @@
+"""Asking policies: who is asked, what expressions see, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.kinds.cel import Expression
+from reconciler.model.change import Action
+from reconciler.model.manifest import Declaration, Ensure, Path
+from reconciler.model.problem import Position, Severity
+from reconciler.planning import policies
+from reconciler.planning.policy import Policy
+from reconciler.planning.rule import LANGUAGE, Exemption, Rule
+from tests.planning.builders import KINDS, declare, manifest, planned, ref, secret, settled
+
+HERE = Position("policies/a.yaml", 1, 1)
+NOW = datetime(2026, 6, 15, 12, tzinfo=UTC).timestamp()
+
+
+def rule(check: str, message: str = "no", *parts: str, **told: Any) -> Rule:
+    said: tuple[str | Expression, ...] = (message, *(LANGUAGE.expression(each, "") for each in parts))
+    return Rule("a", LANGUAGE.expression(check), said, HERE, **told)
+
+
+def offline(asked: Rule, *declared: Declaration) -> list[str]:
+    return [each.subject for each in policies.of_manifest([asked], manifest(*declared), KINDS, NOW)]
+
+
+OFFICE = declare("IPPolicy/office", {"description": "x"})
+EDGE = declare("TLSEdge/pay", {"hostports": ["pay.example.com:443"]})
+
+
+@pytest.mark.parametrize(
+    ("scope", "asked"),
+    [
+        ({}, ["IPPolicy/office", "TLSEdge/pay"]),
+        ({"kinds": ("TLSEdge",)}, ["TLSEdge/pay"]),
+        ({"addresses": ("*/off*",)}, ["IPPolicy/office"]),
+        ({"kinds": ("TLSEdge",), "addresses": ("*/off*",)}, []),
+    ],
+)
+def test_a_rule_is_about_those_in_its_scope(scope: dict[str, Any], asked: list[str]) -> None:
+    assert sorted(offline(rule("resource.kind == ''", **scope), OFFICE, EDGE)) == asked
+
+
+def test_what_is_declared_absent_is_no_resource() -> None:
+    assert offline(rule("resource.kind == ''"), declare("IPPolicy/a", ensure=Ensure.ABSENT)) == []
+
+
+@pytest.mark.parametrize("check", ["change == null", "plan.calls == 0 && resource.ok", "now < now"])
+def test_what_needs_a_plan_is_not_asked_offline(check: str) -> None:
+    assert offline(rule(check, kinds=("IPPolicy",)), OFFICE) == []
+
+
+def test_a_field_that_is_not_written_is_as_documented() -> None:
+    check = (
+        "resource.spec.hostports == [] && resource.spec.tls_termination.terminate_at == 'edge' && "
+        "resource.spec.tls_termination.min_version == null && resource.spec.ip_restriction == null"
+    )
+    assert offline(rule(check), declare("TLSEdge/a", {"tls_termination": {}})) == []
+
+
+def test_a_traffic_policy_is_a_document_however_it_is_written() -> None:
+    document = "on_http_request:\n  - actions: [{type: deny}]"
+    check = "resource.spec.traffic_policy.value.on_http_request[0].actions[0].type == 'deny'"
+    assert offline(rule(check), declare("TLSEdge/a", {"traffic_policy": {"value": document}})) == []
+
+
+def test_a_reference_is_seen_by_the_name_of_what_it_leads_to() -> None:
+    spec = {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/office")]}}
+    check = "resource.spec.ip_restriction.ip_policy_ids == [{'ref': 'IPPolicy/office'}]"
+    assert offline(rule(check), declare("TLSEdge/a", spec)) == []
+
+
+@given(st.text(min_size=8, max_size=12))
+def test_no_expression_sees_a_secret(text: str) -> None:
+    asked = rule("resource.kind == ''", "", "resource")
+    declared = declare("Secret/a", {"value": secret(f"«{text}»", "env:X")})
+    (told,) = policies.of_manifest([asked], manifest(declared), KINDS, NOW)
+    assert f"«{text}»" not in str(told)
+    assert '{"source": "env:X"}' in told.text
+
+
+def test_a_change_is_asked_about_once_and_only_for_its_actions() -> None:
+    world = settled(OFFICE, declare("IPPolicy/old", {}))
+    changed = declare("IPPolicy/office", {"description": "y"})
+    plan = planned(changed, declare("IPPolicy/new", {}), seen=world.snapshot())
+
+    def asked(*actions: Action) -> set[str]:
+        found = policies.of_plan([rule("change == null", actions=actions)], plan, KINDS, NOW, manifest(changed))
+        return {each.subject for each in found}
+
+    assert asked() == {"IPPolicy/office", "IPPolicy/new", "IPPolicy/old"}
+    assert asked(Action.DELETE) == {"IPPolicy/old"}
+    assert asked(Action.CREATE, Action.UPDATE) == {"IPPolicy/office", "IPPolicy/new"}
+
+
+def test_a_change_tells_its_fields_and_what_is_live() -> None:
+    world = settled(OFFICE)
+    changed = declare("IPPolicy/office", {"description": "y"})
+    plan = planned(changed, seen=world.snapshot())
+    check = (
+        "change.action == 'update' && change.reason == 'fields' && change.live.description == 'x' && "
+        "change.fields == [{'path': 'description', 'old': 'x', 'new': 'y', 'mover': 'git', 'replaces': false}] && "
+        "plan.counts == {'create': 0, 'update': 1, 'replace': 0, 'delete': 0, 'adopt': 0, 'forget': 0, 'move': 0} && "
+        "plan.changes[0].address == resource.address && plan.stack == 'laws' && now.getMonth() == 5"
+    )
+    assert policies.of_plan([rule(check)], plan, KINDS, NOW, manifest(changed)) == ()
+
+
+def test_what_is_no_longer_declared_is_as_it_was_seen() -> None:
+    plan = planned(seen=settled(OFFICE).snapshot())
+    asked = rule("resource.declared", "live: ", "resource.spec.description", actions=(Action.DELETE,))
+    (told,) = policies.of_plan([asked], plan, KINDS, NOW, manifest())
+    assert told.text.startswith("live: x (policy a)")
+
+
+def test_what_a_plan_leaves_out_is_not_asked_about() -> None:
+    plan = planned(OFFICE, EDGE, policy=Policy(targets=("TLSEdge/*",)))
+    found = policies.of_plan([rule("resource.kind == ''")], plan, KINDS, NOW, manifest(OFFICE, EDGE))
+    assert [each.subject for each in found] == ["TLSEdge/pay"]
+
+
+def test_a_rule_about_neither_resources_nor_changes_is_asked_once() -> None:
+    plan = planned(OFFICE, EDGE)
+    (told,) = policies.of_plan([rule("plan.calls == 1", "calls: ", "plan.calls")], plan, KINDS, NOW, manifest(OFFICE))
+    assert (told.subject, told.position) == ("", HERE)
+    assert told.text.startswith("calls: 2")
+
+
+def test_without_the_manifests_only_changes_are_asked_about() -> None:
+    plan = planned(OFFICE)
+    rules = [rule("resource.kind == ''"), rule("change.action == ''")]
+    (told,) = policies.of_plan(rules, plan, KINDS, NOW)
+    assert told.subject == "IPPolicy/office"
+
+
+@pytest.mark.parametrize("severity", list(Severity))
+def test_a_rule_without_an_answer_is_a_problem_and_no_pass(severity: Severity) -> None:
+    asked = rule("resource.spec.nope == ''", severity=severity, places={"check": Position("policies/a.yaml", 2, 8)})
+    (told,) = policies.of_manifest([asked], manifest(OFFICE), KINDS, NOW)
+    assert (told.text, told.severity, told.rule) == (
+        "the policy a has no answer for IPPolicy/office: there is no nope",
+        severity,
+        "a",
+    )
+    assert str(told.position) == "policies/a.yaml:2:8"
+
+
+def test_a_message_without_an_answer_says_so_and_the_breach_stays() -> None:
+    (told,) = policies.of_manifest(
+        [rule("false || resource.kind == ''", "x", "resource.nope")], manifest(OFFICE), KINDS, NOW
+    )
+    assert told.text == "x(there is no nope) (policy a)"
+
+
+def test_the_marked_field_is_where_the_breach_is_shown() -> None:
+    positions: Mapping[Path, Position] = {("spec", "description"): Position("m.yaml", 4, 16)}
+    declared = Declaration(OFFICE.address, OFFICE.spec, Position("m.yaml", 1, 1), positions)
+    (told,) = policies.of_manifest([rule("resource.kind == ''", field="description")], manifest(declared), KINDS, NOW)
+    assert str(told.position) == "m.yaml:4:16"
+
+
+def exempted(until: date) -> Rule:
+    return rule(
+        "resource.kind == ''", exemptions=(Exemption("IPPolicy/*", "the old site", until, Position("p", 5, 3)),)
+    )
+
+
+def test_an_exemption_holds_to_the_end_of_its_day() -> None:
+    assert offline(exempted(date(2026, 6, 15)), OFFICE, EDGE) == ["TLSEdge/pay"]
+
+
+def test_an_exemption_that_ended_is_told_and_exempts_nobody() -> None:
+    (told,) = policies.of_manifest([exempted(date(2026, 6, 14))], manifest(OFFICE), KINDS, NOW)
+    assert told.text == "no (policy a; its exemption at p:5:3 ended on 2026-06-14 (the old site))"
+
+
+def test_many_breaches_of_one_rule_are_counted() -> None:
+    many: Mapping[str, Declaration] = {str(n): declare(f"IPPolicy/{n}", {}) for n in range(60)}
+    found = policies.of_manifest([rule("resource.kind == ''")], manifest(*many.values()), KINDS, NOW)
+    assert (len(found), found[-1].text) == (51, "10 more break the policy a")

@@ -1,0 +1,130 @@
+"""Reading policies: what is wrong with one is told at its very place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.problem import Position, Rejected
+from reconciler.planning.rule import Rule
+from reconciler.project import config, inside, policies, yaml
+
+GOOD = "policy: a\ncheck: resource.kind != ''\nmessage: ${resource.name} has no kind\n"
+
+
+def load(root: Path, text: str | None = GOOD, settings: str = "") -> tuple[Rule, ...]:
+    (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\n{settings}", encoding="utf-8")
+    if text is not None:
+        (root / "policies").mkdir(exist_ok=True)
+        (root / "policies/a.yaml").write_text(text, encoding="utf-8")
+    return policies.load(config.load(root, {}))
+
+
+def refused(root: Path, text: str) -> list[str]:
+    with pytest.raises(Rejected) as caught:
+        load(root, text)
+    return [str(each) for each in caught.value.problems]
+
+
+def test_a_project_without_policies_has_none(tmp_path: Path) -> None:
+    assert load(tmp_path, None) == ()
+
+
+def test_a_folder_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(Rejected) as caught:
+        load(tmp_path, None, "policies: [rules]\n")
+    assert str(caught.value) == "reconciler.yaml:3:12: there is no file rules; check the path"
+
+
+def test_a_policy_outside_the_project_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(Rejected, match="may not contain"):
+        load(tmp_path, None, "policies: [../rules]\n")
+
+
+def test_a_rule_knows_what_it_speaks_of(tmp_path: Path) -> None:
+    (rule,) = load(tmp_path)
+    assert (rule.name, rule.uses, rule.needs_plan, rule.is_of_resources) == ("a", frozenset({"resource"}), False, True)
+
+
+@pytest.mark.parametrize(
+    ("check", "place"),
+    [
+        ("check: resource.kind == 1 +", "2:28"),
+        ("check: 'resource.kind == ''x'' && nope'", "2:35"),
+        ('check: "resource.kind == \\"x\\" && nope"', "2:35"),
+        ("check: |\n  true &&\n\n    nope", "5:5"),
+        ("check: >-\n  true &&\n  nope", "4:3"),
+        ("check: nope # resource", "2:8"),
+        ("check: true\n  && nope", "2:8"),  # a plain text on several lines: where it begins
+    ],
+)
+def test_an_expression_is_wrong_at_its_line_and_column(tmp_path: Path, check: str, place: str) -> None:
+    (told,) = refused(tmp_path, f"policy: a\n{check}\nmessage: x\n")
+    assert told.startswith(f"policies/a.yaml:{place}: a.check: the expression ")
+
+
+def test_an_unknown_name_is_told_with_those_there_are(tmp_path: Path) -> None:
+    (told,) = refused(tmp_path, "policy: a\ncheck: resorce.kind == ''\nmessage: x\n")
+    assert told == (
+        "policies/a.yaml:2:8: a.check: the expression speaks of resorce.kind, which means nothing here; "
+        "it may speak of change, now, plan or resource"
+    )
+
+
+def test_an_expression_in_a_message_is_wrong_at_its_place(tmp_path: Path) -> None:
+    (told,) = refused(tmp_path, "policy: a\ncheck: resource.ok\nmessage: the ${resource.kind} ${nope}\n")
+    assert told.startswith("policies/a.yaml:3:33: a.message: the expression speaks of nope")
+
+
+def test_a_check_answers_with_true_or_false(tmp_path: Path) -> None:
+    (told,) = refused(tmp_path, "policy: a\ncheck: size(resource.kind)\nmessage: x\n")
+    assert "the expression answers with a number, not with true or false" in told
+
+
+def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
+    text = (
+        "policy: a b\nseverity: loud\nscope: {kinds: [TLSEgde], actions: [vanish]}\ncheck: x\nmessage: y\n---\n"
+        "policy: b\nscope: {kinds: [TLSEgde]}\ncheck: true ==\nmessage: ${\n---\n- a\n---\n"
+        "policy: c\ncheck: resource.ok\nmessage: x\nexemptions: [{address: x, until: 2030-13-01}]\n"
+    )
+    assert refused(tmp_path, text) == [
+        "policies/a.yaml:1:9: a b.policy: is not a name; use up to 100 letters, digits, '.', '_' and '-', beginning "
+        "with a letter or digit",
+        "policies/a.yaml:2:11: a b.severity: 'loud' is not one of error or warning; choose one",
+        "policies/a.yaml:3:37: a b.scope.actions[0]: 'vanish' is not one of create, update, replace, delete, adopt, "
+        "forget or move; choose one",
+        "policies/a.yaml:8:17: b.scope.kinds[0]: there is no kind 'TLSEgde'; did you mean TLSEdge?",
+        "policies/a.yaml:9:15: b.check: the expression ends too early; correct it there",
+        "policies/a.yaml:12:1: expected a map, found a list; begin with policy:",
+        "policies/a.yaml:17:14: c.exemptions[0].reason: required, but missing; add it",
+        "policies/a.yaml:17:34: c.exemptions[0].until: is not a day; write it as 2030-12-31",
+    ]
+
+
+def test_a_name_is_used_once(tmp_path: Path) -> None:
+    assert refused(tmp_path, f"{GOOD}---\n{GOOD}") == [
+        "policies/a.yaml:5:9: a: is there twice, first at policies/a.yaml:1:1; rename one"
+    ]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12))
+def test_every_character_of_a_quoted_or_literal_text_is_found_where_it_stands(text: str) -> None:
+    single = "a: '" + text.replace("'", "''") + "'\n"
+    double = 'a: "' + text.replace("\\", "\\\\").replace('"', '\\"') + '"\n'
+    literal = f"a: |2-\n  {text}\n"
+    for file in (single, double, literal):
+        (document,) = yaml.read(file.encode(), "f").documents
+        if document.value != {"a": text}:
+            continue  # a text of blanks that YAML takes for none
+        lines = file.splitlines()
+        for at, sign in enumerate(text):
+            where = inside.place(lines, document.places[("a",)], text, at)
+            shown = lines[where.line - 1][where.column - 1 :]
+            assert shown.startswith((sign, "\\" + sign)) or where == document.places[("a",)]
+
+
+def test_what_is_behind_the_end_stands_behind_it() -> None:
+    assert inside.place(["a: bc"], Position("f", 1, 4), "bc", 2) == Position("f", 1, 6)

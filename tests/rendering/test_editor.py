@@ -1,0 +1,161 @@
+"""What editors say of manifests: our schemas in a real yaml-language-server, found by the line that `fmt` writes.
+
+`make test-editor` gets the server; without it these tests are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import main
+from tests import yaml_server
+from tests.yaml_server import Server
+
+pytestmark = pytest.mark.editor
+QUICKSTART = Path(__file__).parents[2] / "examples/quickstart/manifests"
+
+GOOD = """\
+kind: IPPolicy
+name: office
+spec:
+  description: Office in ${{ var.region }}
+---
+kind: IPPolicyRule
+name: "${{ each.key }}"
+for_each:
+  berlin: {cidr: 203.0.113.0/24}
+  oslo: {cidr: 198.51.100.0/24}
+spec:
+  ip_policy_id: {ref: IPPolicy/office}
+  cidr: ${{ each.value.cidr }}
+  action: allow
+---
+kind: TLSEdge
+name: "pay-${{ each.key }}"
+for_each: ${{ var.regions }}
+spec:
+  hostports: ${{ var.hostports }}
+  description: {from_env: TEXT}
+  backend: {backend_id: {ref: "FailoverBackend/pay-${{ each.key }}"}}
+  tls_termination: ${{ each.value.tls }}
+"""
+BAD = """\
+kind: TLSEdge
+name: pay
+spec:
+  hostports: pay.example.com:443
+  descripton: x
+  tls_termination: {terminate_at: nowhere}
+---
+kind: IPPolicyRule
+name: a
+spec:
+  cidr: [1]
+  action: allow
+---
+kind: TLSEdg
+name: pay
+"""
+ENVIRONMENT = """\
+stack: shop-prod
+platform: {base_url: "https://api.example.com", api_key: {from_env: KEY}}
+guards: {max_delete_percent: 10}
+variables: {region: us, regions: [a, b]}
+TLSEdge/pay-a:
+  spec: {hostports: ["a.example.com:443"], backend: null}
+  lifecycle: {protect: true}
+IPPolicy/office: null
+"""
+BAD_ENVIRONMENT = """\
+stak: shop
+guards: {max_delete_percent: lots}
+TLSEdge/pay: {spec: {hostport: []}}
+TLSEdg/pay: {}
+"""
+PROJECT = """\
+version: 1
+stack: shop
+variables: {region: eu, regions: {type: list}, size: {type: integer, default: 3}}
+defaults: {TLSEdge: {spec: {description: made by Git}, lifecycle: {protect: true}}}
+"""
+WRONG_PROJECT = """\
+stack: shop
+defaults: {TLSEdge: {spec: {hostport: []}}}
+limits: {concurrency: 0}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("project")
+    written = {
+        "reconciler.yaml": PROJECT,
+        "manifests/good.yaml": GOOD,
+        "manifests/bad.yaml": BAD,
+        "environments/prod.yaml": ENVIRONMENT,
+        "environments/bad.yaml": BAD_ENVIRONMENT,
+        "wrong.yaml": f"# yaml-language-server: $schema=.schemas/project.json\n{WRONG_PROJECT}",
+        **{f"manifests/quickstart/{each.name}": each.read_text() for each in sorted(QUICKSTART.glob("*.yaml"))},
+    }
+    for name, text in written.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    assert main(["schema", "--all", str(root / ".schemas")]) == 0
+    assert main(["fmt", "--modeline", "--project", str(root)]) == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(project: Path) -> Iterator[Server]:
+    command = yaml_server.program()
+    assert command is not None, "RECONCILER_YAML_SERVER names no folder of node modules; run make test-editor"
+    with Server(command, project) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", ["reconciler.yaml", "manifests/good.yaml", "environments/prod.yaml"])
+def test_nothing_is_said_of_a_good_file(server: Server, name: str) -> None:
+    assert server.diagnostics(name) == []
+
+
+def test_nothing_is_said_of_the_manifests_of_the_quickstart(server: Server, project: Path) -> None:
+    names = [each.relative_to(project).as_posix() for each in sorted((project / "manifests/quickstart").glob("*"))]
+    assert names
+    assert {name: server.diagnostics(name) for name in names} == {name: [] for name in names}
+
+
+def test_each_document_of_a_bad_manifest_is_told_of_at_its_place(server: Server) -> None:
+    said = server.diagnostics("manifests/bad.yaml")
+    assert [each.partition(" Valid values")[0] for each in sorted(said, key=lambda each: int(each.split(":")[0]))] == [
+        '5:14: Incorrect type. Expected "array".',
+        "6:3: Property descripton is not allowed.",
+        "7:35: Value is not accepted.",
+        '12:1: Missing property "ip_policy_id".',
+        '13:9: Incorrect type. Expected "string | object(Manifest)".',
+        "16:7: Value is not accepted.",
+    ]
+
+
+def test_a_bad_environment_is_told_of_at_its_places(server: Server) -> None:
+    said = [each.partition(". Expected")[0] for each in server.diagnostics("environments/bad.yaml")]
+    assert sorted(said) == [
+        "2:1: Property stak is not allowed.",
+        "3:30: Incorrect type",
+        "4:22: Property hostport is not allowed.",
+        "5:1: Property TLSEdg/pay is not allowed.",
+    ]
+
+
+def test_a_bad_project_file_is_told_of_at_its_places(server: Server) -> None:
+    said = [each.partition(" of 1")[0] for each in server.diagnostics("wrong.yaml")]
+    assert sorted(said) == ["3:29: Property hostport is not allowed.", "4:23: Value is below the minimum"]
+
+
+def test_fields_are_completed_and_explained(server: Server) -> None:
+    offered = server.completions("manifests/good.yaml", 15, 3)
+    assert {"cidr", "description"} <= offered
+    assert "hostports" not in offered
+    assert "What happens to traffic from there." in server.hover("manifests/good.yaml", 16, 4)
