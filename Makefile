@@ -24,7 +24,7 @@ demo: install ## play the product's story against a sandbox, with real commands
 
 .PHONY: test
 test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
-	@$(python) -m pytest -n auto $(ARGS)
+	@$(python) -m pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: soak
 soak: install ## the long form of the tests that play with fire: a million histories, every kill (ARGS as above)

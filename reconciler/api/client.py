@@ -102,9 +102,7 @@ class Client:
                     self._limiter.hold(min(failure.retry_after, WINDOW))  # more is for whoever asked to decide
                 raise
 
-    async def _watched(
-        self, observer: Observer, method: str, address: str, body: Mapping[str, Json] | None
-    ) -> Json:
+    async def _watched(self, observer: Observer, method: str, address: str, body: Mapping[str, Json] | None) -> Json:
         path = address.removeprefix(str(self._origin)).partition("?")[0]
         with observer.request(method, path) as exchange:
             try:

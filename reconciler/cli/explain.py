@@ -1,5 +1,5 @@
-"""`reconciler explain Kind[.field]`: what a kind or a field is for, and how it behaves; and `explain Kind/name[.field]`:
-where what is declared of a resource comes from.
+"""`reconciler explain Kind[.field]`: what a kind or a field is for. `explain Kind/name[.field]`: where what is declared
+of a resource comes from, and with --live what the platform holds.
 """
 
 from __future__ import annotations

@@ -19,8 +19,10 @@ import click
 from reconciler import kinds
 from reconciler.cli.main import reconciler as command
 from reconciler.project.config import ProjectForm
+from reconciler.project.policies import PolicyForm
 from reconciler.rendering import events, kind_page, schema
 from reconciler.rendering import json as plan_json
+from reconciler.rendering.policy_schema import policy_schema
 from reconciler.rendering.project_schema import editor_schemas
 
 _HELP = "<!-- help: written by `make generate` -->\n"
@@ -36,6 +38,7 @@ def files(root: Path) -> Mapping[str, str]:
         "schemas/event.json": _json(events.event_schema()),
         **{f"schemas/{name}": _json(made) for name, made in editor_schemas(ProjectForm, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
+        "schemas/policy.json": _json(policy_schema(PolicyForm)),
         **{f"schemas/kinds/{kind.name}.json": _json(schema.kind_schema(kind)) for kind in every},
         "docs/kinds/README.md": kind_page.index(every),
         **{f"docs/kinds/{kind.name}.md": kind_page.page(kind) for kind in every},

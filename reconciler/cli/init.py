@@ -147,7 +147,7 @@ def _refuse_nonsense(wishes: _Wishes) -> None:
 
 
 def _check(wishes: _Wishes, asking: bool) -> str | None:
-    """One read with the key, if there is one: the key that serves. Refused tells why it does not serve; nothing was written then."""
+    """One read with the key, if any: the key that serves. Refused tells why it does not, and nothing is written."""
     from reconciler.model.profile import PROFILES
     from reconciler.model.value import Secret
 

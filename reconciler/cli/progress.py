@@ -17,7 +17,7 @@ from reconciler.model.event import Ended, Event, Outcome, Started, Waited
 from reconciler.rendering import events
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from reconciler.cli import bar
 
 
 WORTH_TELLING = 1.0  # seconds of waiting; within a full window each request waits a moment for the one before
@@ -89,7 +89,7 @@ def telling(witness: Witness, options: Options, total: int) -> Iterator[None]:
             if talk.is_structured():
                 witness.tellers.append(Logged())
             elif talk.is_coloured(sys.stderr, options.no_color):
-                witness.tellers.append(opened.enter_context(_bar(total)))
+                witness.tellers.append(opened.enter_context(_drawn(total)))
             else:
                 witness.tellers.append(Lines(total))
         if (telemetry := sys.modules.get("reconciler.cli.telemetry")) is not None and telemetry.active() is not None:
@@ -138,32 +138,27 @@ class Records:
         self._file.flush()
 
 
-_APPLYING = "applying"
+class Drawn:
+    """A bar that stays in the last line, and above it a line for each call that ends."""
 
-
-class Bar:
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self._progress = progress
-        self._task = task
+    def __init__(self, drawing: bar.Bar) -> None:
+        self._bar = drawing
 
     def tell(self, event: Event, ended: int) -> None:
         if isinstance(event, Waited):
-            self._progress.update(self._task, description=events.line(event))
+            self._bar.wait(event.seconds if event.seconds >= WORTH_TELLING else 0)
             return
-        self._progress.update(self._task, completed=ended, description=_APPLYING)
+        self._bar.advance(ended)
         if text := _worth_telling(event):
-            style = "red" if isinstance(event, Ended) and event.outcome is Outcome.FAILED else None
-            self._progress.console.print(f"  {text}", style=style, markup=False, highlight=False, soft_wrap=True)
+            self._bar.print(text, is_bad=_has_failed(event))
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Bar]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def _drawn(total: int) -> Iterator[Drawn]:
+    from reconciler.cli import bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield Bar(progress, progress.add_task(_APPLYING, total=total))
+    with bar.shown(total) as drawing:
+        yield Drawn(drawing)
 
 
 def _worth_telling(event: Event) -> str:

@@ -70,6 +70,8 @@ class Session:
 
     def plan(self, snapshot: Snapshot) -> Plan:
         made = planner.plan(self.manifest, snapshot, kinds.planned(), self.policy)
+        if (observer := _observer()) is not None:
+            observer.planned(made)
         return replace(made, problems=(*self.warnings, *made.problems), account=self.home)
 
     async def look(
@@ -173,10 +175,7 @@ def _session(project: Config, options: Options, loaded: Loaded, *, destroy: bool
 
 async def planned(session: Session) -> Plan:
     """The plan of this moment, read with a client that cannot write."""
-    made = session.plan(await seen(session))
-    if (observer := _observer()) is not None:
-        observer.planned(made)
-    return made
+    return session.plan(await seen(session))
 
 
 def _observer() -> Telemetry | None:

@@ -46,6 +46,7 @@ class Telemetry:
 
     def __init__(self, tracer: Tracer, meter: Meter) -> None:
         self._tracer = tracer
+        self._is_planned = False
         self._open: dict[str, Span] = {}  # by call
         self._calls = meter.create_counter("reconciler.calls", "{call}", "Calls of a plan, by how they ended.")
         self._requests = meter.create_histogram("reconciler.request.duration", "s", "From sending to answer.")
@@ -59,7 +60,11 @@ class Telemetry:
         """Around the whole command; takes its exit code."""
         attributes = {"reconciler.command": command}
         with self._tracer.start_as_current_span(
-            f"reconciler {command}", parent, attributes=attributes, record_exception=False, set_status_on_exception=False
+            f"reconciler {command}",
+            parent,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
 
             def ended(code: int) -> None:
@@ -69,6 +74,8 @@ class Telemetry:
             try:
                 yield ended
             except BaseException as error:
+                if isinstance(error, exits.Stop):
+                    span.set_attribute("process.exit.code", error.code)
                 _mark(span, type(error).__name__)
                 raise
 
@@ -92,7 +99,7 @@ class Telemetry:
             yield exchange
         finally:
             span.end()
-            told = {"http.request.method": method, "http.response.status_code": exchange.status}
+            told: dict[str, str | int] = {"http.request.method": method, "http.response.status_code": exchange.status}
             self._requests.record(time.monotonic() - began, told)
 
     def waited(self, seconds: float) -> None:
@@ -118,7 +125,10 @@ class Telemetry:
                 pass  # the client tells it itself
 
     def planned(self, plan: Plan) -> None:
-        """How much differs, and how much of it the platform moved."""
+        """How much differs, and how much of it the platform moved: by the first plan of the run."""
+        if self._is_planned:
+            return
+        self._is_planned = True
         for action, number in Counter(change.action for change in plan.changes).items():
             self._changes.set(number, {"reconciler.action": str(action)})
         moved = (Mover.PLATFORM, Mover.BOTH)
@@ -171,7 +181,9 @@ def watched(name: str, command: Callable[[], int], *, required: bool) -> int:
     return observed(name, command, processors, readers)
 
 
-def observed(name: str, command: Callable[[], int], processors: list[SpanProcessor], readers: list[MetricReader]) -> int:
+def observed(
+    name: str, command: Callable[[], int], processors: list[SpanProcessor], readers: list[MetricReader]
+) -> int:
     """As `watched`, told to these."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
@@ -257,4 +269,4 @@ class _Once(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if not self._told:
             self._told = True
-            talk.say("note: traces or metrics could not be sent; is the collector where OTEL_EXPORTER_OTLP_ENDPOINT says?")
+            talk.say("note: traces or metrics could not be sent; check OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -206,7 +205,7 @@ class _Look:
             except Gone:
                 return bodies, f"the platform does not offer {path}"
             except Refused as failure:
-                if failure.status == HTTPStatus.UNAUTHORIZED:
+                if failure.is_nobody:
                     raise
                 if failure.is_permission:
                     self._refused[path] = failure

@@ -51,6 +51,11 @@ class Refused(Failure):
         """Whether the key, not the request, is what is wrong."""
         return self.status in (401, 403)
 
+    @property
+    def is_nobody(self) -> bool:
+        """Whether the key is not known at all, so that nothing else need be asked with it."""
+        return self.status == 401
+
 
 class Lost(Failure):
     pass

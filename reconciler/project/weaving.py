@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
@@ -106,12 +107,11 @@ class Woven(Places):
         found = None
         for layer in reversed(self.layers):
             value, is_whole = reached(layer.value, path)
-            if is_whole and not (value is None and layer is not self.layers[0] and layer is not self.own):
-                if is_atom(value):
-                    return found or layer
-                found = found if found is self.own else layer
-            elif is_atom(value):
+            if is_atom(value):
+                found = found or (layer if is_whole else None)
                 break
+            if is_whole:
+                found = found if found is self.own else layer
         if found is None:
             raise KeyError(path)
         return found
@@ -157,9 +157,13 @@ def layers_of(places: Mapping[Path, Position]) -> tuple[Layer, ...]:
 
 def reached(value: Json, path: Path) -> tuple[Json, bool]:
     """The value at the path, or that at which the path leaves the layer; and which of the two it is."""
+    here = value
+    part: Any
     for part in path:
+        if here.__class__ not in (dict, list):
+            return here, False
         try:
-            value = value[part]
+            here = here[part]
         except (KeyError, IndexError, TypeError):
-            return value, False
-    return value, True
+            return here, False
+    return here, True

@@ -31,6 +31,13 @@ def test_an_example_is_valid(project: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.count("problem")) == (0, 0), done.stderr
 
 
+@pytest.mark.parametrize("environment", ["staging", "prod"])
+def test_the_example_is_valid_in_each_of_its_environments(environment: str) -> None:
+    command = [sys.executable, "-m", "reconciler", "validate", "--env", environment]
+    done = subprocess.run(command, cwd=EXAMPLES / "environments", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_demo_goes_as_told(tmp_path: Path) -> None:
     before = {each.name for each in (EXAMPLES / "quickstart").iterdir()}
     done = subprocess.run(

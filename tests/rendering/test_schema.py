@@ -141,3 +141,42 @@ def test_the_project_schema_is_valid_and_takes_a_project() -> None:
 )
 def test_a_bad_project_is_refused(more: dict[str, Any]) -> None:
     assert not PROJECT.is_valid({**PROJECT_FILE, **more})
+
+
+ENVIRONMENT = Draft202012Validator(project_schema.environment_schema(ProjectForm, EVERY))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "IPPolicy", "name": "x-${{ each.key }}", "for_each": ["a", 1, {"n": 1}]},
+        {"kind": "IPPolicy", "name": "${{ each.value.name }}", "for_each": {"a": {"name": "b"}}},
+        {"kind": "IPPolicy", "name": "x-${{ each.key }}", "for_each": "${{ var.offices }}"},
+        edge(hostports="${{ var.hostports }}", tls_termination="${{ each.value.tls }}"),
+        edge(backend={"backend_id": {"ref": "FailoverBackend/pay-${{ each.key }}"}}),
+    ],
+)
+def test_a_document_for_several_resources_is_taken(document: dict[str, Any]) -> None:
+    assert [*MANIFEST.iter_errors(document)] == []
+
+
+def test_an_environment_may_take_away_and_need_not_be_whole() -> None:
+    Draft202012Validator.check_schema(ENVIRONMENT.schema)
+    good = {
+        "stack": "shop-prod",
+        "guards": {"max_delete_percent": 5, "max_update_percent": None},
+        "platform": {"api_key": {"from_env": "KEY"}},
+        "variables": {"region": "us", "offices": ["a"]},
+        "IPPolicyRule/a": {"spec": {"cidr": "10.0.0.0/8", "description": None}, "lifecycle": {"protect": True}},
+        "TLSEdge/pay": {"spec": {"backend": None, "tls_termination": {"min_version": None}}},
+        "IPPolicy/office": None,
+    }
+    assert [*ENVIRONMENT.iter_errors(good)] == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"stak": "x"}, {"TLSEdg/a": {}}, {"TLSEdge/a": {"name": "b"}}, {"TLSEdge/a": {"spec": {"hostport": []}}}],
+)
+def test_a_bad_environment_is_refused(document: dict[str, Any]) -> None:
+    assert not ENVIRONMENT.is_valid(document)

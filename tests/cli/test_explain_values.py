@@ -1,0 +1,106 @@
+"""`explain Kind/name`: where values come from, and what the platform makes of them; and the editor's line of `fmt`."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Sandbox, Shell
+
+PROJECT = """\
+stack: prod
+variables: {region: {type: string, default: eu}}
+defaults: {IPPolicy: {spec: {metadata: by Git}}}
+"""
+OFFICES = """\
+kind: IPPolicy
+name: "office-${{ each.key }}"
+for_each: {berlin: {floor: 3}}
+spec:
+  description: Floor ${{ each.value.floor }} in ${{ var.region }}
+"""
+SECRETIVE = """\
+kind: EventDestination
+name: hook
+spec:
+  target: {metrics: {api_key: "hunter2-${{ var.region }}", service: edge}}
+"""
+
+
+def written(shell: Shell) -> None:
+    shell.write("reconciler.yaml", PROJECT)
+    shell.write("manifests/payments.yaml", OFFICES)
+    shell.write("environments/prod.yaml", "variables: {region: us}\nIPPolicy/office-berlin: {spec: {metadata: mine}}\n")
+
+
+def test_a_value_is_followed_through_items_and_variables(shell: Shell) -> None:
+    written(shell)
+    assert shell("explain", "IPPolicy/office-berlin.description", "--env", "prod").out == (
+        'IPPolicy/office-berlin.description: "Floor 3 in us"\n'
+        '  manifests/payments.yaml:5:16  manifest                                  "Floor ${{ each.value.flo…\n'
+        "  manifests/payments.yaml:3:28    for_each                                3\n"
+        '  environments/prod.yaml:1:21     variable region, from environment prod  "us"\n'
+    )
+
+
+def test_what_an_overlay_covers_is_shown_below_it(shell: Shell) -> None:
+    written(shell)
+    said = shell("explain", "IPPolicy/office-berlin.metadata", "--env", "prod").out
+    assert [line.split()[0] for line in said.splitlines()[1:]] == [
+        "environments/prod.yaml:2:43",
+        "reconciler.yaml:3:40",
+    ]
+    assert said.splitlines()[2].endswith('"by Git" (covered)')
+
+
+def test_a_value_that_nobody_wrote_is_its_default(shell: Shell) -> None:
+    assert "not declared: the documented default" in shell("explain", "TLSEdge/payments.description").out
+
+
+def test_a_secret_in_a_manifest_is_not_shown(shell: Shell) -> None:
+    shell.write("reconciler.yaml", PROJECT)
+    shell.write("manifests/payments.yaml", SECRETIVE)
+    said = shell("explain", "EventDestination/hook", "--var", "region=hunter2")
+    assert "EventDestination/hook.target.metrics.api_key: (sensitive)" in said.out
+    assert "hunter2" not in said.out + said.err
+
+
+def test_the_platform_is_asked_and_who_moved_a_value_is_told(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y", "--quiet")
+    (policy,) = sandbox.send("GET", "/ip_policies")["ip_policies"]
+    sandbox.send("PATCH", f"/ip_policies/{policy['id']}", {"description": "moved"})
+    said = shell("explain", "IPPolicy/office.description", "--live")
+    assert said.out.splitlines()[-1].split(maxsplit=6) == [
+        "on", "the", "platform,", "changed", "on", "the", 'platform  "moved"',
+    ]  # fmt: skip
+
+
+def test_what_is_not_declared_is_told_with_the_nearest(shell: Shell) -> None:
+    said = shell("explain", "TLSEdge/payment")
+    assert (said.code, "did you mean 'TLSEdge/payments'?" in said.err) == (64, True)
+
+
+def test_fmt_begins_each_document_with_the_line_for_editors_when_asked(shell: Shell) -> None:
+    line = "# yaml-language-server: $schema=../.schemas/manifest.json"
+    shell.write("manifests/payments.yaml", "kind: IPPolicy\nname: a\n---\nname: b\nkind: IPPolicy\n")
+    assert shell("fmt", "--modeline").code == 0
+    text = f"{line}\nkind: IPPolicy\nname: a\n---\n{line}\nkind: IPPolicy\nname: b\n"
+    assert (shell.root / "manifests/payments.yaml").read_text() == text
+    assert (
+        (shell.root / "reconciler.yaml")
+        .read_text()
+        .startswith("# yaml-language-server: $schema=.schemas/project.json\n")
+    )
+    assert shell("fmt", "--check", "--modeline").code == 0
+
+
+def test_fmt_leaves_the_line_for_editors_on_top_and_adds_none_unasked(shell: Shell) -> None:
+    line = "# yaml-language-server: $schema=elsewhere.json"
+    shell.write("manifests/payments.yaml", f"{line}\nname: a\nkind: IPPolicy\n---\nkind: IPPolicy\nname: b\n")
+    shell("fmt")
+    text = f"{line}\nkind: IPPolicy\nname: a\n---\nkind: IPPolicy\nname: b\n"
+    assert (shell.root / "manifests/payments.yaml").read_text() == text
+
+
+def test_schemas_for_editors_are_written_where_they_are_wanted(shell: Shell) -> None:
+    assert shell("schema", "--all", ".schemas").code == 0
+    names = sorted(each.name for each in (shell.root / ".schemas").iterdir())
+    assert names == ["environment.json", "manifest.json", "project.json"]
+    assert shell("schema").code == 64

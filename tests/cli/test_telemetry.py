@@ -1,0 +1,176 @@
+"""Traces and metrics of real runs against a real sandbox: what is told, what is not, and to whom."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.cli.conftest import Sandbox, Shell
+
+CREDENTIAL = """\
+kind: SSHCredential
+name: laptop
+spec:
+  description: hunter2-in-a-description
+  public_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcTIQ1f0lGC6iYL/8cUkrcXTPhZ6xKJsrcXk0vLhEjm a@b
+"""
+
+
+class Collector(ThreadingHTTPServer):
+    """Takes what is sent by OTLP over HTTP."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Taker)
+        self.bodies: dict[str, list[bytes]] = {"/v1/traces": [], "/v1/metrics": []}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def spans(self) -> list[Any]:
+        sent = [ExportTraceServiceRequest.FromString(each) for each in self.bodies["/v1/traces"]]
+        return [span for each in sent for of in each.resource_spans for scope in of.scope_spans for span in scope.spans]
+
+    def metrics(self) -> dict[str, list[Any]]:
+        sent = [ExportMetricsServiceRequest.FromString(each) for each in self.bodies["/v1/metrics"]]
+        found: dict[str, list[Any]] = {}
+        for metric in (m for each in sent for of in each.resource_metrics for s in of.scope_metrics for m in s.metrics):
+            found[metric.name] = [*getattr(metric, metric.WhichOneof("data")).data_points]
+        return found
+
+
+class _Taker(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        self.server.bodies[self.path].append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    with Collector() as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.url)
+        yield running
+        running.shutdown()
+
+
+def of(point: Any) -> dict[str, str | int]:
+    return {each.key: each.value.string_value or each.value.int_value for each in point.attributes}
+
+
+def test_an_apply_is_a_span_with_its_lists_calls_and_requests(
+    shell: Shell, sandbox: Sandbox, collector: Collector
+) -> None:
+    assert shell("apply", "-y", "--quiet").code == 0
+    spans = collector.spans()
+    (root,) = [each for each in spans if each.name == "reconciler apply"]
+    assert {each.parent_span_id for each in spans if each is not root} == {root.span_id}
+    names = {each.name for each in spans}
+    assert {"list /ip_policies", "call create", "POST", "GET"} <= names
+    called = {of(each)["reconciler.address"] for each in spans if each.name == "call create"}
+    assert called == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
+
+
+def test_calls_are_counted_by_kind_and_outcome(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
+    shell("apply", "-y", "--quiet")
+    counted = {
+        (of(each)["reconciler.kind"], of(each)["reconciler.outcome"])
+        for each in collector.metrics()["reconciler.calls"]
+    }
+    assert counted == {("IPPolicy", "done"), ("TLSEdge", "done"), ("ReservedDomain", "done")}
+
+
+def test_drift_is_counted(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
+    shell("apply", "-y", "--quiet")
+    (policy,) = sandbox.send("GET", "/ip_policies")["ip_policies"]
+    sandbox.send("PATCH", f"/ip_policies/{policy['id']}", {"description": "moved"})
+    assert shell("drift").code == 2
+    (point,) = collector.metrics()["reconciler.drift"]
+    assert point.as_int == 1
+
+
+def test_nothing_of_a_body_a_header_or_a_message_is_told(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
+    shell.write("manifests/credential.yaml", CREDENTIAL)
+    shell("apply", "-y", "--quiet")
+    shell.write("reconciler.yaml", "stack: prod\nplatform: {api_key: {from_env: WRONG}}\n")
+    sent = b"".join(each for bodies in collector.bodies.values() for each in bodies)
+    assert b"SSHCredential/laptop" in sent
+    for secret in (b"hunter2", b"ssh-ed25519", b"Bearer", b"pay.example.com"):
+        assert secret not in sent
+
+
+def test_a_run_belongs_to_the_trace_that_started_it(
+    shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEPARENT", f"00-{'a' * 32}-{'b' * 16}-01")
+    shell("validate")
+    (span,) = collector.spans()
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == ("a" * 32, "b" * 16)
+    assert of(span) == {"reconciler.command": "validate", "process.exit.code": 0}
+
+
+def test_a_run_that_fails_says_so_and_not_why(shell: Shell, collector: Collector) -> None:
+    shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: hunter2\nspec: {x: 1}\n")
+    assert shell("validate").code == 1
+    (span,) = collector.spans()
+    assert of(span)["error.type"] == "Rejected"
+    assert b"hunter2" not in b"".join(collector.bodies["/v1/traces"])
+
+
+def test_a_collector_that_is_not_there_changes_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
+    said = shell("validate")
+    assert said.code == 0
+    assert "could not be sent" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_nothing_is_loaded_where_nobody_listens(shell: Shell) -> None:
+    check = (
+        "import sys; from reconciler.cli.main import main; code = main(['validate'])\n"
+        "sys.exit(code or any(each.startswith(('opentelemetry', 'reconciler.cli.telemetry')) for each in sys.modules))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    ended = subprocess.run([sys.executable, "-c", check], cwd=shell.root, env=environment, capture_output=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_standard_error_reads_as_lines_of_json(shell: Shell, sandbox: Sandbox) -> None:
+    said = shell("apply", "-y", "--log-format", "json")
+    assert said.code == 0
+    lines = [json.loads(line) for line in said.err.splitlines()]
+    assert all({"time", "level", "message"} <= line.keys() for line in lines)
+    ended = [line["event"] for line in lines if line.get("event", {}).get("event") == "ended"]
+    assert {each["address"] for each in ended} == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
+
+
+def test_a_problem_is_logged_with_its_place(shell: Shell) -> None:
+    shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: a\nspec: {x: 1}\n")
+    said = shell("validate", "--log-format", "json")
+    first, last = (json.loads(line) for line in said.err.splitlines())
+    assert (first["level"], first["file"], first["line"], first["subject"]) == (
+        "error",
+        "manifests/bad.yaml",
+        3,
+        "IPPolicy/a.x",
+    )
+    assert last["message"] == "1 problem"

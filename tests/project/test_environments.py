@@ -1,0 +1,432 @@
+"""Environments, variables, defaults and `for_each`, as whole projects: what they declare, and what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Rejected
+from reconciler.model.value import Ref
+from reconciler.project import config, expansion, manifests
+from reconciler.project.config import Config
+from reconciler.project.manifests import Loaded
+
+POLICY = "kind: IPPolicy\nname: office\nspec: {description: base}\n"
+
+
+class Project:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.write("reconciler.yaml", "stack: shop\n")
+        self.write("manifests/a.yaml", POLICY)
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).write_text(text)
+
+    def config(self, environment: str | None = None, environ: Mapping[str, str] | None = None) -> Config:
+        return config.load(self.root, environ or {}, environment)
+
+    def load(self, environment: str | None = None, **variables: str) -> Loaded:
+        return manifests.load(self.config(environment), {}, variables)
+
+    def declared(self, environment: str | None = None, **variables: str) -> dict[str, Declaration]:
+        found = self.load(environment, **variables).manifest.declarations
+        return {str(address): each for address, each in found.items()}
+
+    def told(self, environment: str | None = None, **variables: str) -> list[str]:
+        with pytest.raises(Rejected) as caught:
+            self.load(environment, **variables)
+        return [str(each) for each in caught.value.problems]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+# --- environments -----------------------------------------------------------------------------------------------------
+
+
+def test_an_environment_is_laid_over_the_project_and_its_manifests(project: Project) -> None:
+    project.write("reconciler.yaml", "stack: shop\nguards: {max_delete_percent: 20, max_update_percent: 20}\n")
+    project.write(
+        "environments/prod.yaml",
+        "stack: shop-prod\nguards: {max_delete_percent: 5, max_update_percent: null}\n"
+        "IPPolicy/office:\n  lifecycle: {protect: true}\n  spec:\n    metadata: prod\n",
+    )
+    read = project.config("prod")
+    assert (read.stack, read.guards.max_delete_percent, read.guards.max_update_percent) == ("shop-prod", 5, 30)
+    office = project.declared("prod")["IPPolicy/office"]
+    assert office.spec == {"description": "base", "metadata": "prod"}
+    assert office.lifecycle.protect
+    assert str(office.at("metadata")) == "environments/prod.yaml:6:15"
+    assert str(office.at("description")) == "manifests/a.yaml:3:21"
+
+
+def test_the_environment_variable_chooses_where_no_flag_does(project: Project) -> None:
+    project.write("environments/prod.yaml", "stack: shop-prod\n")
+    project.write("environments/test.yaml", "stack: shop-test\n")
+    assert project.config(None, {"RECONCILER_ENV": "prod"}).stack == "shop-prod"
+    assert project.config("test", {"RECONCILER_ENV": "prod"}).stack == "shop-test"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "{}\n", "IPPolicy/office: {}\n", "IPPolicy/office: {spec: {}}\n"])
+def test_an_environment_that_says_nothing_changes_nothing(project: Project, text: str) -> None:
+    project.write("environments/prod.yaml", text)
+    plain, laid = project.declared()["IPPolicy/office"], project.declared("prod")["IPPolicy/office"]
+    assert (laid.spec, laid.lifecycle, laid.position) == (plain.spec, plain.lifecycle, plain.position)
+    assert laid.at("description") == plain.at("description")
+
+
+def test_a_resource_can_be_left_out(project: Project) -> None:
+    project.write("environments/dev.yaml", "IPPolicy/office: null\n")
+    assert project.declared("dev") == {}
+
+
+def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project: Project) -> None:
+    rule = (
+        "kind: IPPolicyRule\nname: r\nspec: {ip_policy_id: {ref: IPPolicy/office}, cidr: 1.1.1.1/32, action: allow}\n"
+    )
+    project.write("manifests/a.yaml", f"{POLICY}---\n{rule}")
+    project.write("environments/dev.yaml", "IPPolicy/office: null\n")
+    assert project.told("dev") == [
+        "manifests/a.yaml:7:22: IPPolicyRule/r.ip_policy_id: refers to IPPolicy/office, which environments/dev.yaml:1:1"
+        " leaves out; leave this out there too"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "IPPolicy/ofice: {}",
+            "1:1: IPPolicy/ofice: no manifest declares it; did you mean IPPolicy/office?",
+        ),
+        (
+            "IPPolic/office: {}",
+            "1:17: IPPolic/office: unknown kind 'IPPolic'; did you mean IPPolicy?",
+        ),
+        (
+            "IPPolicy/office: [1]",
+            "1:18: IPPolicy/office: expected a map, or null to leave it out, found a list; write what differs, as"
+            " in {spec: {…}}",
+        ),
+        (
+            "IPPolicy/office: {specs: {}}",
+            "1:19: IPPolicy/office.specs: unknown field; did you mean spec?",
+        ),
+        (
+            "IPPolicy/office: {spec: {descripton: x}}",
+            "1:26: IPPolicy/office.descripton: unknown field; did you mean description?",
+        ),
+        (
+            "IPPolicy/office: {spec: {description: 1}}",
+            "1:39: IPPolicy/office.description: expected text, found a whole number; quote it",
+        ),
+        (
+            "guards: {max_delete_percent: x}",
+            "1:30: guards.max_delete_percent: expected a whole number, found text; write a whole number",
+        ),
+        (
+            "stak: x",
+            "1:1: stak: unknown field; did you mean stack?",
+        ),
+        (
+            "variables: {x: 1}",
+            "1:16: variables.x: there is no variable x; define it under variables: in reconciler.yaml",
+        ),
+    ],
+)
+def test_a_mistake_in_an_environment_is_told_at_its_place(project: Project, text: str, line: str) -> None:
+    project.write("environments/prod.yaml", text)
+    assert project.told("prod") == [f"environments/prod.yaml:{line}"]
+
+
+def test_an_unknown_environment_is_told_with_the_nearest(project: Project) -> None:
+    project.write("environments/production.yaml", "")
+    assert project.told("prodution") == [
+        "there is no file environments/prodution.yaml for the environment prodution; did you mean production?"
+    ]
+    assert "is not the name of an environment" in project.told("../../etc/passwd")[0]
+
+
+def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: Project) -> None:
+    project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: a}}\n")
+    first = project.load("prod").manifest.digest
+    project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: b}}\n")
+    assert len({first, project.load("prod").manifest.digest, project.load().manifest.digest}) == 3
+
+
+# --- variables --------------------------------------------------------------------------------------------------------
+
+
+TYPED = "stack: shop\nvariables:\n  text: {type: string, default: a}\n  size: {type: integer, default: 3}\n"
+
+
+def test_a_flag_wins_over_an_environment_and_that_over_a_default(project: Project) -> None:
+    project.write("reconciler.yaml", TYPED)
+    project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {description: '${{ var.text }}'}\n")
+    project.write("environments/prod.yaml", "variables: {text: b}\n")
+    found = [project.declared(*each)["IPPolicy/office"].spec["description"] for each in ((), ("prod",))]
+    found.append(project.declared("prod", text="c")["IPPolicy/office"].spec["description"])
+    assert found == ["a", "b", "c"]
+
+
+def test_a_wrong_value_is_told_where_it_came_from(project: Project) -> None:
+    project.write("environments/prod.yaml", "variables: {size: [1]}\n")
+    project.write("reconciler.yaml", TYPED)
+    assert project.told("prod") == [
+        "environments/prod.yaml:1:19: variables.size: expected a whole number, found a list; write a whole number"
+    ]
+    assert project.told(size="three") == [
+        "--var size: expected a whole number, found text; write --var 'size=3'",
+    ]
+    project.write("reconciler.yaml", TYPED.replace("default: 3", "default: three"))
+    assert project.told() == [
+        "reconciler.yaml:4:34: variables.size.default: expected a whole number, found text; write a whole number"
+    ]
+
+
+def test_a_variable_without_a_value_has_to_be_set(project: Project) -> None:
+    project.write("reconciler.yaml", "stack: shop\nvariables: {region: {type: string}}\n")
+    assert project.told() == [
+        "reconciler.yaml:2:21: variables.region: has no value; set it by --var region=…, in the environment's file, or"
+        " give it a default"
+    ]
+    assert project.declared(region="eu")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "meant"),
+    [("integer", "7", 7), ("number", "0.5", 0.5), ("boolean", "true", True), ("list", "[a, b]", ["a", "b"]),
+     ("map", "{a: 1}", {"a": 1}), ("string", "7", "7")],
+)  # fmt: skip
+def test_a_flag_is_read_as_the_type_of_its_variable(project: Project, kind: str, text: str, meant: Any) -> None:
+    from reconciler.project import variables
+
+    project.write("reconciler.yaml", f"stack: shop\nvariables: {{v: {{type: {kind}}}}}\n")
+    problems: list[Any] = []
+    assert variables.settled(project.config().settings, {"v": text}, problems)["v"].value == meant
+    assert problems == []
+
+
+def test_a_list_stands_for_a_list_and_for_no_text(project: Project) -> None:
+    project.write("reconciler.yaml", "stack: shop\nvariables: {ports: ['a.example.com:443']}\n")
+    edge = "kind: TLSEdge\nname: e\nspec: {hostports: '${{ var.ports }}'}\n"
+    project.write("manifests/a.yaml", edge)
+    assert project.declared()["TLSEdge/e"].spec == {"hostports": ["a.example.com:443"]}
+    project.write("manifests/a.yaml", edge.replace("'${{ var.ports }}'", "['${{ var.ports }}:443']"))
+    assert "the variable ports is a list, and cannot be put into text" in project.told()[0]
+
+
+# --- defaults ---------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_lie_below_every_manifest_of_their_kind(project: Project) -> None:
+    project.write(
+        "reconciler.yaml",
+        "stack: shop\n"
+        "defaults:\n  IPPolicy: {spec: {description: theirs, metadata: ours}, lifecycle: {protect: true}}\n",
+    )
+    office = project.declared()["IPPolicy/office"]
+    assert office.spec == {"description": "base", "metadata": "ours"}
+    assert office.lifecycle.protect
+    assert str(office.at("metadata")) == "reconciler.yaml:3:52"
+    project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {metadata: null}\n")
+    assert project.declared()["IPPolicy/office"].spec == {"description": "theirs"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "{IPolicy: {}}",
+            "2:21: defaults.IPolicy: unknown kind 'IPolicy'; did you mean IPPolicy?",
+        ),
+        (
+            "{IPPolicy: {name: x}}",
+            "2:23: defaults.IPPolicy.name: unknown field; use spec, lifecycle or rotate",
+        ),
+        (
+            "{IPPolicy: 1}",
+            "2:22: defaults.IPPolicy: expected a map, found a whole number; write {spec: {…}}",
+        ),
+        (
+            "{IPPolicy: {spec: {descripton: x}}}",
+            "2:30: IPPolicy/office.descripton: unknown field; did you mean description?",
+        ),
+    ],
+)
+def test_a_mistake_in_defaults_is_told_at_its_place(project: Project, text: str, line: str) -> None:
+    project.write("reconciler.yaml", f"stack: shop\ndefaults: {text}\n")
+    assert project.told() == [f"reconciler.yaml:{line}"]
+
+
+# --- for_each ---------------------------------------------------------------------------------------------------------
+
+
+EACH = "kind: IPPolicy\nname: 'x-${{ each.key }}'\nfor_each: %s\nspec: {description: '%s'}\n"
+RULES = """\
+kind: IPPolicy
+name: "office-${{ each.key }}"
+for_each: [berlin, oslo]
+spec: {description: "in ${{ each.value }}"}
+---
+kind: IPPolicyRule
+name: "${{ each.key }}"
+for_each:
+  lan: {cidr: 10.0.0.0/8, at: berlin}
+  vpn: {cidr: 10.1.0.0/16, at: oslo}
+spec:
+  ip_policy_id: {ref: "IPPolicy/office-${{ each.value.at }}"}
+  cidr: "${{ each.value.cidr }}"
+  action: allow
+"""
+
+
+def test_a_manifest_stands_for_one_resource_per_item(project: Project) -> None:
+    project.write("manifests/a.yaml", RULES)
+    declared = project.declared()
+    assert [*declared] == ["IPPolicy/office-berlin", "IPPolicy/office-oslo", "IPPolicyRule/lan", "IPPolicyRule/vpn"]
+    assert declared["IPPolicy/office-oslo"].spec == {"description": "in oslo"}
+    assert declared["IPPolicyRule/vpn"].spec == {
+        "ip_policy_id": Ref(Address("IPPolicy", "office-oslo")), "cidr": "10.1.0.0/16", "action": "allow",
+    }  # fmt: skip
+    assert str(declared["IPPolicyRule/vpn"].at("cidr")) == "manifests/a.yaml:10:15"
+    assert str(declared["IPPolicyRule/vpn"].at("action")) == "manifests/a.yaml:14:11"
+
+
+def test_what_is_wrong_with_an_item_is_told_at_the_item(project: Project) -> None:
+    project.write("manifests/a.yaml", RULES.replace("10.1.0.0/16", "10.1.0.0/99"))
+    (line,) = project.told()
+    assert line.startswith("manifests/a.yaml:10:15: IPPolicyRule/vpn.cidr: ")
+
+
+def test_an_instance_is_called_by_its_name_in_an_environment(project: Project) -> None:
+    project.write("manifests/a.yaml", RULES)
+    project.write(
+        "environments/prod.yaml", "IPPolicy/office-oslo: {spec: {description: Oslo}}\nIPPolicyRule/lan: null\n"
+    )
+    declared = project.declared("prod")
+    assert declared["IPPolicy/office-oslo"].spec == {"description": "Oslo"}
+    assert declared["IPPolicy/office-berlin"].spec == {"description": "in berlin"}
+    assert "IPPolicyRule/lan" not in declared
+
+
+def test_the_items_may_come_from_a_variable(project: Project) -> None:
+    project.write("reconciler.yaml", "stack: shop\nvariables: {offices: {type: list, default: []}}\n")
+    project.write("environments/prod.yaml", "variables: {offices: [rome]}\n")
+    project.write("manifests/a.yaml", EACH % ("'${{ var.offices }}'", "${{ each.value }}"))
+    assert project.declared() == {}
+    assert str(project.declared("prod")["IPPolicy/x-rome"].at("description")) == "environments/prod.yaml:1:23"
+    assert [*project.declared("prod", offices="[a, b]")] == ["IPPolicy/x-a", "IPPolicy/x-b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "items", "line"),
+    [
+        (
+            "office",
+            "[a]",
+            "2:7: IPPolicy/office.name: every instance would have this name; write ${{ each.key }} in it",
+        ),
+        (
+            "x-${{ each.key }}",
+            "[a, b, a]",
+            "3:18: IPPolicy/x-${{ each.key }}.for_each[2]: 'a' is there twice; remove one",
+        ),
+        (
+            "x-${{ each.value.n }}",
+            "{a: {n: 1}, b: {n: 1}}",
+            "2:7: IPPolicy/x-${{ each.value.n }}.name: 'x-1' names two instances, of 'a' and of 'b'; write ${{"
+            " each.key }} in it",
+        ),
+        (
+            "x-${{ each.value.nam }}",
+            "{a: {name: b}}",
+            "2:7: IPPolicy/x-${{ each.value.nam }}.name: each.value.nam is not there for 'a'; did you mean name?",
+        ),
+        (
+            "x-${{ each.id }}",
+            "[a]",
+            "2:7: IPPolicy/x-${{ each.id }}.name: each.id is not known; write each.key, each.value or each.value.name",
+        ),
+        (
+            "x-${{ each.value }}",
+            "{a: [1]}",
+            "2:7: IPPolicy/x-${{ each.value }}.name: a list cannot be put into text; name a value inside it, as"
+            " in ${{ each.value.name }}",
+        ),
+        (
+            "x-${{ each.key }}",
+            "text",
+            "3:11: IPPolicy/x-${{ each.key }}.for_each: expected a list or a map, found text; write [a, b] or {a:"
+            " …, b: …}",
+        ),
+        (
+            "x-${{ each.key }}",
+            "['a b']",
+            "2:7: name: 'x-a b' is not a name; use up to 100 letters, digits, '.', '_' and '-', beginning with a"
+            " letter or digit",
+        ),
+        (
+            "x-${{ each.key }}",
+            "${{ var.none }}",
+            "3:11: IPPolicy/x-${{ each.key }}.for_each: there is no variable none; define it under variables: in"
+            " reconciler.yaml",
+        ),
+    ],
+)
+def test_a_mistake_in_for_each_is_told_at_its_place(project: Project, name: str, items: str, line: str) -> None:
+    project.write("manifests/a.yaml", f'kind: IPPolicy\nname: "{name}"\nfor_each: {items}\n')
+    assert project.told() == [f"manifests/a.yaml:{line}"]
+
+
+def test_each_means_nothing_without_for_each(project: Project) -> None:
+    project.write("manifests/a.yaml", "kind: IPPolicy\nname: a\nspec: {description: '${{ each.key }}'}\n")
+    assert "means something only in a manifest with for_each" in project.told()[0]
+
+
+def test_an_item_that_looks_like_each_is_not_filled_in_again(project: Project) -> None:
+    project.write("manifests/a.yaml", EACH % ("{a: '$${{ each.key }}'}", "${{ each.value }}"))
+    assert project.declared()["IPPolicy/x-a"].spec == {"description": "${{ each.key }}"}
+
+
+def test_what_for_each_expands_to_is_bounded(project: Project) -> None:
+    numbers = ", ".join(str(each) for each in range(expansion.MAX_INSTANCES // 2 + 1))
+    one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
+    project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
+    (line,) = project.told()
+    assert line.endswith("for_each: expands to more than 10,000 resources or 500,000 values; write less by for_each")
+
+
+def test_a_large_item_cannot_be_repeated_without_end(project: Project) -> None:
+    many, text = ", ".join(f"k{each}" for each in range(200)), "x" * 500_000
+    project.write("reconciler.yaml", f"stack: shop\nvariables: {{many: [{many}]}}\n")
+    project.write("manifests/a.yaml", EACH % ("'${{ var.many }}'", "${{ each.key }}" + text))
+    (line,) = project.told()
+    assert "expands to more than" in line
+
+
+ITEMS = st.dictionaries(st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True), st.integers(0, 9), min_size=1, max_size=5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(ITEMS)
+def test_the_order_of_items_means_nothing(project: Project, items: dict[str, int]) -> None:
+    def declared(pairs: list[tuple[str, int]]) -> dict[str, Any]:
+        written = ", ".join(f"{key}: {{n: {value}}}" for key, value in pairs)
+        project.write("manifests/a.yaml", EACH % (f"{{{written}}}", "${{ each.value.n }}!"))
+        return {name: dict(each.spec) for name, each in project.declared().items()}
+
+    forwards = declared([*items.items()])
+    assert forwards == declared([*reversed(items.items())])
+    assert forwards == {f"IPPolicy/x-{key}": {"description": f"{value}!"} for key, value in items.items()}

@@ -1,0 +1,78 @@
+"""Laws of laying layers over each other: what comes out, and where each value of it is said to come from."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.project import yaml
+from reconciler.project.weaving import Layer, Role, patched, weave
+
+KEYS = st.sampled_from(["a", "b", "c", "ref", "spec"])
+LEAVES = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "x", "y"])
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+)
+MAPS = st.dictionaries(KEYS, VALUES, max_size=4)
+
+
+def layer(role: Role, value: Any, file: str) -> Layer:
+    document = yaml.read(json.dumps(value, indent=1).encode(), file).documents[0]
+    return Layer(role, document.value, document.places)
+
+
+def woven(*values: Any) -> yaml.Document:
+    roles = (Role.DEFAULTS, Role.MANIFEST, Role.ENVIRONMENT)
+    layers = [layer(role, value, f"{role.name}.yaml") for role, value in zip(roles, values, strict=True)]
+    return weave(layers, layers[1])
+
+
+def reordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: reordered(item) for key, item in reversed(value.items())}
+    return value
+
+
+@given(MAPS)
+def test_an_overlay_of_nothing_is_nothing(value: Any) -> None:
+    assert patched(value, {}) == (value if not (len(value) == 1 and "ref" in value) else {})
+
+
+@given(MAPS, MAPS)
+def test_the_order_of_keys_means_nothing(value: Any, patch: Any) -> None:
+    assert patched(value, patch) == patched(reordered(value), reordered(patch))
+
+
+@given(MAPS, MAPS)
+def test_what_was_patched_once_stays_so(value: Any, patch: Any) -> None:
+    once = patched(value, patch)
+    assert patched(once, patch) == once
+
+
+@given(MAPS, MAPS, MAPS)
+def test_every_value_is_found_where_it_was_written(below: Any, own: Any, above: Any) -> None:
+    document = woven(below, own, above)
+    files = {"DEFAULTS.yaml": below, "MANIFEST.yaml": own, "ENVIRONMENT.yaml": above}
+    for path in document.places:
+        here, value = files[document.places[path].file], document.value
+        for part in path:
+            here, value = here[part], value[part]
+        assert isinstance(value, dict) or here == value
+
+
+@given(MAPS, MAPS, MAPS)
+def test_every_value_has_a_place(below: Any, own: Any, above: Any) -> None:
+    document = woven(below, own, above)
+    assert set(document.places) == set(layer(Role.MANIFEST, document.value, "all.yaml").places)
+
+
+def test_a_reference_is_replaced_whole() -> None:
+    assert patched({"id": {"ref": "IPPolicy/a"}}, {"id": {"from_env": "ID"}}) == {"id": {"from_env": "ID"}}
+
+
+def test_null_takes_away_and_what_a_document_says_of_itself_stays() -> None:
+    document = woven({"a": 1, "b": 2}, {"a": None, "c": None}, {"b": None, "d": None})
+    assert document.value == {"c": None}
