@@ -89,20 +89,25 @@ format: install ## let ruff lay out the code and mend what it can
 	$(bin)/ruff check --fix
 	$(bin)/ruff format
 
+.PHONY: docs
+docs: install ## build the documentation as a site, in build/site
+	@scripts/docs
+
 # The locks keep what they pin unless asked: make lock UPGRADE=--upgrade, or UPGRADE='--upgrade-package httpx'.
-# One pair of files serves every platform and Python from 3.11 on. The locker itself lives and dies in a temporary folder.
+# One set of files serves every platform and Python from 3.11 on. The locker itself lives and dies in a temporary folder.
 .PHONY: lock
 lock: ## resolve requirements/ anew from pyproject.toml (UPGRADE=--upgrade to move the pins)
 	@set -eu; \
 	tool=$$(mktemp -d); trap 'rm -rf "$$tool"' EXIT; \
 	$${PYTHON:-python3} -m venv "$$tool"; "$$tool/bin/pip" install --quiet --disable-pip-version-check uv==0.13.8; \
 	compile() { \
-	  "$$tool/bin/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	  "$$tool/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --annotation-style line --custom-compile-command 'make lock' \
 	    $(UPGRADE) "$$@" >/dev/null; \
 	}; \
-	compile --output-file requirements/run.txt; \
-	compile --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	compile pyproject.toml --output-file requirements/run.txt; \
+	compile pyproject.toml --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt; \
+	compile --group pyproject.toml:docs --output-file requirements/docs.txt
 
 .PHONY: clean
 clean: ## remove .venv, caches and build output

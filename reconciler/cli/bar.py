@@ -17,6 +17,7 @@ from rich.text import Text
 
 WIDEST = 40  # cells of the bar itself; a longer one tells no more
 NARROWEST = 8  # a shorter one tells nothing
+SETTLED = 1.0  # seconds after which a rate is worth showing
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class State:
 
     ended: int
     total: int
-    rate: float | None = None  # calls a second, of late
+    rate: float | None = None  # calls a second, waits included
     wait: float = 0.0  # until the request budget lets the next one go
 
     @property
@@ -80,7 +81,10 @@ class Line(Progress):
     def state(self, task: Task) -> State:
         until = task.fields.get("until", 0.0)
         wait = max(0.0, until - self.get_time())
-        return State(int(task.completed), int(task.total or 0), task.speed, wait)
+        ended, elapsed = int(task.completed), task.elapsed or 0.0
+        # Of the whole run: what a budget lets through in a moment says nothing of the hour to come.
+        rate = ended / elapsed if elapsed >= SETTLED and ended else None
+        return State(ended, int(task.total or 0), rate, wait)
 
 
 def _drawn(state: State, width: int) -> RenderableType:

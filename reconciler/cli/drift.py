@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         reconciler drift --record --format markdown=drift.md
         reconciler drift --notify env:SLACK_WEBHOOK --notify mailto:ops@example.com
         reconciler drift --accept TLSEdge/payments
+        reconciler drift --unowned
     """,
 )
 @forms.option
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @notifying.option
 @click.option("--accept", is_flag=True, help="Write the platform's values into the manifests, and print the patch.")
 @click.option("--both", is_flag=True, help="Of --accept: also what was changed in Git too, or nobody knows by whom.")
+@click.option("--unowned", is_flag=True, help="Also name what exists and is declared by nobody.")
 @click.argument("named", nargs=-1, metavar="[KIND/NAME]...")
 @options.reading
 def command(
@@ -39,6 +41,7 @@ def command(
     targets_told: tuple[str, ...],
     accept: bool,
     both: bool,
+    unowned: bool,
     named: tuple[str, ...],
 ) -> int:
     """Show what moved since the last apply, and who moved it; exit 2 if anything did.
@@ -64,8 +67,24 @@ def command(
     if accept:
         return _accept(opened, common, made, seen, named, both=both)
     plan.show(made, opened, common, chosen, Flavour.DRIFT)
+    if unowned:
+        _tell_unowned(made, seen)
     session.tell_problems(made)
     return session.exit_of(made, changes=exits.CHANGES)
+
+
+def _tell_unowned(made: Plan, seen: Snapshot) -> None:
+    """Each newcomer with the name that `import` would give it."""
+    from reconciler import kinds
+    from reconciler.planning import naming
+
+    there = {(name, live.locator): live for name, listing in seen.listings.items() for live in listing.objects}
+    lines = [
+        f"  {kind}/{naming.name(kinds.get(kind), there[kind, id], lambda *_: None, ())}  {id}"
+        for kind, id in made.unowned
+        if (kind, id) in there
+    ]
+    talk.answer("\n".join(["", "Declared by nobody:", *lines]) if lines else "\nNothing is declared by nobody.")
 
 
 def _refuse_to_mix(accept: bool, both: bool, named: tuple[str, ...], chosen: forms.Chosen) -> None:

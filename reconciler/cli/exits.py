@@ -15,6 +15,19 @@ AUTH = 6  # the platform does not accept the key, or does not let it do this
 USAGE = 64  # EX_USAGE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
+# In the words of the README and the man page.
+MEANINGS = {
+    DONE: "done, or nothing to do",
+    ERROR: "error",
+    CHANGES: "there are changes (`plan --detailed-exitcode`), or drift",
+    STALE: "the plan is stale: what it touches has moved",
+    BLOCKED: "blocked by a guard until it is allowed by name, or by a policy",
+    PARTLY: "partly applied, or imported",
+    AUTH: "the key is wrong, or may not do this",
+    USAGE: "the command line is wrong",
+    INTERRUPTED: "interrupted",
+}
+
 
 class Stop(Exception):
     """Ends the command: each line goes to standard error, the code to the shell."""

@@ -1,4 +1,5 @@
-"""Writes what is generated and committed: `schemas/`, `docs/kinds/` and the README's help block. For developers.
+"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the list of decisions, the man page, and the
+README's help block. For developers.
 
 python -m reconciler.cli.generate           writes the files, from the repository's root
 python -m reconciler.cli.generate --check   changes nothing; exits 1 if a file is not as it would be written
@@ -17,6 +18,7 @@ from typing import Any
 import click
 
 from reconciler import kinds
+from reconciler.cli import manual
 from reconciler.cli.main import reconciler as command
 from reconciler.project.config import ProjectForm
 from reconciler.project.policies import PolicyForm
@@ -35,6 +37,8 @@ def files(root: Path) -> Mapping[str, str]:
     every = kinds.declarable()
     return {
         **_readme(root / "README.md"),
+        "docs/decisions/README.md": _decisions(root / "docs/decisions"),
+        "docs/reconciler.1": manual.page(command),
         "schemas/event.json": _json(events.event_schema()),
         **{f"schemas/{name}": _json(made) for name, made in editor_schemas(ProjectForm, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
@@ -56,6 +60,13 @@ def _readme(path: Path) -> dict[str, str]:
     settings = {**command.context_settings, "terminal_width": 80}
     shown = command.get_help(click.Context(command, info_name="reconciler", **settings))
     return {path.name: f"{before}{begin}```\n$ reconciler --help\n{shown}\n```\n{end}{after}"}
+
+
+def _decisions(folder: Path) -> str:
+    """The list of them, by their headings."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("[0-9]*.md"))}
+    lines = [f"- [{text.partition(chr(10))[0].lstrip('# ')}]({name})\n" for name, text in pages.items()]
+    return "# Decisions\n\nWhy things are as they are, where another might undo it unknowingly.\n\n" + "".join(lines)
 
 
 def stale(root: Path) -> list[str]:

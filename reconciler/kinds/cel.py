@@ -79,9 +79,13 @@ class Language:
         uses = {each.name for each in _strange(text, frozenset()) if not each.is_function} & self.names
         return Expression(program, answers, frozenset(uses))
 
-    def given(self, values: Mapping[str, Any]) -> Given:
-        """Plain JSON and instants as values of the variables, for any number of expressions."""
-        return Given(_env(self.names, self._instants).Activation({name: _spelt(value) for name, value in values.items()}))
+    def given(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Given:
+        """Plain JSON and instants as values of the variables, for any number of expressions.
+
+        `around` are values that `spelt` has spelt already: what many have in common is looked through once.
+        """
+        told = {**(around or {}), **spelt(values)}
+        return Given(_env(self.names, self._instants).Activation(told))
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,11 @@ def _reason(text: str) -> str:
 
 def _a(name: str) -> str:
     return {"BOOL": "true or false", "STRING": "text", "INT": "a number", "DYN": "anything"}.get(name, name.lower())
+
+
+def spelt(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as the language can hold them."""
+    return {name: _spelt(value) for name, value in values.items()}
 
 
 def _spelt(value: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 from reconciler.kinds import canon
 from reconciler.kinds import policy as traffic
-from reconciler.kinds.cel import Failed, Given
+from reconciler.kinds.cel import Failed, Given, spelt
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.kind import Field, Kind, Shape
@@ -66,32 +66,41 @@ class _Judge:
     plan: Plan | None = None
 
     def judged(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
-        found = [problem for rule in rules for problem in _few(rule, list(self._broken(rule)))]
+        """One subject after the other, since what an expression has seen of one takes room."""
+        broken: dict[str, list[Problem]] = {rule.name: [] for rule in rules}
+        for rule, subject in self._asked(rules):
+            if (problem := self._answer(rule, subject)) is not None:
+                broken[rule.name].append(problem)
+        found = [problem for rule in rules for problem in _few(rule, broken[rule.name])]
         return tuple(sorted(found, key=lambda each: (not each.is_error, each.position or Position("", 0, 0))))
 
-    def _broken(self, rule: Rule) -> Iterator[Problem]:
-        for subject in self._asked(rule):
-            try:
-                kept = rule.check.ask(subject.given)
-            except Failed as why:
-                yield _unanswered(rule, subject, str(why))
-                continue
-            if kept:
-                continue
-            exemption = rule.exemption(subject.name)
-            if exemption is None or exemption.until < self._today.date():
-                yield _breach(rule, subject, exemption)
+    def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
+        try:
+            if rule.check.ask(subject.given):
+                return None
+        except Failed as why:
+            return _unanswered(rule, subject, str(why))
+        exemption = rule.exemption(subject.name)
+        if exemption is not None and exemption.until >= self._today.date():
+            return None
+        return _breach(rule, subject, exemption)
 
-    def _asked(self, rule: Rule) -> Iterator[_Subject]:
-        if rule.is_of_changes:
-            for address, subject in self._changing:
-                change = self._changes[address]
-                if rule.covers(address) and (not rule.actions or change.action in rule.actions):
-                    yield subject
-        elif rule.is_of_resources:
-            yield from (subject for address, subject in self._declared if rule.covers(address))
-        else:
-            yield _Subject("", LANGUAGE.given(self._around))
+    def _asked(self, rules: Sequence[Rule]) -> Iterator[tuple[Rule, _Subject]]:
+        of_changes = [rule for rule in rules if rule.is_of_changes]
+        for change in self.plan.changes if self.plan else ():
+            actions = [rule for rule in of_changes if not rule.actions or change.action in rule.actions]
+            yield from self._about(change.address, change, actions)
+        of_resources = [rule for rule in rules if rule.is_of_resources]
+        for address in self._declared():
+            yield from self._about(address, self._changes.get(address), of_resources)
+        rest = [rule for rule in rules if not rule.is_of_changes and not rule.is_of_resources]
+        yield from ((rule, _Subject("", LANGUAGE.given({}, self._around))) for rule in rest)
+
+    def _about(self, address: Address, change: Change | None, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
+        covering = [rule for rule in rules if rule.covers(address)]
+        if covering:
+            subject = self._subject(address, change)
+            yield from ((rule, subject) for rule in covering)
 
     # --- whom -----------------------------------------------------------------------------------------------------
 
@@ -100,19 +109,11 @@ class _Judge:
         """A second object of one address, which goes, is not told apart."""
         return {each.address: each for each in reversed(self.plan.changes)} if self.plan else {}
 
-    @cached_property
-    def _changing(self) -> list[tuple[Address, _Subject]]:
-        changes = self.plan.changes if self.plan else ()
-        return [(each.address, self._subject(each.address, each)) for each in changes]
-
-    @cached_property
-    def _declared(self) -> list[tuple[Address, _Subject]]:
+    def _declared(self) -> Iterator[Address]:
         selected = Policy(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else Policy()
-        return [
-            (address, self._subject(address, self._changes.get(address)))
-            for address, each in self.manifest.declarations.items()
-            if each.ensure is Ensure.PRESENT and selected.selects(address)
-        ]
+        for address, each in self.manifest.declarations.items():
+            if each.ensure is Ensure.PRESENT and selected.selects(address):
+                yield address
 
     def _subject(self, address: Address, change: Change | None) -> _Subject:
         declaration = self.manifest.declarations.get(address)
@@ -120,7 +121,7 @@ class _Judge:
         live = _plain(seen.fields) if seen is not None else None
         values = {"resource": self._resource(address, declaration, live), "change": change and _change(change, live)}
         position = declaration.position if declaration else change.position if change else None
-        return _Subject(str(address), LANGUAGE.given({**self._around, **values}), declaration, position)
+        return _Subject(str(address), LANGUAGE.given(values, self._around), declaration, position)
 
     # --- what expressions see -------------------------------------------------------------------------------------
 
@@ -162,7 +163,7 @@ class _Judge:
                 for each in plan.changes
             ],
         }
-        return {"plan": told, "now": self._today, "change": None, "resource": None}
+        return spelt({"plan": told, "now": self._today, "change": None, "resource": None})
 
 
 def _change(change: Change, live: Json) -> Json:

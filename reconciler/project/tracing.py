@@ -83,13 +83,24 @@ def _of_layer(
         what = f"environment {config.environment.name}"
     template = layer.template(full)
     yield Origin(what, template.position, reached(template.places.root, template.path)[0], counts)
-    for spot in layer.fed.get(full, ()):
+    fed = (spot for path, spots in layer.fed.items() if path[: len(full)] == full for spot in spots)
+    for spot in {(id(each.places), each.path): each for each in fed}.values():
         yield Origin("for_each", spot.position, reached(spot.places.root, spot.path)[0], counts, feeds=True)
-    for name in dict.fromkeys(_VARIABLE.findall(value) if isinstance(value, str) else ()):
+    for name in dict.fromkeys(_variables(value)):
         setting = settings.get(name)
         if setting is not None:
             where = setting.spot.position if setting.spot else None
             yield Origin(f"variable {name}, from {setting.source}", where, setting.value, counts, feeds=True)
+
+
+def _variables(value: Value) -> Iterator[str]:
+    """The variables that texts inside mention, in their order."""
+    match value:
+        case str():
+            yield from _VARIABLE.findall(value)
+        case dict() | list():
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from _variables(item)
 
 
 def _referred(value: Value, others: Mapping[Address, Declaration]) -> Iterator[Origin]:

@@ -60,7 +60,8 @@ def declared(written: Mapping[str, Any], places: Places) -> tuple[dict[str, Sett
         elif item is None:
             findings.append(Finding(path, "expected a value, found nothing", "write {type: …} if it has no default"))
         else:
-            settings[name] = Setting(item, spot=Spot(places, path))
+            kind = "list" if isinstance(item, list) else None
+            settings[name] = Setting(item, kind, spot=Spot(places, path))
     return settings, findings
 
 

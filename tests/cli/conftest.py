@@ -65,7 +65,14 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     monkeypatch.chdir(tmp_path)
-    for name in ("RECONCILER_BASE_URL", "RECONCILER_API_KEY", "RECONCILER_PROJECT", "RECONCILER_STORE", "NO_COLOR"):
+    for name in (
+        "RECONCILER_BASE_URL",
+        "RECONCILER_API_KEY",
+        "RECONCILER_PROJECT",
+        "RECONCILER_STORE",
+        "RECONCILER_ENV",
+        "NO_COLOR",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
     made = Shell(tmp_path, capsys)

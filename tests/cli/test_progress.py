@@ -6,9 +6,9 @@ import io
 
 import pytest
 from rich.console import Console
-from rich.progress import Progress, TextColumn
 
-from reconciler.cli.progress import Bar, Lines, Reading, Records, Witness
+from reconciler.cli.bar import Bar, Line
+from reconciler.cli.progress import Drawn, Lines, Reading, Records, Witness
 from reconciler.model.event import Waited
 
 
@@ -30,12 +30,15 @@ def test_a_wait_of_an_instant_is_worth_no_line(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
-def test_the_bar_says_for_what_it_waits() -> None:
-    screen = io.StringIO()
-    progress = Progress(TextColumn("{task.description}"), console=Console(file=screen, force_terminal=True, width=80))
-    bar = Bar(progress, progress.add_task("applying", total=9))
-    bar.tell(Waited(7.5), 0)
-    assert progress.tasks[0].description == "waiting 7.5 s for the request budget"
+def test_the_bar_counts_a_wait_down() -> None:
+    now = 100.0
+    line = Line(console=Console(file=io.StringIO(), force_terminal=True), get_time=lambda: now)
+    drawing = Bar(line, line.add_task("applying", total=9))
+    Drawn(drawing).tell(Waited(7.5), 0)
+    now = 102.0
+    assert line.state(line.tasks[0]).wait == 5.5
+    now = 110.0
+    assert line.state(line.tasks[0]).wait == 0
 
 
 def test_a_reason_to_try_again_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

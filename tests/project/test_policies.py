@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,3 +131,19 @@ def test_every_character_of_a_quoted_or_literal_text_is_found_where_it_stands(te
 
 def test_what_is_behind_the_end_stands_behind_it() -> None:
     assert inside.place(["a: bc"], Position("f", 1, 4), "bc", 2) == Position("f", 1, 6)
+
+
+def test_the_schema_takes_the_starter_set_and_refuses_what_reading_refuses() -> None:
+    root = Path(__file__).parents[2]
+    schema = jsonschema.Draft202012Validator(json.loads((root / "schemas/policy.json").read_text(encoding="utf-8")))
+    for file in (root / "examples/policies/policies").iterdir():
+        assert all(schema.is_valid(each.value) for each in yaml.read(file.read_bytes(), file.name).documents)
+    good = {"policy": "a", "check": "true", "message": "x"}
+    assert schema.is_valid(good)
+    wrongs: list[dict[str, Any]] = [
+        {"severity": "loud"},
+        {"scope": {"action": []}},
+        {"exemptions": [{"address": "x"}]},
+        {"check": True},
+    ]
+    assert not any(schema.is_valid({**good, **wrong}) for wrong in wrongs)

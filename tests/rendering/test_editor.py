@@ -135,7 +135,7 @@ def test_each_document_of_a_bad_manifest_is_told_of_at_its_place(server: Server)
         "7:35: Value is not accepted.",
         '12:1: Missing property "ip_policy_id".',
         '13:9: Incorrect type. Expected "string | object(Manifest)".',
-        "16:7: Value is not accepted.",
+        "17:7: Value is not accepted.",
     ]
 
 

@@ -1,0 +1,52 @@
+"""The man page: complete, and read by man without complaint."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import exits, manual
+from reconciler.cli.main import COMMANDS
+from reconciler.cli.main import reconciler as command
+
+ROOT = Path(__file__).parents[2]
+PAGE = manual.page(command)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_part(name: str) -> None:
+    assert f"\n.SS reconciler {name} " in PAGE
+
+
+def test_every_variable_that_is_read_is_told() -> None:
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "reconciler").rglob("*.py"))
+    read = set(re.findall(r"RECONCILER_[A-Z_]+", code)) - {"RECONCILER_READ_KEY"}  # of pipelines: init names it
+    assert {each for each in read if not each.endswith("COMPLETE")} == {
+        name for name in manual.ENVIRONMENT if name.startswith("RECONCILER_")
+    }
+
+
+def test_the_readme_has_the_same_exit_codes() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", readme, re.MULTILINE)
+    assert {int(code): text for code, text in rows} == exits.MEANINGS
+
+
+def test_every_exit_code_has_a_meaning() -> None:
+    assert set(exits.MEANINGS) == {
+        value for name, value in vars(exits).items() if name.isupper() and type(value) is int
+    }
+
+
+def test_man_takes_every_line_for_what_it_is() -> None:
+    if (groff := shutil.which("groff")) is None:
+        pytest.skip("there is no groff here")
+    ran = subprocess.run(
+        [groff, "-man", "-ww", "-Kutf8", "-Tutf8"], input=PAGE, capture_output=True, text=True, check=True
+    )
+    assert ran.stderr == ""
+    assert "plan --detailed-exitcode" in re.sub(".\b", "", ran.stdout)
