@@ -141,14 +141,13 @@ async def _opened(origin: Origin) -> AsyncIterator[httpx.AsyncClient]:
     import ssl
 
     import httpx
-    from httpx_aiohttp import HttpxAiohttpClient
 
-    from reconciler.api.transport import OneRequest
+    from reconciler.api.transport import HTTP, OneRequest
 
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if origin.scheme == "http" else True
     trusts_environment = not origin.is_loopback  # for proxies and certificates
     limits = httpx.Limits(max_connections=8, keepalive_expiry=client.IDLE)
-    async with HttpxAiohttpClient(
+    async with HTTP(
         transport=OneRequest(verify=verify, limits=limits, trust_env=trusts_environment),
         headers={"User-Agent": f"reconciler/{__version__}", "Accept": "application/json"},
         follow_redirects=False,

@@ -48,7 +48,7 @@ option = click.option(
     metavar="FORM[=FILE]",
     multiple=True,
     callback=read,
-    help=f"How to show it: {', '.join(FORMS)}; may be given several times.",
+    help=f"How to show it: {', '.join(FORMS)}; may be given several times; text if none is.",
 )
 
 

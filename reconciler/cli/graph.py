@@ -23,8 +23,17 @@ if TYPE_CHECKING:
         reconciler graph --plan plan.json --format mermaid
     """,
 )
-@click.option("--format", "form", type=click.Choice(["dot", "mermaid", "svg"]), default="dot", help="How to draw it.")
-@click.option("--plan", "file", metavar="FILE", type=click.Path(path_type=Path), help="The calls of a plan file.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["dot", "mermaid", "svg"]),
+    default="dot",
+    show_default=True,
+    help="How to draw it.",
+)
+@click.option(
+    "--plan", "file", metavar="FILE", type=click.Path(path_type=Path), help="Draw the calls of a plan file instead."
+)
 @options.offline
 def command(common: options.Options, form: str, file: Path | None) -> int:
     """Draw what depends on what, from what is needed to what needs it."""

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     """,
 )
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=100, show_default=True, help="At most so many.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to show it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
+)
 @options.offline
 def command(common: options.Options, limit: int, form: str) -> int:
     """List how the calls of earlier runs ended, the latest first."""

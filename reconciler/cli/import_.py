@@ -35,11 +35,15 @@ _MOST = 20  # lines about objects that are left out: the rest is in the JSON
 @click.option(
     "--kind", "kinds", metavar="KIND", multiple=True, shell_complete=named.complete, help="Only this; may be repeated."
 )
-@click.option("--out", metavar="DIR", help="The folder to write to; the project's first folder of manifests.")
+@click.option(
+    "--out", metavar="DIR", help="The folder to write to; the project's first folder of manifests by default."
+)
 @click.option("--all", "everybody", is_flag=True, help="Also what belongs to other stacks, for when they forget it.")
 @click.option("--append", is_flag=True, help="Add to files that exist, below what they say.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to tell it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to tell it."
+)
 @options.surveying
 def command(
     common: options.Options,
@@ -99,7 +103,8 @@ def _folder(project: Config, out: str | None) -> str:
 
 def _is_read(project: Config, folder: str) -> bool:
     """Whether manifests in the folder are the project's."""
-    return any(each in (".", folder) or folder.startswith(f"{each.rstrip('/')}/") for each in project.manifests)
+    named = [each.rstrip("/") for each in project.manifests]
+    return any(each in (".", folder) or folder.startswith(f"{each}/") for each in named)
 
 
 def _present(root: Path, folder: str) -> dict[str, str]:

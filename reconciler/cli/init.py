@@ -47,10 +47,21 @@ class _Wishes:
     """,
 )
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--stack", metavar="NAME", help="The ownership scope, unique in the account; the folder's name.")
-@click.option("--profile", type=click.Choice(_PROFILES), help="Which dialect of the API the platform speaks.")
+@click.option(
+    "--stack", metavar="NAME", help="The ownership scope, unique in the account; the folder's name by default."
+)
+@click.option(
+    "--profile",
+    type=click.Choice(_PROFILES),
+    help="Which dialect of the API the platform speaks; the first by default.",
+)
 @click.option("--base-url", metavar="URL", help="The platform's address; the profile ngrok knows its own.")
-@click.option("--ci", "host", type=click.Choice(_HOSTS), help="Write the pipelines of this code host.")
+@click.option(
+    "--ci",
+    "host",
+    type=click.Choice(_HOSTS),
+    help="Write the pipelines of this code host; by default of the one that the folder's Git points to.",
+)
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: what no flag says is as it would be proposed.")
 @click.option("--no-check", is_flag=True, help="Do not try the API key.")
 def command(
@@ -72,6 +83,10 @@ def command(
     wishes = _asked(_proposed(folder, stack, profile, base_url, host), asking, given={stack, profile, base_url, host})
     _refuse_nonsense(wishes)
     key = None if no_check else _check(wishes, asking)
+    flags = {"--stack": stack, "--profile": profile, "--base-url": base_url}
+    given = [flag for flag, value in flags.items() if value is not None]
+    if given and (folder / "reconciler.yaml").exists():
+        talk.say(f"note: reconciler.yaml is there already and stays as it is: {', '.join(given)} went unheard")
     _write(folder, wishes)
     talk.answer(_next_steps(folder, wishes))
     if asking and key and click.confirm("Write manifests for what the account has already?", err=True):

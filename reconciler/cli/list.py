@@ -18,7 +18,9 @@ from reconciler.cli.group import Command
     """,
 )
 @click.argument("kind")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to show it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
+)
 @options.offline
 def command(common: options.Options, kind: str, form: str) -> int:
     """List the objects of KIND on the platform, whoever they belong to."""

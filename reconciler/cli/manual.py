@@ -46,7 +46,7 @@ _SHARED_BY = 3  # commands that have an option in common from which on it is tol
 
 def page(root: Group) -> str:
     """The whole page as roff."""
-    commands = list(_leaves(click.Context(root, info_name="reconciler")))
+    commands = list(_leaves(click.Context(root, info_name="reconciler", **root.context_settings)))
     shared = _shared(commands)
     return "\n".join(
         [
@@ -67,9 +67,9 @@ def page(root: Group) -> str:
 
 
 _DESCRIPTION = (
-    "A project is a reconciler.yaml and a folder of manifests. plan reads the account by list calls and shows the exact "
-    "API calls that would make it equal to what the manifests declare; apply issues them in order, once, whatever crashes; "
-    "drift tells what moved since, and who moved it. Whose an object is stands on the object itself. "
+    "A project is a reconciler.yaml and a folder of manifests. plan reads the account by list calls and shows the "
+    "exact API calls that would make it equal to what they declare; apply issues them in order, once, whatever "
+    "crashes; drift tells what moved since, and who moved it. Whose an object is stands on the object itself. "
     "Any command says more with --help; a kind is explained by explain KIND."
 )
 

@@ -137,7 +137,10 @@ _PROJECT = [
 ]
 _PACE = [
     click.option(
-        "--parallelism", metavar="N", type=click.IntRange(1, 256), help="Requests at a time; the project says how many."
+        "--parallelism",
+        metavar="N",
+        type=click.IntRange(1, 256),
+        help="Requests at a time; as the project says, or 16.",
     ),
 ]
 _TALK = [
@@ -147,6 +150,7 @@ _TALK = [
         "--log-format",
         type=click.Choice(("text", "json")),
         default="text",
+        show_default=True,
         envvar="RECONCILER_LOG_FORMAT",
         help="How standard error reads: lines of text, or of JSON.",
     ),

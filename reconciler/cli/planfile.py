@@ -7,16 +7,17 @@ still as the file saw it is for `stale` to say.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel
 
+from reconciler import kinds
 from reconciler.cli import exits, talk, whole
 from reconciler.model.address import Address
-from reconciler.model.kind import Sensitive
+from reconciler.model.kind import Field, Sensitive, Shape
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret, Value
@@ -117,7 +118,8 @@ def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value])
     plan = json.read(file.text, sources.restore)
     moved: dict[Address, list[str]] = {}
     for call in plan.calls:
-        for each in (*secrets_in(call.body), *secrets_in(call.owner.text if call.owner else "")):
+        recorded = (call.owner.text, call.owner.applied) if call.owner else ()
+        for each in secrets_in((call.body, *recorded)):
             line = f"{call.address}: {sources.wrong.get(id(each), '')}"
             if id(each) in sources.wrong and line not in moved.setdefault(call.address, []):
                 moved[call.address].append(line)
@@ -131,14 +133,16 @@ class _Sources:
         self._config = config
         self._stack = file.plan.stack
         declared = file.loaded.manifest.declarations.values() if file.loaded else ()
+        named = {call.address.kind for call in file.plan.calls}
+        self._canonical = _canonical(each for name in sorted(named) for each in kinds.get(name).fields)
         self._known = [*live, *(each for declaration in declared for each in secrets_in(declaration.spec))]
         self._kept: list[Secret] = []  # alive, so that no other secret gets the same identity
         self.wrong: dict[int, str] = {}
 
     def restore(self, source: str, digest: str) -> Secret:
         found = [*self._again(source), *(each for each in self._known if each.source == source)]
-        for each in found:
-            if json.secret_digest(each, self._stack) == digest:
+        for text in dict.fromkeys(spelt for each in found for spelt in self._spellings(each.reveal())):
+            if json.secret_digest(each := Secret(text, source), self._stack) == digest:
                 return each
         missing = Secret("", source)
         self._kept.append(missing)
@@ -146,6 +150,12 @@ class _Sources:
         state = "is not the one the plan was made with" if found else "cannot be read"
         self.wrong[id(missing)] = f"the secret {shown} {state}"
         return missing
+
+    def _spellings(self, text: str) -> Iterator[str]:
+        """As it is sent, and as records know it: in the canonical form of its field."""
+        yield text
+        for canonical in self._canonical:
+            yield str(canonical(text))
 
     def _again(self, source: str) -> Iterator[Secret]:
         """From a variable or a file, without any manifest."""
@@ -156,6 +166,15 @@ class _Sources:
         value = resolver.resolve(_Text, source, {"text": {f"from_{word}": operand}})["text"]
         if isinstance(value, Secret):
             yield value
+
+
+def _canonical(fields: Iterable[Field]) -> set[Callable[[Any], Any]]:
+    found: set[Callable[[Any], Any]] = set()
+    for each in fields:
+        if each.canonical is not None and each.shape in (Shape.TEXT, Shape.ANY):
+            found.add(each.canonical)
+        found |= _canonical((*each.fields, *((each.item,) if each.item else ())))
+    return found
 
 
 def secrets_in(value: Value) -> Iterator[Secret]:

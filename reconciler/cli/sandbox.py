@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 
@@ -22,8 +23,15 @@ from reconciler.cli.group import Command, Group
         reconciler sandbox openapi > openapi.json
     """,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; 0 picks a free one.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="The port; 0 picks a free one.",
+)
 @click.option("--db", metavar="FILE", default=":memory:", show_default=True, help="Where its objects are kept.")
 @click.option("--api-key", metavar="KEY", default="sandbox", show_default=True, help="The key it asks for.")
 @click.option(
@@ -35,7 +43,7 @@ from reconciler.cli.group import Command, Group
 )
 @click.option("--requests-per-minute", metavar="N", type=click.IntRange(1), help="Answer 429 beyond this budget.")
 @click.option(
-    "--latency", metavar="MS", type=click.FloatRange(0), default=0.0, help="Milliseconds added to each answer."
+    "--latency", metavar="MS", type=click.FloatRange(0), default=0.0, help="Milliseconds that each answer takes at least."
 )
 @click.option("--agent", is_flag=True, help="Run an agent beside it; the second line is the address of its API.")
 @click.option(
@@ -86,6 +94,11 @@ def command(
         )
     except ValueError as error:
         raise exits.Stop(exits.ERROR, f"error: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        wanted = f"port {port}, or the agent's port {agent_port}," if agent else f"port {port}"
+        raise exits.Stop(exits.ERROR, f"error: {wanted} is in use already; 0 picks a free one") from error
     except sqlite3.Error as error:
         raise exits.Stop(exits.ERROR, f"error: {db}: {error}") from error
     return exits.DONE

@@ -15,7 +15,7 @@ from reconciler.cli.group import Command
     cls=Command,
     examples="""
         reconciler validate
-        reconciler validate --project environments/prod --var region=eu
+        reconciler validate --env prod --var region=eu
     """,
 )
 @options.offline

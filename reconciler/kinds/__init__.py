@@ -13,7 +13,7 @@ from functools import cache
 
 from reconciler.model.kind import Home, Kind
 
-_NOT_KINDS = {"canon", "cel", "fields", "http", "login", "modules", "observed", "policy", "syntax"}
+_NOT_KINDS = {"canon", "cel", "fields", "glance", "http", "login", "modules", "observed", "policy", "syntax"}
 
 
 @cache

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from reconciler.kinds import cel
+from reconciler.kinds import cel, glance
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
 from reconciler.model.value import Json, Ref, Secret, Template
@@ -207,6 +207,8 @@ def _expressions(expressions: Any, at: tuple[str | int, ...]) -> Iterator[Findin
 
 def _expression(text: str, at: tuple[str | int, ...], *, embedded: bool = False) -> Iterator[Finding]:
     """What is wrong with an expression. Within a text of a config it may be meant for somebody else: a warning."""
+    if glance.is_in_order(text, VARIABLES, _FUNCTIONS):
+        return
     if (wrong := cel.broken(text)) is not None:
         where = f"the expression {f'${{{text}}} ' if embedded else ''}{wrong.text}{_where(wrong.line, wrong.column)}"
         yield Finding(at, where, "correct it there", Severity.WARNING if embedded else Severity.ERROR)

@@ -54,7 +54,7 @@ class Rotation:
     overlap: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """One resource as declared. `spec` holds only what was written, in the platform's write shape."""
 

@@ -27,13 +27,16 @@ class Live:
     owner: Owner | None = field(init=False, repr=False, compare=False)
     metadata: str = field(init=False, repr=False, compare=False)
     locator: str = field(init=False, repr=False, compare=False)
+    key: tuple[str, str] = field(init=False, repr=False, compare=False)  # kind and locator
 
     def __post_init__(self) -> None:
         text = self.body.get("metadata")
         metadata, owner = owners.read(text) if isinstance(text, str) else ("", None)
         object.__setattr__(self, "owner", owner if owner is not None and owner.address.kind == self.kind else None)
         object.__setattr__(self, "metadata", metadata)
-        object.__setattr__(self, "locator", f"{self.parent_id}/{self.id}" if self.parent_id else self.id)
+        locator = f"{self.parent_id}/{self.id}" if self.parent_id else self.id
+        object.__setattr__(self, "locator", locator)
+        object.__setattr__(self, "key", (self.kind, locator))
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,16 @@ def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, re
     return tuple(found)
 
 
+def agree(kind: Kind, declaration: Declaration, want: Form, have: Form, record: Record) -> bool:
+    """Whether `differences` would find none; stops at the first."""
+    for field in kind.fields:
+        if field.name not in want or (field.is_exact and want[field.name] == have.get(field.name)):
+            continue
+        for _ in _changes(field, want[field.name], have.get(field.name), record, declaration):
+            return False
+    return True
+
+
 def record_is_current(kind: Kind, want: Form, record: Record) -> bool:
     """Whether the owner record already says what applying the declaration would make it say."""
     if record.applied is None:

@@ -67,6 +67,8 @@ def _found(register: Register, kind: Kind, declaration: Declaration, want: Form)
     if len({(live.kind, live.locator) for live in owned + [live for _, live in formers]}) > 1:
         return _ambiguous(declaration, owned, formers)
     if owned:
+        if (standing := _standing(register, kind, want, owned[0], declaration)) is not None:
+            return standing
         return Match(owned[0], Basis.BINDING if owned[0].owner is None else Basis.OWNER)
     if formers:
         former, live = formers[0]
@@ -82,6 +84,15 @@ def _taken_back(register: Register, kind: Kind, declaration: Declaration, want: 
     if key is None:
         return []
     return [live for live in replaced if identity(kind, register.form(kind, live)) == key]
+
+
+def _standing(register: Register, kind: Kind, want: Form, bound: Live, declaration: Declaration) -> Match | None:
+    """The child without a record that is where it is declared already, while the store binds one below another parent:
+    two runs may each have made the parent and the child, and of the parents the first stays."""
+    if kind.keeps_owner or kind.parent is None or identity(kind, want) == identity(kind, register.form(kind, bound)):
+        return None
+    found = _by_key(register, kind, declaration, want)
+    return found if found.basis is Basis.CHILD else None
 
 
 def _copied(declaration: Declaration, address: Address, owned: list[Live]) -> Match:

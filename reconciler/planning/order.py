@@ -64,14 +64,15 @@ def mentions(field: Field, value: Value) -> Iterator[str]:
 
 def dependencies(
     manifest: Manifest, kinds: Mapping[str, Kind], hosts: HostIndex[Address]
-) -> dict[Address, set[Address]]:
+) -> dict[Address, frozenset[Address]]:
     """For each declaration, the declarations it needs."""
+    declared = manifest.declarations
     return {
-        address: {
-            needed for needed in _needs(declaration, kinds[address.kind], hosts) if needed in manifest.declarations
-        }
-        - {address}
-        for address, declaration in manifest.declarations.items()
+        # The empty ones, which most are, are one object.
+        address: frozenset(
+            [each for each in _needs(declaration, kinds[address.kind], hosts) if each in declared and each != address]
+        )
+        for address, declaration in declared.items()
     }
 
 

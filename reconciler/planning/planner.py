@@ -22,7 +22,7 @@ from reconciler.model.value import Ref, Value, digest, references, substitute
 from reconciler.planning import order
 from reconciler.planning.age import overlaps
 from reconciler.planning.compare import shown
-from reconciler.planning.decide import Decision, decide
+from reconciler.planning.decide import Decision, decide, is_as_declared
 from reconciler.planning.exchange import Exchange
 from reconciler.planning.guard import consents, is_protected
 from reconciler.planning.identify import Match, copied, match
@@ -81,14 +81,17 @@ class _Planning:
         spec: dict[str, Value] = {name: substitute(value, self.resolve) for name, value in declaration.spec.items()}
         want = wanted(kind, spec)
         found = match(self.register, kind, declaration, want)
-        if self.policy.selects(declaration.address):
+        if not self.policy.selects(declaration.address) or is_as_declared(
+            self.register, kind, declaration, want, found, self.follows
+        ):
+            decision = self._left_alone(kind, declaration, found)
+            self.register.drop_form(found.live)
+        else:
             decision = decide(self.register, kind, declaration, spec, want, found, self.policy, self.follows)
             self.problems += [decision.problem] if decision.problem else self._missing(declaration, decision)
             if decision.action is None and decision.problem is None and kind.keeps_owner:
                 decision = self._left_alone(kind, declaration, found)  # of most there is no more to remember
                 self.register.drop_form(found.live)
-        else:
-            decision = self._left_alone(kind, declaration, found)
         self.decided[declaration.address] = decision
 
     def _left_alone(self, kind: Kind, declaration: Declaration, found: Match) -> Decision:

@@ -55,7 +55,7 @@ class Register:
         return register
 
     def _enter(self, live: Live) -> None:
-        self.by_locator[live.kind, live.locator] = live
+        self.by_locator[live.key] = live
         owner = live.owner
         if owner is not None and owner.stack == self.stack:
             self.by_owner[owner.address].append(live)
@@ -143,7 +143,7 @@ class Register:
                 self._promise(named, each)
 
     def _promise(self, live: Live, declaration: Declaration) -> None:
-        self.reserved.setdefault((live.kind, live.locator), declaration.address)
+        self.reserved.setdefault(live.key, declaration.address)
 
     def recorded(self, kind: Kind, address: Address) -> list[Live]:
         """What carries the record of this address, or what the store binds to it if there is no record to be had:
@@ -179,7 +179,7 @@ class Register:
 
     def form(self, kind: Kind, live: Live) -> Form:
         """The live object in canonical form, made once."""
-        key = (live.kind, live.locator)
+        key = live.key
         if key not in self.forms:
             self.forms[key] = seen(kind, live)
         return self.forms[key]
@@ -187,22 +187,22 @@ class Register:
     def drop_form(self, live: Live | None) -> None:
         """Of an object that stays as it is, the form is hardly asked for again."""
         if live is not None:
-            self.forms.pop((live.kind, live.locator), None)
+            self.forms.pop(live.key, None)
 
     def take(self, live: Live, address: Address) -> Address:
         """Whose the object is now: the first to take it."""
-        key = (live.kind, live.locator)
+        key = live.key
         if (twin := self.twins.get(key)) in self.taken and twin is not None:
             return self.taken[twin]
         return self.taken.setdefault(key, address)
 
     def is_taken(self, live: Live) -> bool:
-        key = (live.kind, live.locator)
+        key = live.key
         return key in self.taken or self.twins.get(key) in self.taken
 
     def is_free(self, live: Live, address: Address) -> bool:
         """Whether nothing promises the object to another declaration."""
-        return not self.is_taken(live) and self.reserved.get((live.kind, live.locator), address) == address
+        return not self.is_taken(live) and self.reserved.get(live.key, address) == address
 
 
 def orphans(register: Register, kinds: Mapping[str, Kind], spared: set[Address]) -> list[tuple[Address, Live]]:

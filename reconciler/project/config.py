@@ -297,7 +297,9 @@ def _read(root: Path) -> Document:
     try:
         text = files.read(root, FILE, _MAX_BYTES)
     except files.Unreadable as wrong:
-        raise Rejected([Problem(str(wrong), f"write one in {root}, or name another folder")]) from None
+        where = "this folder" if root == Path() else str(root)
+        remedy = f"`reconciler init` writes one into {where}, --project names another folder"
+        raise Rejected([Problem(str(wrong), remedy)]) from None
     reading = yaml.read(text, FILE)
     if reading.problems:
         raise Rejected(reading.problems)

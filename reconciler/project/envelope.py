@@ -106,6 +106,16 @@ class ManifestForm(_Form):
     spec: Annotated[dict[str, Any] | None, Doc("The resource itself, as the platform takes it.")] = None
 
 
+@dataclass(frozen=True, slots=True)
+class Special:
+    """What an envelope says besides kind and name. Of a form no more is kept: there are thousands of them."""
+
+    id: str | None = None
+    ensure: Ensure = Ensure.PRESENT
+    lifecycle: Lifecycle = _NOTHING_SPECIAL
+    rotate: Rotation | None = None
+
+
 @dataclass(slots=True)
 class Draft:
     """A document on its way to a declaration. Without a form it is only good for being referred to."""
@@ -115,13 +125,18 @@ class Draft:
     subject: str = ""
     kind: Kind | None = None
     address: Address | None = None
-    form: ManifestForm | None = None
+    form: Special | None = None
     moved: tuple[Address, ...] = ()
     deliver: dict[str, Delivery] = field(default_factory=dict)
 
     @property
     def ensure(self) -> Ensure:
-        return Ensure(self.form.ensure) if self.form else Ensure.PRESENT
+        return self.form.ensure if self.form else Ensure.PRESENT
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        written = self.document.value.get("spec")
+        return written if isinstance(written, dict) else {}
 
 
 def draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
@@ -137,7 +152,7 @@ def draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
     told = {each.path for each in findings}
     findings += [each for each in wrong if each.path not in told]
     if made.address is not None and made.kind is not None and form is not None:
-        made.form = form
+        made.form = _special(form)
         findings += _inside(made, form, made.kind)
     return made, findings
 
@@ -240,7 +255,15 @@ def _delivery(form: DeliveryForm, where: Position) -> Delivery:
     return Delivery(way, files.inside(str(written)), where)
 
 
-def rotation(form: ManifestForm) -> Rotation | None:
+_PLAIN = Special()
+
+
+def _special(form: ManifestForm) -> Special:
+    special = Special(form.id, Ensure(form.ensure), _lifecycle(form), _rotation(form))
+    return _PLAIN if special == _PLAIN else special
+
+
+def _rotation(form: ManifestForm) -> Rotation | None:
     return None if form.rotate is None else Rotation(_seconds(form.rotate.after), _seconds(form.rotate.overlap))
 
 
@@ -248,7 +271,7 @@ def _seconds(duration: str) -> int:
     return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
-def lifecycle(form: ManifestForm) -> Lifecycle:
+def _lifecycle(form: ManifestForm) -> Lifecycle:
     written = form.lifecycle
     if written is _NO_EXCEPTIONS:
         return _NOTHING_SPECIAL

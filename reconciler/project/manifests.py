@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.kind import Finding, Home, Kind, fields_of
-from reconciler.model.manifest import Declaration, Manifest, Path
+from reconciler.model.manifest import Declaration, Ensure, Manifest, Path
 from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.profile import PROFILES
 from reconciler.model.value import Value
@@ -135,7 +135,8 @@ def _assemble(
         problems += found
         if _is_first(each, declarations, problems):
             declarations[each.address] = declaration
-            links[each.address] = resolver.links
+            if resolver.links:
+                links[each.address] = resolver.links
     problems += _between(declarations, links, config.stack)
     problems += crosschecks.retired(declarations.values(), PROFILES[config.profile])
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
@@ -184,10 +185,10 @@ def _drafts(
 
 
 def _declaration(
-    made: Draft, form: envelope.ManifestForm, address: Address, kind: Kind, resolver: Resolver
+    made: Draft, form: envelope.Special, address: Address, kind: Kind, resolver: Resolver
 ) -> tuple[Declaration, list[Problem]]:
     places = made.document.places
-    spec = resolver.resolve(kind.spec, made.subject, form.spec or {})
+    spec = resolver.resolve(kind.spec, made.subject, made.spec)
     findings = resolver.findings
     told = {each.path for each in findings}
     findings = findings + [each for each in _spec_findings(form, kind, spec) if each.path not in told]
@@ -201,16 +202,16 @@ def _declaration(
         positions=places,
         id=form.id,
         ensure=made.ensure,
-        lifecycle=envelope.lifecycle(form),
+        lifecycle=form.lifecycle,
         moved=made.moved,
         deliver=made.deliver,
-        rotate=envelope.rotation(form),
+        rotate=form.rotate,
     )
     return declaration, [validation.problem(each, places, made.subject, ("spec",)) for each in findings]
 
 
-def _spec_findings(form: envelope.ManifestForm, kind: Kind, spec: dict[str, Value]) -> Iterator[Finding]:
-    needs_all = form.ensure == "present"
+def _spec_findings(form: envelope.Special, kind: Kind, spec: dict[str, Value]) -> Iterator[Finding]:
+    needs_all = form.ensure is Ensure.PRESENT
     if needs_all and form.id is None:
         for name in kind.required_unless_id:
             if spec.get(name) is None:

@@ -174,6 +174,8 @@ def _hushed(text: str, value: Value) -> str:
 
 
 def _no_choice(path: Path, value: Value, choices: Sequence[str], sensitive: bool) -> Finding:
+    if len(choices) == 1 and isinstance(value, int) and not sensitive:
+        return Finding(path, f"expected {choices[0]}, found {value}", f"write {choices[0]}")
     if not isinstance(value, str):
         return _wrong_type(path, f"one of {wording.listed(choices)}" if choices else "text", value)
     shown = "this" if sensitive else repr(value)

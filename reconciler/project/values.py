@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from operator import is_
 from pathlib import Path as Folder
 from typing import Any, Final
 
@@ -106,19 +107,21 @@ class Resolver:
         self.links: list[tuple[Address, Path]] = []  # what the spec refers to, and where
         self._subject = ""
 
-    def resolve(self, model: type[BaseModel], subject: str, raw: Mapping[str, Json]) -> dict[str, Value]:
+    def resolve(self, model: type[BaseModel], subject: str, raw: dict[str, Json]) -> dict[str, Value]:
         """The values of what is written in the model's shape; `findings` says what is wrong with them."""
         self.findings = []
         self.links = []
         self._subject = subject
         return self._object(raw, slots_of(model), ())
 
-    def _object(self, raw: Mapping[str, Json], slots: Mapping[str, _Slot], path: Path) -> dict[str, Value]:
-        values: dict[str, Value] = {}
+    def _object(self, raw: dict[str, Json], slots: Mapping[str, _Slot], path: Path) -> dict[str, Value]:
+        """What is written itself, where nothing in it stands for something else: there are thousands, all kept."""
+        changed: dict[str, Value] = {}
         for key, item in raw.items():
             slot = slots.get(key)
-            values[key] = item if slot is None else self._value(item, slot, (*path, key))
-        return values
+            if slot is not None and (value := self._value(item, slot, (*path, key))) is not item:
+                changed[key] = value
+        return {**raw, **changed} if changed else raw
 
     def _value(self, item: Json, slot: _Slot, path: Path) -> Value:
         if isinstance(item, str):
@@ -132,7 +135,8 @@ class Resolver:
                 return self._free(item, slot, path)
             if slot.item is not None and slot.shape is Shape.LIST:
                 inner = slot.item
-                return [self._value(each, inner, (*path, index)) for index, each in enumerate(item)]
+                values = [self._value(each, inner, (*path, index)) for index, each in enumerate(item)]
+                return item if all(map(is_, values, item)) else values
         return item
 
     def _map(self, item: dict[str, Json], slot: _Slot, path: Path) -> Value:
@@ -141,7 +145,8 @@ class Resolver:
                 return self._object(item, slot.fields, path)
             case Shape.MAP if slot.item is not None:
                 inner = slot.item
-                return {key: self._value(each, inner, (*path, key)) for key, each in item.items()}
+                found = {key: self._value(each, inner, (*path, key)) for key, each in item.items()}
+                return item if all(map(is_, found.values(), item.values())) else found
             case Shape.ANY:
                 if len(item) == 1 and next(iter(item)) in wording.EXPRESSIONS:
                     return self._guarded(self._expression, item, slot, path)
@@ -158,9 +163,11 @@ class Resolver:
             case str() if "${{" in item:
                 return self._guarded(self._text, item, slot, path)
             case dict():
-                return {key: self._free(each, slot, (*path, key)) for key, each in item.items()}
+                found = {key: self._free(each, slot, (*path, key)) for key, each in item.items()}
+                return item if all(map(is_, found.values(), item.values())) else found
             case list():
-                return [self._free(each, slot, (*path, index)) for index, each in enumerate(item)]
+                values = [self._free(each, slot, (*path, index)) for index, each in enumerate(item)]
+                return item if all(map(is_, values, item)) else values
         return item
 
     def _guarded(self, resolve: Any, item: Json, slot: _Slot, path: Path) -> Value:

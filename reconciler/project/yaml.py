@@ -114,6 +114,7 @@ class _Reader:
         self._reading = reading
         self._values = 0
         self._expanded = 0
+        self._known: dict[str, str] = {}  # one text for all that are equal
         self._begin()
 
     def _begin(self) -> None:
@@ -152,7 +153,7 @@ class _Reader:
         get, marks = self._parser.get_event, self._marks
         scalar, map_end, list_end = events.ScalarEvent, events.MappingEndEvent, events.SequenceEndEvent
         map_start, list_start = events.MappingStartEvent, events.SequenceStartEvent
-        budget = MAX_VALUES - self._values
+        budget, known = MAX_VALUES - self._values, self._known
         stack: list[Any] = []
         container: Any = root
         key: str | None = None
@@ -162,7 +163,7 @@ class _Reader:
             kind = event.__class__
             if kind is scalar:
                 mark = event.start_mark
-                value = event.value
+                value = known.setdefault(event.value, event.value)
                 if len(value) > MAX_SCALAR:
                     raise _Stop(mark, f"a text of more than {MAX_SCALAR // 1024 // 1024} MiB", "shorten it")
                 if event.tag is not None:

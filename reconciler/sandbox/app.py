@@ -15,6 +15,7 @@ import binascii
 import json
 import re
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -73,12 +74,16 @@ class App:
             status, body, headers = await self._caught(self._control(request))
             await _send(send, status, body, headers)
             return
+        arrived = time.monotonic()
         raw = await _body(request)
         fault = self.faults.met(request.method, path)
-        if self._latency or (fault and fault.delay):
-            await asyncio.sleep(self._latency + (fault.delay if fault else 0))
+        late = self._latency + (fault.delay if fault else 0)
+        if late:
+            await asyncio.sleep(late - self._latency / 2)  # the way here, and before the answer the way back
         undone = fault is not None and not fault.is_done
         status, body, headers = (0, None, {}) if undone else await self._caught(self._operate(request, raw))
+        if self._latency:
+            await asyncio.sleep(max(0.0, arrived + late - time.monotonic()))  # what serving took is a part of it
         if fault is None:
             self._write_log(request, status)
             await _send(send, status, body, headers)

@@ -138,8 +138,9 @@ class Database:
         self._changes.append((stored, None))
 
     def changes(self) -> list[tuple[Stored | None, Stored | None]]:
-        """Each document that this transaction has written, as it was before and after, in order."""
-        return list(self._changes)
+        """Each document that this transaction has written since it was last asked, as it was before and after."""
+        told, self._changes = self._changes, []
+        return told
 
     def parents(self, collection: str, identity: str) -> list[str]:
         """Below whom there is an object of this id."""

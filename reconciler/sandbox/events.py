@@ -55,7 +55,8 @@ class Events:
         self._database = database
 
     def tell(self, show: Show) -> None:
-        """The events of all that the transaction has changed so far. A source is a part of its subscription."""
+        """The events of what the transaction changed since it was last told of. A source is a part of its subscription.
+        """
         changes = _Changes()
         for before, after in self._database.changes():
             changes.add(before, after)

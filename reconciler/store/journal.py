@@ -40,6 +40,8 @@ _STAY = (
     .values(holder=bindparam("ours"))
 )
 
+_GATHERING = 0.004  # seconds: where several write, one commit waits for more of them; a disk takes about as long
+
 Row = dict[str, Any]
 Write = tuple[Collection[Hashable], Sequence[tuple[Executable, Row]]]  # what it is about; each row with its statement
 
@@ -140,8 +142,12 @@ class StoreJournal:
         await asyncio.shield(done)
 
     async def _drain(self) -> None:
+        several = False
         while self._waiting:
+            if several:
+                await asyncio.sleep(_GATHERING)
             batch, self._waiting = self._waiting, []
+            several = len(batch) > 1
             failure = await asyncio.to_thread(self._commit, [each for each, _ in batch])
             for _, done in batch:
                 if done.cancelled():

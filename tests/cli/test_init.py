@@ -164,3 +164,16 @@ def _until(terminal: int, text: str) -> str:
         assert ready, f"{text!r} was not asked; said: {said}"
         said += os.read(terminal, 1024).decode()
     return said
+
+
+def test_flags_that_a_project_which_is_there_does_not_heed_are_named(shell: Shell) -> None:
+    told = shell("init", "--yes", "--no-check", "--base-url", "https://two.example.com")
+    assert told.code == 0
+    assert "note: reconciler.yaml is there already and stays as it is: --base-url went unheard\n" in told.err
+
+
+def test_what_an_import_writes_belongs_to_the_new_project(shell: Shell, sandbox: Sandbox) -> None:
+    sandbox.send("POST", "/ip_policies", {"description": "by hand"})
+    assert shell("init", "fresh", "--yes", "--base-url", sandbox.url).code == 0
+    told = shell("import", "--project", "fresh")
+    assert (told.code, told.err) == (0, "")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from reconciler.cli.main import main
 
 HEAVY = {
     "aiohttp",
@@ -55,3 +58,10 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("kind: IPPolicy\nname: office\nspec: {description: ours}\n")
     needed = {"pydantic", "yaml"}
     assert loaded("validate", folder=tmp_path) & (HEAVY - {"asyncio"}) == needed
+
+
+def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["sandbox", "--port", str(port)]) == 1
+    assert capsys.readouterr().err == f"error: port {port} is in use already; 0 picks a free one\n"

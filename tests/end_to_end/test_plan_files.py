@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.end_to_end.project import Project, policies, resource
+from tests.kinds import pems
 from tests.platform import Sandbox
 
 
@@ -60,3 +61,15 @@ def test_an_edited_plan_file_is_refused(on_sandbox: Project, sandbox: Sandbox) -
     assert (said.code, said.out) == (1, "")
     assert "it was changed after it was written; plan again" in said.err
     assert sandbox.calls() == []
+
+
+def test_a_record_written_from_a_plan_file_knows_secrets_in_canonical_form(on_sandbox: Project) -> None:
+    on_sandbox.write("leaf.key", pems.private_key("leaf") + "\n")
+    spec = {"certificate_pem": pems.certificate("leaf"), "private_key_pem": {"from_file": "leaf.key"}}
+    on_sandbox.declare(resource("TLSCertificate", "leaf", **spec))
+    on_sandbox("plan", "--out", "plan.json")
+    assert on_sandbox("apply", "plan.json", "-y").code == 0
+    on_sandbox.declare(resource("TLSCertificate", "leaf", **spec, description="of the shop"))
+    on_sandbox("plan", "--out", "plan.json")
+    assert on_sandbox("apply", "plan.json", "-y").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0

@@ -582,6 +582,26 @@ def test_a_bound_source_that_is_no_longer_declared_goes_alone() -> None:
     assert requests(made) == ["DELETE /event_subscriptions/esb_1/sources/ip_policy_created.v0"]
 
 
+def test_a_source_that_stands_where_it_is_declared_is_kept_and_the_bound_one_elsewhere_goes() -> None:
+    """As two runs leave it that each made the subscription and, below it, the source."""
+    later = live("EventSubscription", "esb_2", owner=record("EventSubscription/s", {}, intent="intent-1"))
+    ours = live("EventSource", SOURCE.id, {"type": SOURCE.id}, parent="esb_2")
+    made = planned(
+        declare("EventSubscription/s"),
+        declare("EventSource/x", SOURCE_SPEC),
+        seen=snapshot(SUBSCRIPTION, later, SOURCE, ours, bindings={"EventSource/x": Binding(ours.locator)}),
+        policy=LENIENT,
+    )
+    assert made.problems == ()
+    assert [(change.action, change.id) for change in made.changes] == [
+        (Action.DELETE, ours.id),
+        (Action.DELETE, "esb_2"),
+    ]
+    assert {str(address): binding and binding.id for address, binding in made.bindings.items()} == {
+        "EventSource/x": SOURCE.locator
+    }
+
+
 def test_a_binding_to_what_is_gone_is_forgotten_before_somebody_makes_the_like_by_hand() -> None:
     made = planned(
         declare("EventSubscription/s"),

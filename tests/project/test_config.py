@@ -100,7 +100,7 @@ def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
         (
             "version: 2\nstack: a b\nplatfrom: {}\nlimits: {concurrency: lots, requests_per_minute: 0}\n",
             [
-                "reconciler.yaml:1:10: version: expected one of 1, found a whole number; write one of 1",
+                "reconciler.yaml:1:10: version: expected 1, found 2; write 1",
                 "reconciler.yaml:2:8: stack: is not the name of a stack;"
                 " use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit",
                 "reconciler.yaml:3:1: platfrom: unknown field; did you mean platform?",
@@ -146,4 +146,5 @@ def test_a_wrong_override_names_the_variable(tmp_path: Path) -> None:
 def test_a_folder_without_a_project_says_so(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         config.load(tmp_path, {})
-    assert str(caught.value) == f"there is no file reconciler.yaml; write one in {tmp_path}, or name another folder"
+    remedy = f"`reconciler init` writes one into {tmp_path}, --project names another folder"
+    assert str(caught.value) == f"there is no file reconciler.yaml; {remedy}"

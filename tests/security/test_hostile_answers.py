@@ -299,7 +299,7 @@ LISTS = {
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(lists=st.fixed_dictionaries(LISTS), answers=st.lists(ANY, min_size=1, max_size=3), adopt=st.booleans())
 def test_objects_of_the_wrong_shape_throughout_change_nothing_that_is_not_ours(

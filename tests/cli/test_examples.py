@@ -1,0 +1,123 @@
+"""The examples of every help text: understood by the command they name, and run where they can be."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from reconciler.cli.group import Command, Group
+from reconciler.cli.main import reconciler as root
+from tests.cli.conftest import Sandbox, Shell
+
+MANIFESTS = """\
+kind: IPPolicy
+name: office
+spec: {description: "Office ${{ var.region }}"}
+---
+kind: TLSEdge
+name: payments
+spec:
+  hostports: ["shop.example.com:443"]
+  ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}]}
+---
+kind: ReservedDomain
+name: shop
+spec: {domain: shop.example.com}
+---
+kind: AgentConfig
+name: base
+spec: {authtoken: {from_env: AGENT_TOKEN}}
+---
+kind: AgentConfig
+name: berlin
+spec: {extends: [{ref: AgentConfig/base}], server_addr: "connect.example.com:443"}
+"""
+# Which need nobody to answer, nothing to listen to, and no platform beside the sandbox.
+RUN = {
+    *("validate", "fmt", "kinds", "schema", "explain", "plan", "apply", "import", "destroy", "drift", "snapshot"),
+    *("graph", "show", "list", "history", "report", "agent", "completion"),
+}
+NOT_RUN = {"--notify", "--max-age"}  # for want of a webhook, and of a snapshot that another example takes
+
+
+def top() -> click.Context:
+    return click.Context(root, info_name="reconciler", **root.context_settings)
+
+
+def commands(context: click.Context) -> Iterator[click.Context]:
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            found = context.command.get_command(context, name)
+            assert found is not None
+            yield from commands(click.Context(found, info_name=name, parent=context))
+
+
+def examples() -> list[str]:
+    lines: dict[str, None] = {}
+    for each in commands(top()):
+        assert isinstance(each.command, (Command, Group)), each.command_path
+        lines |= dict.fromkeys(line.strip() for line in each.command.examples.strip().splitlines())
+    return list(lines)
+
+
+def invocations(line: str) -> list[list[str]]:
+    """The words of each `reconciler` in a line of shell."""
+    found: list[list[str]] = [[]]
+    skipping = False
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>")
+    lexer.whitespace_split = True
+    for word in lexer:
+        if word in ("|", "&&"):
+            found.append([])
+        elif skipping or word == ">":
+            skipping = not skipping  # the file after the sign is the shell's
+        else:
+            found[-1].append(word)
+    return [words[1:] for words in found if words[:1] == ["reconciler"]]
+
+
+@pytest.mark.parametrize("line", examples())
+def test_every_example_is_understood(line: str) -> None:
+    assert invocations(line)
+    for words in invocations(line):
+        context = top()
+        while isinstance(context.command, click.Group) and words and not words[0].startswith("-"):
+            name, found, words = context.command.resolve_command(context, words)
+            assert found is not None
+            context = click.Context(found, info_name=name, parent=context)
+        context.command.parse_args(context, words)
+
+
+def test_every_command_has_an_example() -> None:
+    bare = [
+        each.command_path
+        for each in commands(top())
+        if isinstance(each.command, (Command, Group)) and not each.command.examples.strip()
+    ]
+    assert bare == []
+
+
+def test_what_can_be_run_here_runs(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_TOKEN", "example-agent-token")
+    shell.write("reconciler.yaml", "version: 1\nstack: prod\nvariables: {region: {type: string, default: us}}\n")
+    shell.write("manifests/payments.yaml", MANIFESTS)
+    shell.write("environments/prod.yaml", "guards: {max_delete_percent: 5}\n")
+    assert shell("apply", "-y").code == 0
+    assert shell("plan", "--out", "plan.json").code == 0
+    failures = {}
+    for line in examples():
+        for words in invocations(line):
+            if words[0] not in RUN or NOT_RUN.intersection(words):
+                continue
+            asking = ["-y"] if words[0] in ("apply", "destroy") and "-y" not in words else []
+            allowed = ["--allow", "delete:ReservedDomain=1,delete:*=9"] if words == ["destroy"] else []
+            said = shell(*words, *asking, *allowed)
+            if said.code not in (0, 2) and words[0] != "fmt":
+                failures[line] = said
+            if words[0] == "destroy":
+                assert shell("apply", "-y").code == 0
+    assert failures == {}
