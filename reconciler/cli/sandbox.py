@@ -43,7 +43,11 @@ from reconciler.cli.group import Command, Group
 )
 @click.option("--requests-per-minute", metavar="N", type=click.IntRange(1), help="Answer 429 beyond this budget.")
 @click.option(
-    "--latency", metavar="MS", type=click.FloatRange(0), default=0.0, help="Milliseconds that each answer takes at least."
+    "--latency",
+    metavar="MS",
+    type=click.FloatRange(0),
+    default=0.0,
+    help="Milliseconds that each answer takes at least.",
 )
 @click.option("--agent", is_flag=True, help="Run an agent beside it; the second line is the address of its API.")
 @click.option(

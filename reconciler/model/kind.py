@@ -346,7 +346,7 @@ class Kind:
     offers          of what nobody can make through the API: what can be done with it besides reading, such as `delete`
     home            whose API has the collection
     automatic       the response field that is set while the platform itself made the object and renews it
-    settled_by      kinds whose objects make what this one refers to whole, and their field that names it: this one comes
+    settled_by      kinds whose objects make what this one refers to whole, and their field that names it: this comes
                     after they are made, and leaves before they go
     example         a spec as YAML: shown on the kind's page, and validated by the tests
     """

@@ -241,7 +241,16 @@ def unowned(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], 
     known = {(live.kind, live.locator) for live in ours} | register.taken.keys()
     known |= {twin for key in known if (twin := register.twins.get(key)) is not None}
     known |= register.seconds
-    return tuple(sorted(key for key, live in register.by_locator.items() if key not in known and live.owner is None))
+    strange = [live for key, live in register.by_locator.items() if key not in known and live.owner is None]
+    return tuple(sorted((live.kind, live.locator) for live in strange if not _is_within(register, live)))
+
+
+def _is_within(register: Register, live: Live) -> bool:
+    """Whether the declaration of its parent says everything of this kind below it."""
+    parent = register.kinds[live.kind].parent
+    address = register.taken.get((parent.kind, str(live.parent_id))) if parent is not None else None
+    above = register.manifest.declarations.get(address) if address is not None else None
+    return above is not None and parent is not None and parent.embedded in above.spec
 
 
 def whose(live: Live) -> str:

@@ -246,7 +246,6 @@ class App:
                 raise refusal.NO_SUCH_PATH(path=_path(request))
         return 204, None
 
-
     def _restart_agent(self, given: Document) -> None:
         assert self.agent is not None
         try:

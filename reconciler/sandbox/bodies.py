@@ -16,8 +16,14 @@ from reconciler.model.value import Json
 from reconciler.sandbox import refusal
 from reconciler.sandbox.database import Document
 
-# Taken by a create, and not kept.
+_OF_SOURCES = (
+    Field("fields", Shape.LIST, "What to tell of each event.", item=Field("", Shape.TEXT)),
+    Field("filter", Shape.TEXT, "Which events to tell of."),
+)
+# Taken, of an object by its create only, and not kept.
 _ASIDE: dict[str, tuple[Field, ...]] = {
+    "EventSource": _OF_SOURCES,
+    "EventSubscription.sources": _OF_SOURCES,
     "EventDestination": (Field("verify_with_test_event", Shape.FLAG, "Whether to deliver a test event at once."),),
 }
 
@@ -104,7 +110,15 @@ def accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     refused = Behaviour.IMMUTABLE if update else Behaviour.UPDATE_ONLY
     fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.fixed if name not in kind.by_name)
     aside = () if update else _ASIDE.get(kind.name, ())
-    return (*fixed, *(each for each in fields(kind) if refused not in each), *aside)
+    return (*fixed, *(_widened(kind.name, each) for each in fields(kind) if refused not in each), *aside)
+
+
+def _widened(kind: str, field: Field) -> Field:
+    """A list of parts, with what is taken of each and not kept."""
+    aside = _ASIDE.get(f"{kind}.{field.name}")
+    return (
+        replace(field, item=replace(field.item, fields=(*field.item.fields, *aside))) if aside and field.item else field
+    )
 
 
 def check(known: Iterable[Field], body: Mapping[str, Json], where: str = "") -> None:

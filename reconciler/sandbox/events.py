@@ -55,8 +55,7 @@ class Events:
         self._database = database
 
     def tell(self, show: Show) -> None:
-        """The events of what the transaction changed since it was last told of. A source is a part of its subscription.
-        """
+        """The events of what the transaction changed since the last time. A source is a part of its subscription."""
         changes = _Changes()
         for before, after in self._database.changes():
             changes.add(before, after)

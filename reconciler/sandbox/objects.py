@@ -16,7 +16,8 @@ Choices where the platform's documentation is silent:
 - Upstream of a TLS edge that does not terminate TLS there is no traffic policy (7062) and no mutual TLS (1694).
 - The last rule of a policy that a dashboard restriction names is kept (1419), whether or not it is enforced.
 - A failover backend holds up to ten of its kind (6513), and never itself (6525); a `ca_pem` up to 64 KiB (1921).
-- An ARN begins with `arn:`; of which service it is, nobody asks. An event source has no `fields` and no `filter`.
+- An ARN begins with `arn:`; of which service it is, nobody asks. `fields` and `filter` of
+  an event source are taken, and neither kept nor looked into.
 - Filters are served on the collections that are documented to have them. `obj` is the object as a list shows it; what
   an agent serves has the type `agent` there. Values of different types differ and have no order, null has none either;
   a moment is compared with the text of one. `id` and `url` of `GET /endpoints` each name alternatives, and narrow each
@@ -162,6 +163,8 @@ class Objects:
         if found is not None:
             return found
         _check_path_id(kind, values[-1])
+        if kind.name == "HTTPSEdgeRoute" and self.database.parents(kind.name, values[-1]):
+            raise refusal.ROUTE_ELSEWHERE(id=values[-1])
         raise refusal.NOT_FOUND()
 
     def _shown(self, view: View, kind: Kind, stored: Stored, *, listed: bool = False) -> Document:

@@ -147,8 +147,8 @@ def check_id(name: str, identity: str, prefix: str) -> None:
 def _limit(text: str | None) -> int:
     if text is None:
         return LARGEST_PAGE
-    if not (text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 20):
+    if not (text.removeprefix("-").isdecimal() and text.isascii()):
         raise refusal.LIMIT_NO_NUMBER(value=text)
-    if not 1 <= int(text) <= LARGEST_PAGE:
+    if len(text) > 20 or not 1 <= int(text) <= LARGEST_PAGE:
         raise refusal.BAD_LIMIT(value=text)
     return int(text)

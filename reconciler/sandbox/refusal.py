@@ -123,6 +123,7 @@ NO_AUTHORITY = Cause(1672, "{field}: the certificate authority {id} does not exi
 AUTHORITY_ID = Cause(228, "{field}: {id!r} is not the id of a certificate authority.")
 AUTHORITY_IN_USE = Cause(None, "The certificate authority {id} is in use by {user}.")
 MODULE_POLICY = Cause(2200, "{field}: {why}.")
+ROUTE_ELSEWHERE = Cause(7110, "The route {id} belongs to another edge.", 404)
 ROUTE_DUPLICATE = Cause(7126, "The edge has a route for {value} already.")
 ROUTE_MATCH = Cause(7131, "match must begin with a slash: {value!r}.")
 SAML_METADATA = Cause(None, "idp_metadata is not an EntityDescriptor in XML: {why}.")

@@ -30,6 +30,8 @@ _REDACTED = {
     "EventDestination": {"api_key", "client_secret", "cloud_secret_access_key"},
     "ReservedDomain": {"region"},
 }
+# Read back as null where there are none.
+_NULL_WHEN_EMPTY = {"TCPEdge": {"hostports"}, "TLSEdge": {"hostports"}, "HTTPSEdge": {"hostports"}}
 # Left out of lists, and of the answer to a create.
 _NOT_LISTED = {"ReservedAddress": {"endpoint_configuration"}}
 
@@ -127,6 +129,8 @@ class View:
     def _shown(self, kind: Kind, field: Field, value: Json, owner: str) -> Json:
         if field.name in _REDACTED.get(kind.name, ()):
             return ""
+        if not value and field.name in _NULL_WHEN_EMPTY.get(kind.name, ()):
+            return None
         if field.shape is Shape.OBJECT and value is not None:
             return self.module(kind, field, value, owner)
         return value

@@ -27,7 +27,7 @@ from reconciler.sandbox.routes import Router, operations
 PER_SERVICE = 10
 SERVICES_PER_FILE = 10
 KEY = "sandbox"
-_AT_ONCE = 100  # creates in one transaction of the sandbox, which looks through all of it after each
+_AT_ONCE = 100  # creates in one transaction of the sandbox
 _WORDS = ("payments", "search", "mail", "billing", "media", "login", "orders", "stock", "maps", "reports")
 
 

@@ -576,6 +576,13 @@ def test_an_undeclared_source_that_nobody_bound_stays() -> None:
     assert made.changes == ()
 
 
+def test_a_source_that_its_subscription_declares_is_nobodys_but_the_subscriptions() -> None:
+    bare = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
+    assert bare.unowned == (("EventSource", SOURCE.locator),)
+    whole = declare("EventSubscription/s", {"sources": [{"type": SOURCE.id}]})
+    assert planned(whole, seen=snapshot(SUBSCRIPTION, SOURCE)).unowned == ()
+
+
 def test_a_bound_source_that_is_no_longer_declared_goes_alone() -> None:
     bound = {"EventSource/x": Binding("esb_1/ip_policy_created.v0")}
     made = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bound))

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from reconciler import kinds
 from reconciler.sandbox.database import Database
 from reconciler.sandbox.events import KEPT, SUBJECTS, Events
+from reconciler.sandbox.objects import Objects
+from reconciler.sandbox.routes import Router, operations
 from reconciler.sandbox.vocabulary import EVENT_TYPES
 from tests.kinds import pems
 from tests.platform import Sandbox
@@ -234,3 +237,23 @@ TARGETS: dict[str, dict[str, Any]] = {
         }
     },
 }
+
+
+def test_what_one_transaction_changes_in_several_steps_is_told_once() -> None:
+    objects = Objects(Database(":memory:"), kinds.every())
+    router, view = Router(operations(objects.kinds)), objects.view("")
+
+    def post(path: str, body: dict[str, Any]) -> Any:
+        found = router.match(path)
+        assert found is not None
+        return objects.answer(found.by_method["POST"], found.values, body, view)
+
+    destination = post("/event_destinations", {"format": "json", "target": METRICS})["id"]
+    sources = {"sources": types_of("ip_policy"), "destination_ids": [destination]}
+    post("/event_subscriptions", sources)
+    with objects.database.transaction():
+        made = [post("/ip_policies", {"description": name})["id"] for name in ("a", "b", "c")]
+    events = [each["event"] for each in Events(objects.database).deliveries(destination)]
+    told_of = [each["object"]["id"] for each in events if each["event_type"] == "ip_policy_created.v0"]
+    objects.database.close()
+    assert told_of == made

@@ -53,6 +53,18 @@ def test_a_restriction_that_says_it_is_not_enforced_is_accepted(sandbox: Sandbox
     assert sandbox.post("/ip_restrictions", {"description": "", "metadata": "", **body})["enforced"] is False
 
 
+def test_sources_that_choose_among_fields_and_events_are_accepted(sandbox: Sandbox) -> None:
+    source = {"type": "http_request_complete.v0", "fields": ["http.request.method"], "filter": "true"}
+    made = sandbox.post("/event_subscriptions", {"sources": [source]})
+    sandbox.post(f"{made['uri']}/sources", source | {"type": "tcp_connection_closed.v0"})
+    assert [set(each) for each in sandbox.get(made["uri"])["sources"]] == [{"type", "uri"}] * 2
+
+
+@pytest.mark.parametrize("path", ["/edges/tcp", "/edges/tls", "/edges/https"])
+def test_an_edge_without_hostports_shows_none(sandbox: Sandbox, path: str) -> None:
+    assert sandbox.post(path, {"hostports": []})["hostports"] is None
+
+
 @pytest.mark.parametrize(
     ("collection", "body"),
     [
