@@ -22,9 +22,12 @@ install: ## make .venv with the locked dependencies and the project itself, or b
 demo: install ## play the product's story against a sandbox, with real commands
 	@$(python) examples/quickstart/demo.py build/demo
 
+# Two workers a core: many tests wait for a process or a server. Whole stretches of tests to each, since they share servers.
+workers = $$($(python) -c 'import os; print(2 * (os.cpu_count() or 1))')
+
 .PHONY: test
 test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
-	@$(python) -m pytest -n auto --dist worksteal $(ARGS)
+	@$(python) -m pytest -n $(workers) --dist worksteal $(ARGS)
 
 .PHONY: soak
 soak: install ## the long form of the tests that play with fire: a million histories, every kill (ARGS as above)

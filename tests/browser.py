@@ -102,8 +102,9 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, condition: str) -> None:
+        """What the condition speaks of need not be there yet."""
         end = time.monotonic() + _PATIENCE
-        while not self.evaluate(f"Boolean({condition})"):
+        while not self.evaluate(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"):
             assert time.monotonic() < end, f"never came true: {condition}"
 
     def click(self, selector: str) -> None:
