@@ -62,7 +62,7 @@ def manifest_schema(kinds: Iterable[Kind]) -> Schema:
 
 
 def _rendered(kind: Kind) -> Schema:
-    """What is rendered to a file, and has nothing that an object has."""
+    """What any declaration has, and one that is rendered to a file has alone."""
     return {
         "description": doc_of(kind.spec),
         "type": "object",
@@ -94,31 +94,22 @@ def _for_each() -> Schema:
 
 def document(kind: Kind) -> Schema:
     """One document, without the `definitions` it refers to."""
+    schema = _rendered(kind)
     if kind.home is Home.FILE:
-        return _rendered(kind)
-    schema: Schema = {
-        "description": doc_of(kind.spec),
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["kind", "name"],
-        "properties": {
-            "kind": {"const": kind.name},
-            "name": _name(),
-            "for_each": _for_each(),
-            "spec": {"type": "object", "additionalProperties": False, "properties": properties_of(kind.fields)},
-            "id": {"type": "string", "minLength": 1, "description": "The live object's id, to name one that exists."},
-            "ensure": {
-                "enum": ["present", "absent", "forgotten"],
-                "default": "present",
-                "description": "absent: it must not exist. forgotten: it stays, and is no longer ours.",
-            },
-            "lifecycle": _lifecycle(kind),
-            "moved": {
-                "description": "Earlier addresses of the same object.",
-                "anyOf": [_address(), {"type": "array", "items": _address()}],
-            },
-            **_delivery(kind),
+        return schema
+    schema["properties"] |= {
+        "id": {"type": "string", "minLength": 1, "description": "The live object's id, to name one that exists."},
+        "ensure": {
+            "enum": ["present", "absent", "forgotten"],
+            "default": "present",
+            "description": "absent: it must not exist. forgotten: it stays, and is no longer ours.",
         },
+        "lifecycle": _lifecycle(kind),
+        "moved": {
+            "description": "Earlier addresses of the same object.",
+            "anyOf": [_address(), {"type": "array", "items": _address()}],
+        },
+        **_delivery(kind),
     }
     if needed := [field.name for field in kind.fields if field.required]:
         schema |= _unless_gone(_needs(needed))
