@@ -16,6 +16,8 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known, references
 from reconciler.planning.normalize import UNREAD, Form, agrees, applied, canon, leaves
 
+Follows = Callable[[Ref, Value], bool]
+
 _ABSENT = "-"  # the digest of a leaf whose object is not there
 _LEFT_OPEN = "?"  # the platform's own choice was applied: not ours, and not known
 
@@ -29,20 +31,21 @@ class Record:
 
     applied: Mapping[str, str] | None
     salt: str = ""
-    follows: Callable[[Ref, Value], bool] = lambda ref, live: False
+    follows: Follows = lambda ref, live: False
 
     def of(self, path: str, leaf: Field, top: Field) -> str | None:
         if self.applied is None:
             return None
         if path in self.applied:
             return self.applied[path]
-        if top.shape is Shape.OBJECT and path != top.name and not self._holds(path.rpartition(".")[0]):
+        if top.shape is Shape.OBJECT and path != top.name and not self.holds(path.rpartition(".")[0]):
             return _ABSENT
         if ServerDefault in leaf:
             return _LEFT_OPEN
         return digest_of(canon(leaf, leaf.default), self.salt)
 
-    def _holds(self, name: str) -> bool:
+    def holds(self, name: str) -> bool:
+        """Whether anything was applied to this field, or inside it."""
         return any(key == name or key.startswith(f"{name}.") for key in self.applied or ())
 
 
@@ -74,14 +77,11 @@ def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, re
     return tuple(found)
 
 
-def agree(kind: Kind, declaration: Declaration, want: Form, have: Form, record: Record) -> bool:
-    """Whether `differences` would find none; stops at the first."""
-    for field in kind.fields:
-        if field.name not in want or (field.is_exact and want[field.name] == have.get(field.name)):
-            continue
-        for _ in _changes(field, want[field.name], have.get(field.name), record, declaration):
-            return False
-    return True
+def differs(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> bool:
+    """Whether the declaration wants something else of this field than is live."""
+    if field.is_exact and want == have:
+        return False
+    return any(True for _ in _changes(field, want, have, record, declaration))
 
 
 def record_is_current(kind: Kind, want: Form, record: Record) -> bool:
@@ -146,7 +146,7 @@ def _told(field: Field, want: Value, have: Value, record: Record) -> Iterator[To
         mover = _mover(path, leaf, field, old, new, record, have_absent=absent)
         yield from _explained(path, old, new, mover)
     if not told:  # nothing but the object itself is missing
-        rec = None if record.applied is None else record._holds(field.name)
+        rec = None if record.applied is None else record.holds(field.name)
         yield field.name, have, want, Mover.UNKNOWN if rec is None else Mover.PLATFORM if rec else Mover.GIT
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.model.kind import (
     Field,
@@ -32,36 +32,55 @@ UNREAD = object()
 
 def wanted(kind: Kind, spec: Mapping[str, Value]) -> Form:
     """The declared side. Fields with a server default are there only when declared."""
-    form: Form = {}
-    for field in kind.fields:
-        value = spec.get(field.name)
-        if value is not None:
-            form[field.name] = canon(field, value)
-        elif ServerDefault not in field:
-            form[field.name] = _empty(field)
-    return form
+    return {
+        field.name: wanted_in(field, spec.get(field.name))
+        for field in kind.fields
+        if ServerDefault not in field or spec.get(field.name) is not None
+    }
+
+
+def wanted_in(field: Field, value: Value) -> Value:
+    """The declared side of one field; None: it is not declared."""
+    return empty(field) if value is None else canon(field, value)
 
 
 def seen(kind: Kind, live: Live) -> Form:
     """The live side, in the write shape."""
-    form: Form = {}
-    for name, field, is_lasting in _columns(kind):
-        if PathOnly in field:
-            form[name] = live.parent_id
-        elif InputOnly in field or (is_lasting and read(field, live.body) is None):
-            form[name] = UNREAD  # a response without a lasting value shows less, and is no reason to make it anew
-        elif name == "metadata":
-            form[name] = live.metadata
-        else:
-            form[name] = _canon_read(field, live.body)
-    return form
+    return {column.field.name: seen_in(column, live) for column in columns(kind)}
+
+
+def seen_in(column: Column, live: Live) -> Value:
+    """The live side of one field."""
+    field = column.field
+    if PathOnly in field:
+        return live.parent_id
+    if InputOnly in field or (column.is_lasting and read(field, live.body) is None):
+        return UNREAD  # a response without a lasting value shows less, and is no reason to make it anew
+    return live.metadata if field.name == "metadata" else canon_read(field, read(field, live.body))
+
+
+class Column(NamedTuple):
+    """A field at the top of a spec, with what comparing thousands of objects asks of it."""
+
+    field: Field
+    name: str
+    is_lasting: bool  # every object has a value there for as long as it lives
+    is_optional: bool  # what is not declared is the platform's to choose
+    is_unread: bool
+    is_direct: bool  # responses carry the value as it is, under its own name
 
 
 @cache
-def _columns(kind: Kind) -> tuple[tuple[str, Field, bool], ...]:
-    """Each field with its name, and whether every object has a value there for as long as it lives."""
+def columns(kind: Kind) -> tuple[Column, ...]:
     return tuple(
-        (field.name, field, field.required and (Immutable in field or field.immutable_part is not None))
+        Column(
+            field,
+            field.name,
+            is_lasting=field.required and (Immutable in field or field.immutable_part is not None),
+            is_optional=ServerDefault in field,
+            is_unread=InputOnly in field,
+            is_direct=not (field.read_as or field.as_map or PathOnly in field or field.name == "metadata"),
+        )
         for field in kind.fields
     )
 
@@ -79,7 +98,7 @@ def canon(field: Field, value: Value) -> Value:
             text = field.canonical(value.reveal()) if field.canonical else value.reveal()
             return Secret(str(text), value.source)
         case None:
-            return _empty(field)
+            return empty(field)
         case "" if field.default in (None, ""):
             return field.default
     match field.shape:
@@ -96,20 +115,22 @@ def canon(field: Field, value: Value) -> Value:
     return _canon_plain(field, value)
 
 
-def _canon_read(field: Field, body: Mapping[str, Json]) -> Value:
-    value = read(field, body)
+def canon_read(field: Field, value: Json) -> Value:
+    """The canonical form of a value that a response shows."""
     if (value.__class__ is str and value and field.is_verbatim) or value.__class__ is Sealed:
         return value
     if value is None or (value == "" and field.default in (None, "")):
-        return _empty(field) if not (value is None and ServerDefault in field) else None
+        return empty(field) if not (value is None and ServerDefault in field) else None
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict):
-            return {sub.name: _canon_read(sub, value) for sub in field.fields if InputOnly not in sub}
+            return {sub.name: canon_read(sub, read(sub, value)) for sub in field.fields if InputOnly not in sub}
         case Shape.LIST if isinstance(value, list):
             item = field.item
             if item is not None and item.shape is Shape.OBJECT:
                 value = [
-                    {sub.name: _canon_read(sub, each) for sub in item.fields} if isinstance(each, dict) else each
+                    {sub.name: canon_read(sub, read(sub, each)) for sub in item.fields}
+                    if isinstance(each, dict)
+                    else each
                     for each in value
                 ]
             elif item is not None:
@@ -118,6 +139,10 @@ def _canon_read(field: Field, body: Mapping[str, Json]) -> Value:
         case Shape.MAP if isinstance(value, dict):
             return _canon_map(field, value)
     return _canon_plain(field, value)
+
+
+def _canon_part(item: Field, value: Mapping[str, Json]) -> Value:
+    return {sub.name: canon_read(sub, read(sub, value)) for sub in item.fields}
 
 
 def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
@@ -152,7 +177,7 @@ def _sort_key(value: Value) -> str:
 
 
 @cache
-def _empty(field: Field) -> Value:
+def empty(field: Field) -> Value:
     """What absence means, in canonical form."""
     if field.default is not None:
         return canon(field, field.default)
@@ -171,18 +196,24 @@ def read(field: Field, body: Mapping[str, Json]) -> Json:
         return field.as_map.read(value) if field.as_map and isinstance(value, Mapping) else value
     if field.read_as.unless and body.get(field.read_as.unless) is not None:
         return None
-    head, *rest = field.read_as.path.split(".")
-    if head.removesuffix("[]") not in body:
+    path = _steps(field.read_as.path)
+    if path[0][0] not in body:
         return body.get(field.name)  # some responses echo the write shape
-    return _follow(body, [head, *rest])
+    return _follow(body, path)
 
 
-def _follow(value: Json, path: list[str]) -> Json:
-    for index, part in enumerate(path):
-        if not isinstance(value, Mapping):
+@cache
+def _steps(path: str) -> tuple[tuple[str, bool], ...]:
+    """The names on the way, and of each whether a list stands there."""
+    return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in path.split("."))
+
+
+def _follow(value: Json, path: tuple[tuple[str, bool], ...]) -> Json:
+    for index, (name, is_list) in enumerate(path):
+        if not isinstance(value, dict):
             return None
-        value = value.get(part.removesuffix("[]"))
-        if part.endswith("[]"):
+        value = value.get(name)
+        if is_list:
             # One Ref where a list of them is meant is a list of one.
             items = value if isinstance(value, list) else [] if value is None else [value]
             return [_follow(each, path[index + 1 :]) for each in items]

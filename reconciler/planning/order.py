@@ -55,7 +55,7 @@ def mentions(field: Field, value: Value) -> Iterator[str]:
     """Host names inside a field's known parts, in modules as well."""
     if field.mentions is not None and value is not None:
         known = [each for each in value if is_known(each)] if isinstance(value, list) else value
-        if is_known(known):
+        if known.__class__ is str or is_known(known):
             yield from field.mentions.hosts(known)
     if field.shape is Shape.OBJECT and isinstance(value, dict):
         for sub in field.fields:

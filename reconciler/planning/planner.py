@@ -22,14 +22,15 @@ from reconciler.model.value import Ref, Value, digest, references, substitute
 from reconciler.planning import order
 from reconciler.planning.age import overlaps
 from reconciler.planning.compare import shown
-from reconciler.planning.decide import Decision, decide, is_as_declared
+from reconciler.planning.decide import Decision, decide
 from reconciler.planning.exchange import Exchange
 from reconciler.planning.guard import consents, is_protected
-from reconciler.planning.identify import Match, copied, match
+from reconciler.planning.identify import copied, match
 from reconciler.planning.normalize import applied, wanted
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register, copies, orphans, unowned, whose
 from reconciler.planning.sequence import sequence
+from reconciler.planning.unchanged import unchanged
 
 WINDOW = 60.0  # seconds over which the platform counts requests
 PAGE = 100  # objects: the platform's largest page
@@ -78,24 +79,26 @@ class _Planning:
 
     def consider(self, declaration: Declaration) -> None:
         kind = self.kinds[declaration.address.kind]
+        live = unchanged(self.register, kind, declaration, self.resolve, self.follows)
+        if live is None:
+            decision = self._decision(kind, declaration)
+        else:
+            decision = Decision(declaration.address, kind, live=live, declaration=declaration)
+        self.decided[declaration.address] = decision
+
+    def _decision(self, kind: Kind, declaration: Declaration) -> Decision:
         spec: dict[str, Value] = {name: substitute(value, self.resolve) for name, value in declaration.spec.items()}
         want = wanted(kind, spec)
         found = match(self.register, kind, declaration, want)
-        if not self.policy.selects(declaration.address) or is_as_declared(
-            self.register, kind, declaration, want, found, self.follows
-        ):
-            decision = self._left_alone(kind, declaration, found)
+        left_alone = Decision(declaration.address, kind, live=found.live, declaration=declaration)
+        if not self.policy.selects(declaration.address):
+            return left_alone
+        decision = decide(self.register, kind, declaration, spec, want, found, self.policy, self.follows)
+        self.problems += [decision.problem] if decision.problem else self._missing(declaration, decision)
+        if decision.action is None and decision.problem is None and kind.keeps_owner:
             self.register.drop_form(found.live)
-        else:
-            decision = decide(self.register, kind, declaration, spec, want, found, self.policy, self.follows)
-            self.problems += [decision.problem] if decision.problem else self._missing(declaration, decision)
-            if decision.action is None and decision.problem is None and kind.keeps_owner:
-                decision = self._left_alone(kind, declaration, found)  # of most there is no more to remember
-                self.register.drop_form(found.live)
-        self.decided[declaration.address] = decision
-
-    def _left_alone(self, kind: Kind, declaration: Declaration, found: Match) -> Decision:
-        return Decision(declaration.address, kind, live=found.live, declaration=declaration)
+            return left_alone  # of what stays as it is there is no more to remember
+        return decision
 
     def _missing(self, declaration: Declaration, decision: Decision) -> list[Problem]:
         """What has to be there and is not: not on the platform, and not to be made by this plan."""
@@ -131,7 +134,9 @@ class _Planning:
     def resolve(self, ref: Ref) -> Value:
         """The value behind a reference if the object stays; else the reference itself."""
         decision = self.decided.get(ref.target)
-        if decision is None or decision.live is None or decision.is_new or decision.ends_live:
+        if decision is None or decision.live is None:
+            return ref
+        if decision.action is not None and (decision.is_new or decision.ends_live):
             return ref
         if ref.output == "id":
             return decision.live.id
@@ -190,17 +195,16 @@ class _Planning:
 
     def finish(self) -> Plan:
         decisions, calls, problems = self._sequenced()
+        moving = [each for each in decisions if each.action is not None]
         ours = self._ours()
-        changes = [change for each in decisions if (change := each.change(is_protected(each))) is not None]
+        changes = [change for each in moving if (change := each.change(is_protected(each))) is not None]
         manifest = self.register.manifest
         return Plan(
             stack=manifest.stack,
             changes=tuple(changes),
             calls=calls,
             problems=(*self.problems, *problems, *_unread(self.register.snapshot)),
-            consents=consents(
-                decisions, len(ours), len(manifest.declarations), self.policy, self.register.snapshot.doubt
-            ),
+            consents=consents(moving, len(ours), len(manifest.declarations), self.policy, self.register.snapshot.doubt),
             seen=dict(self._seen([*self.orphaned, *self.decided.values()])),
             bindings=self._bindings(),
             unowned=unowned(self.register, ours),

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
@@ -83,9 +84,11 @@ class Register:
     def _tell_replaced_from_replacing(self) -> None:
         """An interrupted replacement leaves two objects with one address; the newer names the older."""
         for address, lives in self.by_owner.items():
+            if len(lives) < 2:
+                continue
             replaced = {live.owner.replaces for live in lives if live.owner is not None}
             heads = [live for live in lives if live.id not in replaced]
-            if len(lives) > 1 and len(heads) == 1:
+            if len(heads) == 1:
                 self.superseded += [(address, live) for live in lives if live is not heads[0]]
                 self.by_owner[address] = heads
 
@@ -106,8 +109,7 @@ class Register:
         be the one in use, which is for a human to say, unless the store knows that all but one arrived nowhere.
         """
         for address, lives in self.by_owner.items():
-            made = {live.owner.intent for live in lives if live.owner is not None}
-            if len(lives) < 2 or len(made) < len(lives):
+            if len(lives) < 2 or len({live.owner.intent for live in lives if live.owner is not None}) < len(lives):
                 continue
             replaced = {live.owner.replaces for live in lives if live.owner is not None}
             heads = [live for live in lives if live.id not in replaced]
@@ -130,20 +132,38 @@ class Register:
     def _reserve(self, kinds: Mapping[str, Kind]) -> None:
         # What has been replaced is about to go, and is nobody else's even if its key is wanted.
         self.reserved.update({(live.kind, live.locator): address for address, live in self.superseded})
-        declared = [self.manifest.declarations[address] for address in sorted(self.manifest.declarations)]
-        for each in declared:
-            for live in self.recorded(kinds[each.address.kind], each.address):
-                self._promise(live, each)
-        for each in (each for each in declared if each.moved):
-            for _, live in self.formerly(kinds[each.address.kind], each):
-                self._promise(live, each)
-        for each in (each for each in declared if each.id is not None):
-            named = self.by_locator.get((each.address.kind, str(each.id)))
+        declarations = self.manifest.declarations
+        for address, lives in self.by_owner.items():
+            for live in lives if address in declarations else ():
+                self.reserved.setdefault(live.key, address)
+        for address in sorted(self.snapshot.bindings.keys() & declarations.keys()):
+            for live in self.recorded(kinds[address.kind], address):
+                self.reserved.setdefault(live.key, address)
+        special = sorted((each for each in declarations.values() if _is_special(each)), key=attrgetter("address"))
+        for declaration in special:
+            for _, live in self.formerly(kinds[declaration.address.kind], declaration):
+                self.reserved.setdefault(live.key, declaration.address)
+        for declaration in special:
+            named = self.by_locator.get((declaration.address.kind, str(declaration.id)))
             if named is not None:
-                self._promise(named, each)
+                self.reserved.setdefault(named.key, declaration.address)
 
-    def _promise(self, live: Live, declaration: Declaration) -> None:
-        self.reserved.setdefault(live.key, declaration.address)
+    def sole(self, declaration: Declaration) -> Live | None:
+        """The one object with the declaration's record, if no other rung could lead elsewhere."""
+        owned = self.by_owner.get(declaration.address)
+        if owned is None or len(owned) != 1 or declaration.moved or declaration.id is not None:
+            return None
+        return None if declaration.address in self.replaced else owned[0]
+
+    @cached_property
+    def complete(self) -> frozenset[str]:
+        """The kinds that were listed to the end."""
+        return frozenset(name for name, listing in self.snapshot.listings.items() if listing.complete)
+
+    @cached_property
+    def replaced(self) -> frozenset[Address]:
+        """The addresses with an object that another took the place of."""
+        return frozenset(address for address, _ in self.superseded)
 
     def recorded(self, kind: Kind, address: Address) -> list[Live]:
         """What carries the record of this address, or what the store binds to it if there is no record to be had:
@@ -203,6 +223,11 @@ class Register:
     def is_free(self, live: Live, address: Address) -> bool:
         """Whether nothing promises the object to another declaration."""
         return not self.is_taken(live) and self.reserved.get(live.key, address) == address
+
+
+def _is_special(declaration: Declaration) -> bool:
+    """Whether it says more of its object than its own address."""
+    return bool(declaration.moved) or declaration.id is not None
 
 
 def orphans(register: Register, kinds: Mapping[str, Kind], spared: set[Address]) -> list[tuple[Address, Live]]:

@@ -37,6 +37,8 @@ def sequence(
 
     `decisions` come in dependency order, orphans last. Exchange: one of them has to be decided differently first.
     """
+    if all(decision.action is None for decision in decisions):
+        return (), ()
     draft = Draft()
     for index, decision in enumerate(decisions):
         _enter(draft, index, decision)

@@ -144,6 +144,21 @@ def test_same_the_order_of_input_changes_nothing(before: Manifest, after: Manife
 
 
 @law
+@given(manifests(), manifests(), st.data())
+def test_same_a_close_look_finds_what_a_glance_finds(before: Manifest, after: Manifest, data: st.DataObject) -> None:
+    world = applied(before)
+    for key in data.draw(st.lists(st.sampled_from(sorted(world.objects)), max_size=3)) if world.objects else ():
+        body = world.objects[key]
+        name = data.draw(st.sampled_from(sorted(body)))
+        body[name] = data.draw(st.sampled_from([None, "", "by hand", False, True, 0, [], {}, ["by hand"], body[name]]))
+    manifest = data.draw(st.sampled_from([before, after]))
+    at_a_glance = planned(manifest, world)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("reconciler.planning.planner.unchanged", lambda *_: None)
+        assert at_a_glance == planned(manifest, world)
+
+
+@law
 @given(manifests(), manifests(), manifests())
 def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, before: Manifest, after: Manifest) -> None:
     world = World(KINDS, stack="another")
