@@ -20,6 +20,8 @@ from reconciler.model.value import Ref, Sealed, Secret, Template
 
 
 def _deferred(value: Any, check: Callable[[Any], Any]) -> Any:
+    if value.__class__ is str:
+        return check(value)
     match value:
         case Ref() | Template() | Sealed():
             return value

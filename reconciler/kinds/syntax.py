@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from reconciler.kinds import policy
+from reconciler.kinds import canon, policy
 from reconciler.model.value import Json
 
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
@@ -101,6 +101,8 @@ def url(text: str) -> str | None:
 
 def cidr(text: str) -> str | None:
     """A network with its mask, spelled by its first address."""
+    if canon.is_plain_network(text):
+        return None
     address, slash, length = text.strip().partition("/")
     if not slash:
         return f"{text!r} has no mask; a single address is written {_single(address)}"

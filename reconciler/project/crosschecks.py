@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import graphlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Final
 
 from reconciler import kinds
@@ -15,7 +15,7 @@ from reconciler.model.manifest import Declaration, Ensure, Path
 from reconciler.model.owner import Owner
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.profile import Profile
-from reconciler.model.value import Ref, Template, canonical, has_secret
+from reconciler.model.value import Json, Ref, Template, canonical, has_secret
 
 _METADATA_LIMIT: Final = 4096
 _ROOM: Final = 2048  # no record is longer: names are bounded, and no kind has more than thirty fields
@@ -56,7 +56,7 @@ def _ring(ring: list[Address], links: Links, declarations: Mapping[Address, Decl
 def twins(declarations: Iterable[Declaration]) -> Iterator[Problem]:
     """Declarations that would be one and the same object: by id, or by a key that the platform keeps unique."""
     by_id: dict[tuple[str, str], Declaration] = {}
-    by_key: dict[tuple[str, bytes], Declaration] = {}
+    by_key: dict[tuple[str, Hashable], Declaration] = {}
     for each in declarations:
         if each.ensure is not Ensure.PRESENT:
             continue
@@ -79,11 +79,11 @@ def _twin(second: Declaration, first: Declaration, what: str, where: Position) -
     return Problem(text, "keep one of them", str(second.address), where)
 
 
-def _key(declaration: Declaration, kind: Kind) -> bytes | None:
+def _key(declaration: Declaration, kind: Kind) -> Hashable | None:
     """What the platform would tell the object by; None if that is not known yet, or not unique."""
-    if not kind.is_unique(declaration.spec):
+    if not kind.identity or not kind.is_unique(declaration.spec):
         return None
-    parts = []
+    parts: list[Json] = []
     for name in kind.identity:
         field = kind.by_name[name]
         value = declaration.spec.get(name, field.default)
@@ -93,7 +93,7 @@ def _key(declaration: Declaration, kind: Kind) -> bytes | None:
             parts.append({"ref": str(value)})
         else:
             parts.append(field.canonical(value) if field.canonical else value)
-    return canonical(parts) if parts else None
+    return tuple(parts) if all(each.__class__ is str for each in parts) else canonical(parts)
 
 
 def declared_within(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:

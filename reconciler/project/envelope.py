@@ -15,7 +15,7 @@ from typing_extensions import Doc
 
 from reconciler import kinds
 from reconciler.kinds.fields import checked
-from reconciler.model.address import Address
+from reconciler.model.address import NAME, Address
 from reconciler.model.kind import Finding, Home, Kind, fields_of
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
 from reconciler.model.problem import Position
@@ -148,6 +148,9 @@ def draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
     findings = list(_name(made, value))
     if not document.sound:
         return made, []
+    if made.address is not None and made.kind is not None and _is_plain(value):
+        made.form = _PLAIN
+        return made, findings
     form, wrong = _form(value)
     told = {each.path for each in findings}
     findings += [each for each in wrong if each.path not in told]
@@ -155,6 +158,11 @@ def draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
         made.form = _special(form)
         findings += _inside(made, form, made.kind)
     return made, findings
+
+
+def _is_plain(value: dict[str, Any]) -> bool:
+    """Whether it says nothing but kind, name and spec, as most do: then there is no more to check in it."""
+    return value.keys() <= _ORDINARY and value.get("spec").__class__ is dict
 
 
 def _form(value: dict[str, Any]) -> tuple[ManifestForm | None, list[Finding]]:
@@ -181,6 +189,10 @@ def _name(made: Draft, value: dict[str, Any]) -> Iterator[Finding]:
         remedy = wording.meant(kind_name, known) or values.NO_KIND
         yield Finding(("kind",), f"unknown kind {kind_name!r}", remedy)
     if not isinstance(name, str):
+        return
+    if made.kind is not None and NAME.fullmatch(name):
+        made.address = Address(made.kind.name, name)
+        made.subject = str(made.address)
         return
     try:
         made.address = Address.parse(f"{kind_name}/{name}")
@@ -256,6 +268,7 @@ def _delivery(form: DeliveryForm, where: Position) -> Delivery:
 
 
 _PLAIN = Special()
+_ORDINARY = {"kind", "name", "spec"}
 
 
 def _special(form: ManifestForm) -> Special:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from reconciler.model.kind import Behaviour, Field, Finding, Part, Shape, Spec
+from reconciler.model.kind import Behaviour, Field, Finding, Part, Shape, Spec, fields_of
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Problem
 from reconciler.model.value import Sealed, Secret, Value, has_secret
@@ -65,9 +65,15 @@ def findings_of(spec: BaseModel) -> Iterator[Finding]:
     """What a valid spec says about itself and what its parts, however deep, say about themselves."""
     if isinstance(spec, (Spec, Part)) and _has_rules(type(spec)):
         yield from spec.findings()
-    for name, item in vars(spec).items():
-        if item.__class__ is not str and isinstance(item, (Part, list)):
-            yield from _inner(item, (name,))
+    values = vars(spec)
+    for name in _with_parts(type(spec)):
+        yield from _inner(values[name], (name,))
+
+
+@cache
+def _with_parts(shape: type[BaseModel]) -> tuple[str, ...]:
+    """The fields that hold parts, or lists of them."""
+    return tuple(each.name for each in fields_of(shape) if Shape.OBJECT in (each.shape, each.item and each.item.shape))
 
 
 @cache

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from operator import is_
@@ -75,6 +75,11 @@ def slots_of(model: type[BaseModel]) -> Mapping[str, _Slot]:
     return {each.name: _slot(each) for each in fields_of(model)}
 
 
+def _is_plain_text(items: Iterable[Json], slot: _Slot) -> bool:
+    """Whether nothing among these stands for something else."""
+    return not slot.sensitive and all(each.__class__ is str and "${{" not in each for each in items)
+
+
 class _Unresolved(Exception):
     def __init__(self, text: str, remedy: str = "") -> None:
         super().__init__(text)
@@ -119,6 +124,8 @@ class Resolver:
         changed: dict[str, Value] = {}
         for key, item in raw.items():
             slot = slots.get(key)
+            if item.__class__ is str and "${{" not in item and (slot is None or not slot.sensitive):
+                continue
             if slot is not None and (value := self._value(item, slot, (*path, key))) is not item:
                 changed[key] = value
         return {**raw, **changed} if changed else raw
@@ -135,6 +142,8 @@ class Resolver:
                 return self._free(item, slot, path)
             if slot.item is not None and slot.shape is Shape.LIST:
                 inner = slot.item
+                if _is_plain_text(item, inner):
+                    return item
                 values = [self._value(each, inner, (*path, index)) for index, each in enumerate(item)]
                 return item if all(map(is_, values, item)) else values
         return item
@@ -145,6 +154,8 @@ class Resolver:
                 return self._object(item, slot.fields, path)
             case Shape.MAP if slot.item is not None:
                 inner = slot.item
+                if _is_plain_text(item.values(), inner):
+                    return item
                 found = {key: self._value(each, inner, (*path, key)) for key, each in item.items()}
                 return item if all(map(is_, found.values(), item.values())) else found
             case Shape.ANY:

@@ -30,6 +30,7 @@ MAX_DOCUMENTS: Final = 20_000
 MAX_SCALAR: Final = 1024 * 1024  # characters; as much as an included file may have
 MAX_PROBLEMS: Final = 100  # of one file: who has more has another problem
 MAX_EXPANDED: Final = 100_000  # of these, those that come from aliases: a bomb is refused before it costs anything
+_TOO_MANY: Final = f"more than {MAX_VALUES:,} values in one file"
 _NEAR: Final = 10_000  # values within which an earlier one is looked for
 _KNOWN: Final = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "binary", "timestamp", "set", "omap"})
 _TAG: Final = "tag:yaml.org,2002:"
@@ -70,7 +71,7 @@ def _excess(text: bytes, file: str) -> Problem | None:
     """What is refused for its size without being read: reading half a million values would take a second."""
     marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
     if marks > MAX_VALUES:
-        return Problem(f"more than {MAX_VALUES:,} values in one file", "split it", position=Position(file, 1, 1))
+        return Problem(_TOO_MANY, "split it", position=Position(file, 1, 1))
     if text.count(b"\n---") >= MAX_DOCUMENTS:
         return Problem(f"more than {MAX_DOCUMENTS:,} documents in one file", "split it", position=Position(file, 1, 1))
     return None
@@ -115,6 +116,7 @@ class _Reader:
         self._values = 0
         self._expanded = 0
         self._known: dict[str, str] = {}  # one text for all that are equal
+        self._is_long = len(text) > MAX_SCALAR
         self._begin()
 
     def _begin(self) -> None:
@@ -145,6 +147,8 @@ class _Reader:
         self._begin()
         root: list[Json] = []
         self._fill(root)
+        if self._values > MAX_VALUES:
+            raise _Stop(start.start_mark, _TOO_MANY, "split it")
         self._parser.get_event()  # the document's end
         self._reading.documents.append(Document(root[0], Places(self._file, root[0], self._marks), self._sound))
 
@@ -153,7 +157,7 @@ class _Reader:
         get, marks = self._parser.get_event, self._marks
         scalar, map_end, list_end = events.ScalarEvent, events.MappingEndEvent, events.SequenceEndEvent
         map_start, list_start = events.MappingStartEvent, events.SequenceStartEvent
-        budget, known = MAX_VALUES - self._values, self._known
+        known, anchors, is_long = self._known, self._anchors, self._is_long
         stack: list[Any] = []
         container: Any = root
         key: str | None = None
@@ -163,8 +167,9 @@ class _Reader:
             kind = event.__class__
             if kind is scalar:
                 mark = event.start_mark
-                value = known.setdefault(event.value, event.value)
-                if len(value) > MAX_SCALAR:
+                text = event.value
+                value = known.setdefault(text, text)
+                if is_long and len(value) > MAX_SCALAR:
                     raise _Stop(mark, f"a text of more than {MAX_SCALAR // 1024 // 1024} MiB", "shorten it")
                 if event.tag is not None:
                     value = self._tagged(event)
@@ -172,7 +177,7 @@ class _Reader:
                     value = self._plain(event)
                 marks.append(mark.line << COLUMN_BITS | mark.column)
                 if event.anchor is not None:
-                    self._anchors[event.anchor] = _Anchor(value, len(marks) - 1, len(marks))
+                    anchors[event.anchor] = _Anchor(value, len(marks) - 1, len(marks))
             elif kind is map_end or kind is list_end:
                 if self._open and self._open[-1][0] == len(stack):
                     self._open.pop()[1].end = len(marks)
@@ -201,8 +206,6 @@ class _Reader:
                 container = value
             elif not stack:
                 break
-            if len(marks) > budget:
-                raise _Stop(event.start_mark, f"more than {MAX_VALUES:,} values in one file", "split it")
         self._values += len(marks)
 
     def _enter(self, event: Any, value: Json, depth: int, is_key: bool) -> None:
@@ -214,6 +217,9 @@ class _Reader:
         expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
         if event.tag not in (None, "!", _TAG + expected):
             self._problem(mark, f"unknown tag {_shown_tag(event.tag)}", "remove it, or quote the text")
+        # Scalars were counted before anything was read; what nests, or is repeated by alias, is counted here.
+        if len(self._marks) > MAX_VALUES - self._values:
+            raise _Stop(mark, _TOO_MANY, "split it")
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor(value, len(self._marks) - 1)

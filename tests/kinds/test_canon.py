@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 
 import pytest
@@ -55,6 +56,26 @@ def test_a_canonical_form_is_its_own_canonical_form(form: Callable[[Json], Json]
 @given(value=plain)
 def test_the_members_of_anything_can_be_told(value: Json) -> None:
     assert canon.member(value) == (canon.member(value) if isinstance(value, dict) else value)
+
+
+near_networks = st.ip_addresses(v=4).flatmap(
+    lambda address: st.sampled_from(
+        [f"{address}/{length}" for length in range(35)]
+        + [str(ipaddress.ip_network(f"{address}/{length}", strict=False)) for length in range(33)]
+        + [f"0{address}/32", f"{address}/032", f"{address}/32 ", f"{address}", f"{address}.0/32"]
+    )
+)
+
+
+@given(text=near_networks)
+@example(text="\uff11.0.0.0/8")
+@example(text="256.0.0.0/8")
+def test_a_plain_network_is_one_that_the_standard_library_would_spell_the_same(text: str) -> None:
+    try:
+        spelt = str(ipaddress.ip_network(text)) if "/" in text else ""
+    except ValueError:
+        spelt = ""
+    assert canon.is_plain_network(text) == (spelt == text)
 
 
 Form = Callable[[Json], Json]
