@@ -1,7 +1,7 @@
 """`python -m tests.bench`: measures, prints a table, writes JSON and plots, and compares ratios with an earlier run.
 
 The table's absolute times are of the machine that is named above it. What `--check` compares are ratios: our times in
-times of a fixed piece of Python work that is measured in the same run.
+times of a fixed piece of Python work that is measured beside each run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=5, help="runs of each, of which the median counts")
     parser.add_argument("--only", nargs="*", default=[], help="some of: " + ", ".join(SECTIONS))
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="where JSON and plots go")
-    parser.add_argument("--check", type=Path, help="the JSON of an earlier run: exit 1 if a ratio is 25 % worse")
+    parser.add_argument("--check", type=Path, help="the JSON of an earlier run: exit 1 if a ratio is a quarter worse")
     asked = parser.parse_args()
     machine = measure.machine()
     print(", ".join(machine.values()), flush=True)
@@ -35,34 +36,34 @@ def main() -> int:
         bench = Bench(Path(folder), asked.times)
         for name, section in SECTIONS.items():
             if not asked.only or name in asked.only:
-                for row in section(bench, asked.full, rows):
+                for row in section(bench, asked.full):
                     rows.append(row)
                     print(_line(row), flush=True)
     asked.out.mkdir(parents=True, exist_ok=True)
-    _write(asked.out, machine, bench, rows)
+    _write(asked.out, machine, rows)
     return _compare(rows, json.loads(asked.check.read_text())) if asked.check else 0
 
 
-def _plans(bench: Bench, full: bool, _: list[Row]) -> list[Row]:
+def _plans(bench: Bench, full: bool) -> list[Row]:
     sizes = (1_000, 3_000, 10_000, 30_000, 100_000) if full else (1_000, 3_000, 10_000)
     return bench.no_op_plans(sizes)
 
 
-def _terraform(bench: Bench, full: bool, rows: list[Row]) -> list[Row]:
+def _terraform(bench: Bench, full: bool) -> list[Row]:
     if not terraform.is_here():
         return []
     sizes = (1_000, 3_000, 10_000) if full else (1_000, 10_000)
-    return bench.terraform_plans(sizes, rows) + (bench.terraform_applies(1_000) if full else [])
+    return bench.terraform_plans(sizes) + (bench.terraform_applies(1_000) if full else [])
 
 
-SECTIONS = {
-    "start": lambda bench, full, rows: bench.start_up(),
-    "validate": lambda bench, full, rows: bench.validates(),
+SECTIONS: dict[str, Callable[[Bench, bool], list[Row]]] = {
+    "start": lambda bench, full: bench.start_up(),
+    "validate": lambda bench, full: bench.validates(),
     "plan": _plans,
-    "requests": lambda bench, full, rows: bench.requests(1_000),
-    "latency": lambda bench, full, rows: bench.latency(10_000),
-    "apply": lambda bench, full, rows: bench.applies((1_000, 5_000)),
-    "sandbox": lambda bench, full, rows: [
+    "requests": lambda bench, full: bench.requests(1_000),
+    "latency": lambda bench, full: bench.latency(10_000),
+    "apply": lambda bench, full: bench.applies((1_000, 5_000)),
+    "sandbox": lambda bench, full: [
         *bench.sandbox_creates(),
         *bench.sandbox_pages(100_000 if full else 10_000),
     ],
@@ -77,11 +78,10 @@ def _line(row: Row) -> str:
     return f"| {row.what} | {row.figure.shown(row.unit)} | {sign} {row.target:.3g} | {'yes' if row.holds else 'NO'} |"
 
 
-def _write(out: Path, machine: dict[str, str], bench: Bench, rows: list[Row]) -> None:
+def _write(out: Path, machine: dict[str, str], rows: list[Row]) -> None:
     written: dict[str, Any] = {
         "at": time.strftime("%Y-%m-%d"),
         "machine": machine,
-        "yardstick": asdict(bench.yardstick),
         "rows": [{**asdict(row), "holds": row.holds} for row in rows],
     }
     (out / "bench.json").write_text(json.dumps(written, indent=2) + "\n")

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +29,12 @@ class Taken:
     cpu: float  # seconds, of user and system
     peak: float  # MB (2**20) of resident memory
     output: str
+    yard: float = 0.0  # seconds of CPU that the yardstick took beside it
+
+    @property
+    def ratio(self) -> float:
+        """CPU in times of the yardstick: the same on a machine that is slower, or busier for the moment."""
+        return self.cpu / self.yard
 
 
 @dataclass(frozen=True)
@@ -86,19 +94,23 @@ def cpu_of(pid: int) -> float:
 
 
 def repeated(times: int, measure: Callable[[], Taken]) -> list[Taken]:
-    """The first run warms caches and does not count."""
+    """The first run warms caches and does not count; each of the others has the yardstick laid beside it."""
     measure()
-    return [measure() for _ in range(times)]
+    return [replace(measure(), yard=yardstick()) for _ in range(times)]
 
 
 def yardstick() -> float:
-    """Seconds of CPU for a fixed piece of Python work: what regressions are measured against on any machine."""
+    """Seconds of CPU for a fixed piece of work that is like ours: many small calls and objects of plain Python."""
     started = time.process_time()
-    for _ in range(20):
-        text = json.dumps([{"name": f"n{number}", "values": list(range(10))} for number in range(1000)])
-        found = {each["name"]: tuple(each["values"]) for each in json.loads(text)}
-        sorted(found, key=lambda name: (len(name), name))
+    for _ in yaml.load_all(_FIXED, Loader=yaml.SafeLoader):
+        pass
     return time.process_time() - started
+
+
+_FIXED = "---\n".join(
+    f"kind: Thing\nname: n{number}\nspec:\n  size: {number}\n  words: [one, 'two', \"three\"]\n  text: |\n    lines\n"
+    for number in range(60)
+)
 
 
 def machine() -> dict[str, str]:
