@@ -1,8 +1,6 @@
 """`python -m reconciler`: the same command line as the installed `reconciler`."""
 
-import sys
-
-from reconciler.cli.main import main
+from reconciler.cli.main import entry
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

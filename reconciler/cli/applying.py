@@ -15,11 +15,12 @@ from reconciler import kinds
 from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.api.platform import HTTPPlatform, changing
 from reconciler.cli import belonging, exits, judging, signals, stale, talk
+from reconciler.cli.delays import Reading
 from reconciler.cli.options import Options
 from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest
 from reconciler.cli.plan import show
-from reconciler.cli.planfile import PlanFile, secrets_in
-from reconciler.cli.progress import Reading, Witness, telling
+from reconciler.cli.planfile import PlanFile
+from reconciler.cli.progress import Witness, telling
 from reconciler.cli.session import Session, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
@@ -28,6 +29,7 @@ from reconciler.model.change import Reason
 from reconciler.model.event import Ended
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
+from reconciler.model.value import secrets_in
 from reconciler.project.sinks import ProjectSinks
 from reconciler.store import store
 from reconciler.store.failures import StoreError

@@ -45,7 +45,7 @@ def command(
     max_age: int,
 ) -> int:
     """Show what would change, and the exact calls."""
-    from reconciler.cli import planfile, session
+    from reconciler.cli import session
 
     if taken is None:
         opened = session.opened(common)
@@ -54,6 +54,8 @@ def command(
         opened, plan = snapshot.planned(common, taken, max_age)
     plan = judging.judged(plan, judging.rules(opened.config), opened.policy.now, opened.manifest)
     if out is not None:
+        from reconciler.cli import planfile
+
         planfile.write(out, plan)
     show(plan, opened, common, chosen)
     session.tell_problems(plan)
@@ -64,12 +66,11 @@ def show(
     plan: Plan, opened: Session, common: options.Options, chosen: forms.Chosen, flavour: Flavour | None = None
 ) -> None:
     """In each form asked for, to its file or to standard output."""
-    from reconciler.cli import planfile
-    from reconciler.rendering import json, wording
+    from reconciler.rendering import wording
 
     shown = forms.Show(
         plan,
-        "" if all(form == "text" for form, _ in chosen) else json.write(plan, planfile.key()),
+        "" if all(form == "text" for form, _ in chosen) else _written(plan),
         opened.config.root,
         flavour or wording.Flavour.PLAN,
         budget=opened.account.budget,
@@ -77,3 +78,10 @@ def show(
         coloured=common.coloured,
     )
     shown.to(chosen)
+
+
+def _written(plan: Plan) -> str:
+    from reconciler.cli import planfile
+    from reconciler.rendering import json
+
+    return json.write(plan, planfile.key())

@@ -20,7 +20,7 @@ from reconciler.model.address import Address
 from reconciler.model.kind import Field, Sensitive, Shape
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
-from reconciler.model.value import Secret, Value
+from reconciler.model.value import Secret, Value, secrets_in
 from reconciler.project import manifests
 from reconciler.project.config import Config
 from reconciler.project.manifests import Loaded
@@ -175,16 +175,3 @@ def _canonical(fields: Iterable[Field]) -> set[Callable[[Any], Any]]:
             found.add(each.canonical)
         found |= _canonical((*each.fields, *((each.item,) if each.item else ())))
     return found
-
-
-def secrets_in(value: Value) -> Iterator[Secret]:
-    """Every secret inside, as often as it is there."""
-    match value:
-        case Secret():
-            yield value
-        case Mapping():
-            for item in value.values():
-                yield from secrets_in(item)
-        case list() | tuple():
-            for item in value:
-                yield from secrets_in(item)

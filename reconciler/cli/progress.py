@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from reconciler.cli import talk
+from reconciler.cli.delays import WORTH_TELLING, Reading
 from reconciler.cli.options import Options
 from reconciler.model.event import Ended, Event, Outcome, Started, Waited
 from reconciler.rendering import events
@@ -20,38 +20,9 @@ if TYPE_CHECKING:
     from reconciler.cli import bar
 
 
-WORTH_TELLING = 1.0  # seconds of waiting; within a full window each request waits a moment for the one before
-
-
 class Teller(Protocol):
     def tell(self, event: Event, ended: int) -> None:
         """`ended`: how many calls are over, this one included."""
-
-
-@dataclass
-class Reading:
-    """Tells on standard error why a read takes longer: each reason once, however many lists it holds up."""
-
-    quiet: bool = False
-    _told: set[str] = field(default_factory=set)
-
-    def waited(self, seconds: float) -> None:
-        if seconds >= WORTH_TELLING and not self.quiet:
-            talk.say(events.line(Waited(seconds)))
-
-    def retried(self, seconds: float, why: str) -> None:
-        reason = same_reason(why)
-        if reason not in self._told and not self.quiet:
-            self._told.add(reason)
-            talk.say(f"{why}; trying again")
-
-
-_OPERATION = re.compile(r"\bop_[A-Za-z0-9]+")
-
-
-def same_reason(why: str) -> str:
-    """What two failures have in common that differ only in the number the platform gave the request."""
-    return _OPERATION.sub("op_", why)
 
 
 @dataclass

@@ -20,20 +20,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.api.origin import Origin
-from reconciler.cli import belonging, exits, judging, planfile, signals, talk
+from reconciler.cli import belonging, exits, judging, signals, talk
+from reconciler.cli.delays import Reading, same_reason
 from reconciler.cli.options import Options
-from reconciler.cli.planfile import PlanFile, secrets_in
-from reconciler.cli.progress import Reading, same_reason
 from reconciler.engine.observe import ById, observe
 from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
-from reconciler.model.history import Look, Run
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Snapshot
-from reconciler.model.value import Sealed, Secret
+from reconciler.model.value import Sealed, Secret, secrets_in
 from reconciler.planning import planner
 from reconciler.planning.planner import Policy
 from reconciler.project import config, manifests
@@ -42,7 +40,9 @@ from reconciler.project.manifests import Loaded
 from reconciler.store.failures import MEMORY
 
 if TYPE_CHECKING:
+    from reconciler.cli.planfile import PlanFile
     from reconciler.cli.telemetry import Telemetry
+    from reconciler.model.history import Look, Run
     from reconciler.rendering.snapshots import Taken
     from reconciler.store.store import Past, Store
 
@@ -144,6 +144,8 @@ def opened_offline(options: Options, project: Config, taken: Taken) -> tuple[Ses
 
 def opened_for(options: Options, file: Path) -> tuple[Session, PlanFile]:
     """The session in which a plan file is carried out, and what is in it."""
+    from reconciler.cli import planfile
+
     project = config.load(options.project, os.environ, options.environment)
     home = belonging.account_of(_base_url(project), project.account)
     planned = planfile.read(file, project, home, options.variables)

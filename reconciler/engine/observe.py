@@ -222,12 +222,14 @@ def _parents(kind: Kind, listings: Mapping[str, Listing]) -> Listing:
 
 def _listing(kind: Kind, bodies: Iterable[Json], why: str, parent_id: str | None) -> Listing:
     found: dict[str, Live] = {}
+    name, key, fixed = kind.name, kind.key, list(kind.fixed.items())
     for body in bodies:
-        if not isinstance(body, dict) or not isinstance(body.get(kind.key), str) or not body[kind.key]:
-            why = why or f"the platform listed an object without {kind.key} among {kind.list_key}"
-        elif all(body.get(name) == value for name, value in kind.fixed.items()):
+        id = body.get(key) if isinstance(body, dict) else None
+        if not isinstance(id, str) or not id:
+            why = why or f"the platform listed an object without {key} among {kind.list_key}"
+        elif not fixed or all(body.get(field) == value for field, value in fixed):
             # An object that slips to the next page while we read comes twice: the later body is the fresher one.
-            found[body[kind.key]] = Live(kind.name, body[kind.key], body, parent_id)
+            found[id] = Live(name, id, body, parent_id)
     return Listing(tuple(found.values()), complete=not why, why=why)
 
 

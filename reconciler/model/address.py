@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # 100: leaves room for the owner record within 4096 bytes
@@ -21,13 +22,20 @@ class Address(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Self:
         """`"TLSEdge/payments"` as an address; ValueError says what is wrong with anything else."""
-        kind, slash, name = text.partition("/")
+        word, slash, name = text.partition("/")
         if not slash:
             raise ValueError(f"{text!r} is not an address: write Kind/name")
-        if not _KIND.fullmatch(kind):
-            raise ValueError(f"{kind!r} is not the name of a kind: kinds begin with a capital letter")
+        kind = _kind(word)
+        if kind is None:
+            raise ValueError(f"{word!r} is not the name of a kind: kinds begin with a capital letter")
         if not NAME.fullmatch(name):
             raise ValueError(
                 f"{name!r} is not a name: up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
             )
         return cls(kind, name)
+
+
+@lru_cache(maxsize=256)
+def _kind(word: str) -> str | None:
+    """One object for all equal names of a kind, of which there are few and in very many addresses; None for others."""
+    return word if _KIND.fullmatch(word) else None

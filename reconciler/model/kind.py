@@ -192,7 +192,7 @@ class Read(BaseModel):
 class Ref(BaseModel):
     """A pointer to another resource, as responses spell it."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
     id: str
     uri: str = ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from reconciler.model.address import Address
 
@@ -19,11 +19,11 @@ KEY = "reconciler"
 _MARK = f"#{KEY} "
 _NAME = f'"{KEY}"'
 _MEMBER = f"{_NAME}:"
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Which declaration of which stack an object belongs to.
+class Owner(NamedTuple):
+    """Which declaration of which stack an object belongs to. A tuple, because a look makes one for every object.
 
     intent     random, new with every create: finds the object of a create whose answer was lost
     applied    a digest per field that was last applied with a value other than its default
@@ -35,7 +35,7 @@ class Owner:
     stack: str
     address: Address
     intent: str
-    applied: Mapping[str, str] = field(default_factory=dict)
+    applied: Mapping[str, str] = _NOTHING
     protect: bool = False
     pending: bool = False
     replaces: str | None = None
@@ -80,9 +80,9 @@ def _from_line(text: str) -> tuple[str, Owner] | None:
 
 
 def _without_member(text: str, parsed: dict[str, Any]) -> str:
-    rest = {key: value for key, value in parsed.items() if key != KEY}
-    if not rest:
+    if len(parsed) == 1:
         return ""
+    rest = {key: value for key, value in parsed.items() if key != KEY}
     _, tail = _split_last_brace(text)
     original = text[: text.rfind(_MEMBER)].removesuffix(",") + "}" + tail
     # Somebody may have re-written the object around our record: then its meaning is all that is left to keep.
@@ -108,23 +108,26 @@ def _encode(owner: Owner) -> str:
 
 
 def _decode(record: Any) -> Owner | None:
-    match record:
-        case {"stack": str(stack), "address": str(address), "intent": str(intent), **rest}:
-            applied = rest.get("applied")
-            try:
-                where = Address.parse(address)
-            except ValueError:
-                return None
-            return Owner(
-                stack=_once(stack),
-                address=where,
-                intent=intent,
-                applied={_once(k): str(v) for k, v in applied.items()} if isinstance(applied, dict) else {},
-                protect=rest.get("protect") is True,
-                pending=rest.get("pending") is True,
-                replaces=replaces if isinstance(replaces := rest.get("replaces"), str) else None,
-            )
-    return None
+    if not isinstance(record, dict):
+        return None
+    told = record.get
+    stack, address, intent = told("stack"), told("address"), told("intent")
+    if not (isinstance(stack, str) and isinstance(address, str) and isinstance(intent, str)):
+        return None
+    try:
+        where = Address.parse(address)
+    except ValueError:
+        return None
+    applied, replaces = told("applied"), told("replaces")
+    return Owner(
+        _once(stack),
+        where,
+        intent,
+        {_once(k): str(v) for k, v in applied.items()} if isinstance(applied, dict) else {},
+        told("protect") is True,
+        told("pending") is True,
+        replaces if isinstance(replaces, str) else None,
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -133,8 +136,11 @@ def _once(word: str) -> str:
     return word
 
 
+_DECODER: Final = json.JSONDecoder()  # what json.loads has, without its looks at what it was given
+
+
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):  # the text is anybody's, and may be nested without end
         return None

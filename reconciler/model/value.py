@@ -108,24 +108,33 @@ class Hidden:
 
 def references(value: Value) -> Iterator[Ref]:
     """Every reference inside, depth first."""
+    found: list[Ref] = []
+    _collect(value, found)
+    return iter(found)
+
+
+def _collect(value: Value, found: list[Ref]) -> None:
     match value:
         case Ref():
-            yield value
-        case Template(parts):
-            yield from (part for part in parts if isinstance(part, Ref))
+            found.append(value)
         case dict():
             for item in value.values():
-                if item.__class__ is not str:  # most of what is declared is text, and a generator has its price
-                    yield from references(item)
+                if item.__class__ not in _PLAIN:
+                    _collect(item, found)
         case list() | tuple():
             for item in value:
-                if item.__class__ is not str:
-                    yield from references(item)
+                if item.__class__ not in _PLAIN:
+                    _collect(item, found)
+        case Template(parts):
+            found += [part for part in parts if isinstance(part, Ref)]
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # what most of a spec is
 
 
 def is_known(value: Value) -> bool:
     """Whether nothing inside waits for another resource."""
-    return next(references(value), None) is None
+    return value.__class__ in _PLAIN or next(references(value), None) is None
 
 
 def substitute(value: Value, resolve: Callable[[Ref], Value]) -> Value:
@@ -168,6 +177,21 @@ def has_secret(value: Value) -> bool:
         case list() | tuple():
             return any(has_secret(item) for item in value)
     return False
+
+
+def secrets_in(value: Value) -> Iterator[Secret]:
+    """Every secret inside, as often as it is there."""
+    match value:
+        case Secret():
+            yield value
+        case dict() | Mapping():
+            for item in value.values():
+                if item.__class__ not in _PLAIN:
+                    yield from secrets_in(item)
+        case list() | tuple():
+            for item in value:
+                if item.__class__ not in _PLAIN:
+                    yield from secrets_in(item)
 
 
 def canonical(value: Json) -> bytes:

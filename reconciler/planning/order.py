@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, Generic, Protocol, TypeVar
@@ -55,7 +56,7 @@ def mentions(field: Field, value: Value) -> Iterator[str]:
     """Host names inside a field's known parts, in modules as well."""
     if field.mentions is not None and value is not None:
         known = [each for each in value if is_known(each)] if isinstance(value, list) else value
-        if known.__class__ is str or is_known(known):
+        if is_known(known):
             yield from field.mentions.hosts(known)
     if field.shape is Shape.OBJECT and isinstance(value, dict):
         for sub in field.fields:
@@ -68,20 +69,27 @@ def dependencies(
     """For each declaration, the declarations it needs."""
     declared = manifest.declarations
     return {
-        # The empty ones, which most are, are one object.
         address: frozenset(
+            # The empty ones, which most are, are one object.
             [each for each in _needs(declaration, kinds[address.kind], hosts) if each in declared and each != address]
         )
         for address, declaration in declared.items()
     }
 
 
-def _needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> Iterator[Address]:
-    yield from (ref.target for ref in references(dict(declaration.spec)))
-    for field in kind.fields:
-        if field.may_mention and field.name in declaration.spec:
-            for host in mentions(field, declaration.spec[field.name]):
-                yield from hosts.holders(host)
+def _needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> list[Address]:
+    spec = declaration.spec
+    needed = [ref.target for value in spec.values() if value.__class__ is not str for ref in references(value)]
+    for field in _mentioning(kind):
+        if field.name in spec:
+            for host in mentions(field, spec[field.name]):
+                needed += hosts.holders(host)
+    return needed
+
+
+@cache
+def _mentioning(kind: Kind) -> tuple[Field, ...]:
+    return tuple(field for field in kind.fields if field.may_mention)
 
 
 def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None = None) -> list[Node]:

@@ -149,7 +149,7 @@ def is_loopback(host: str) -> bool:
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True)
 
 
 class PlatformForm(_Form):

@@ -36,7 +36,7 @@ def _entry(text: str) -> str | None:
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True)
 
 
 class LifecycleForm(_Form):

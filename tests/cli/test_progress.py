@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from reconciler.cli.bar import Bar, Line
-from reconciler.cli.progress import Drawn, Lines, Reading, Records, Witness
+from reconciler.cli.delays import Reading
+from reconciler.cli.progress import Drawn, Lines, Records, Witness
 from reconciler.model.event import Waited
 
 

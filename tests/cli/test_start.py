@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import main
+from tests.cli.conftest import Sandbox, Shell
 
 HEAVY = {
     "aiohttp",
@@ -27,11 +28,34 @@ HEAVY = {
     "uvicorn",
     "yaml",
 }
+NEEDED_FOR_CHANGES = {  # and for what is kept, signed or written
+    "reconciler.api.review",
+    "reconciler.cli.applying",
+    "reconciler.cli.planfile",
+    "reconciler.cli.progress",
+    "reconciler.cli.telemetry",
+    "reconciler.engine.apply",
+    "reconciler.engine.compose",
+    "reconciler.kinds.observed",
+    "reconciler.model.event",
+    "reconciler.model.history",
+    "reconciler.planning.importing",
+    "reconciler.planning.policies",
+    "reconciler.project.policies",
+    "reconciler.project.sinks",
+    "reconciler.project.snapshots",
+    "reconciler.rendering.codec",
+    "reconciler.rendering.json",
+    "reconciler.rendering.markdown",
+    "reconciler.sandbox",
+    "reconciler.store.database",
+    "reconciler.store.store",
+}
 _RUN = "import sys; from reconciler.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 
-def loaded(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
-    """The top-level modules that a process has loaded once the command is through."""
+def modules(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
+    """What a process has loaded once the command is through."""
     ran = subprocess.run(
         [sys.executable, "-c", _RUN, *words],
         env={**os.environ, **(environment or {})},
@@ -40,7 +64,12 @@ def loaded(*words: str, environment: dict[str, str] | None = None, folder: Path 
         text=True,
         check=True,
     )
-    return {name.partition(".")[0] for name in ran.stderr.splitlines()[-1].split()}
+    return set(ran.stderr.splitlines()[-1].split())
+
+
+def loaded(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
+    """The same by packages."""
+    return {name.partition(".")[0] for name in modules(*words, environment=environment, folder=folder)}
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("plan", "--help"), ("completion", "bash")])
@@ -58,6 +87,16 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("kind: IPPolicy\nname: office\nspec: {description: ours}\n")
     needed = {"pydantic", "yaml"}
     assert loaded("validate", folder=tmp_path) & (HEAVY - {"asyncio"}) == needed
+
+
+def test_a_plan_without_store_and_changes_loads_what_a_look_needs(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_STORE", "memory:")
+    assert shell("apply", "--auto-approve").code == 0
+    found = modules("plan", folder=shell.root)
+    assert found & NEEDED_FOR_CHANGES == set()
+    assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
 
 
 def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) -> None:

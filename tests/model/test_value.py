@@ -17,6 +17,7 @@ from reconciler.model.value import (
     is_known,
     references,
     reveal,
+    secrets_in,
     substitute,
 )
 
@@ -68,6 +69,11 @@ def test_revealing_goes_into_maps_and_lists() -> None:
 
 def test_a_secret_deep_inside_is_noticed() -> None:
     assert has_secret({"a": [{"b": Secret("x", "env:X")}]})
+
+
+def test_every_secret_inside_is_found_as_often_as_it_is_there() -> None:
+    one, other = Secret("x", "env:X"), Secret("y", "env:Y")
+    assert list(secrets_in({"a": [{"b": one}, "text", 1, None], "c": (other, one), "d": EDGE})) == [one, other, one]
 
 
 def test_the_order_of_keys_does_not_change_the_canonical_spelling() -> None:

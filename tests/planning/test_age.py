@@ -19,7 +19,7 @@ RENEWED = Rotation(after=90 * DAY, overlap=DAY)
 
 
 def credential(object_id: str, made: str = "2026-01-01T00:00:00Z", **owner: Any) -> Live:
-    mine: Owner = replace(record("TunnelCredential/agent", {}), intent=f"of {object_id}", **owner)
+    mine: Owner = record("TunnelCredential/agent", {})._replace(intent=f"of {object_id}", **owner)
     return live("TunnelCredential", object_id, {"created_at": made}, owner=mine)
 
 
