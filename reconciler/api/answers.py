@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+import re
+from typing import Any, Final
 
 from reconciler.model.value import Json
 
 DEEPEST = 100  # levels; the deepest known answer has nine, and walking a value takes a stack frame or two a level
+_CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
+_LONE: Final = re.compile(rb"\\u[dD]")
 
 
 def decoded(content: bytes) -> tuple[Json, bool]:
@@ -23,7 +26,7 @@ def decoded(content: bytes) -> tuple[Json, bool]:
     if not _is_shallow(value):
         return None, False
     # The only way to a lone surrogate is an escape: nearly every answer is spared the walk.
-    return (_whole(value) if b"\\ud" in content.lower() else value), True
+    return (_whole(value) if _LONE.search(content) else value), True
 
 
 def _refused(constant: str) -> Json:
@@ -40,8 +43,12 @@ def _finite(text: str) -> float:
 def _is_shallow(value: Json) -> bool:
     level: list[Any] = [[value]]
     for _ in range(DEEPEST + 1):  # level by level: a walk by recursion takes longer than decoding did
-        inside = (each.values() if each.__class__ is dict else each for each in level)
-        level = [each for items in inside for each in items if each.__class__ in (dict, list)]
+        level = [
+            inside
+            for each in level
+            for inside in (each.values() if each.__class__ is dict else each)
+            if inside.__class__ in _CONTAINERS
+        ]
         if not level:
             return True
     return False

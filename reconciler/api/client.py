@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,8 @@ class Client:
     """Sends requests to one origin and nowhere else. A client that is `reading` can send nothing but GET."""
 
     def __init__(self, http: httpx.AsyncClient, account: Account, limiter: Limiter, *, reading: bool) -> None:
+        import httpx
+
         self._http = http
         self._origin = Origin.parse(account.base_url)
         self._veils = (
@@ -77,13 +80,17 @@ class Client:
         self._methods = {"GET"} if reading else {"GET", "POST", "PATCH", "PUT", "DELETE"}
         self.profile = PROFILES[account.profile]
         version, number = self.profile.version
-        self._headers = {
+        headers = {
             version: number,
             "Authorization": f"Bearer {account.key.reveal()}",
             "User-Agent": f"reconciler/{__version__}",
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
         }
+        # Made once: httpx takes longer over headers and address of a request than over all the rest.
+        self._headers = httpx.Headers(headers)
+        self._headers_of_json = httpx.Headers({**headers, "Content-Type": "application/json"})
+        self._url = lru_cache(maxsize=256)(httpx.URL)
         self._patience = {"timeout": http.timeout.as_dict()}
 
     @property
@@ -145,12 +152,17 @@ class Client:
     def _request(self, method: str, address: str, body: Mapping[str, Json] | None) -> httpx.Request:
         import httpx
 
-        if body is None:
-            return httpx.Request(method, address, headers=self._headers, extensions=self._patience)
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        headers = {**self._headers, "Content-Type": "application/json"}
-        # Not httpx's build_request, which merges with what the client was given: nothing, for a tenth of each request.
-        return httpx.Request(method, address, headers=headers, content=content, extensions=self._patience)
+        content = b"" if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        # As a stream, which is read at once: for content httpx would look through the headers, as aiohttp does again.
+        request = httpx.Request(
+            method,
+            self._url(address),
+            headers=self._headers if body is None else self._headers_of_json,
+            stream=httpx.ByteStream(content),
+            extensions=self._patience,
+        )
+        request.read()
+        return request
 
     async def _content(self, method: str, response: httpx.Response) -> bytes:
         content = bytearray()
@@ -262,7 +274,7 @@ async def opened(
         transport=OneRequest(verify=verify, limits=limits, trust_env=trusts_environment),
         follow_redirects=False,
         verify=verify,
-        timeout=httpx.Timeout(account.timeout, connect=10.0),
+        timeout=httpx.Timeout(None, connect=10.0),  # the exchange as a whole has its deadline
         limits=limits,
         trust_env=trusts_environment,
     ) as http:

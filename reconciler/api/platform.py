@@ -106,8 +106,8 @@ class HTTPPlatform(ReadOnlyClient):
 
 def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:
     """The objects of a page and the address of the next one; raises Refused for what is no page."""
-    objects = body.get(key) if isinstance(body, Mapping) else None
-    if not isinstance(objects, list) or not all(isinstance(each, Mapping) for each in objects):
+    objects = body.get(key) if isinstance(body, dict) else None
+    if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
         raise Refused(f"{path} did not answer with a list of {key}; is base_url the address of the platform's API?")
     following = body.get("next_page_uri")
     if following is not None and not isinstance(following, str):

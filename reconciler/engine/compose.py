@@ -139,6 +139,8 @@ def veil(plan: Plan) -> Veil:
 
 
 def _secrets(value: Value) -> list[str]:
+    if value.__class__ is str:  # nearly all that is in a plan
+        return []
     match value:
         case Secret():
             return [value.reveal()] if value.reveal() else []

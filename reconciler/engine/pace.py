@@ -12,11 +12,11 @@ from reconciler.model.value import Json
 
 
 def ahead(at_once: int) -> int:
-    """How many calls may be under way beyond the requests: enough for a disk that takes half as long as a request.
+    """How many calls may be under way beyond the requests: enough for a disk that takes as long as a request.
 
     Where there are only a few requests at once, nothing is waited for that another call could use.
     """
-    return at_once // 4 * 2
+    return at_once if at_once >= 4 else 0
 
 
 class Paced:

@@ -31,9 +31,13 @@ class Schedule:
         self._waits_for: dict[str, int] = {}
         self._states: dict[str, State] = {}
         self._outcomes: dict[str, Outcome] = {}
-        self._ready: list[int] = []
+        self._ready: list[tuple[int, int]] = []
         for place, call in enumerate(self._calls):
             self._add(place, call)
+        self._behind = self._chains()
+        for call in self._calls:
+            if self._states[call.id] is State.READY:
+                self._offer(call.id)
 
     def _add(self, place: int, call: Call) -> None:
         if call.id in self._place:
@@ -47,8 +51,17 @@ class Schedule:
         self._dependents[call.id] = []
         self._waits_for[call.id] = len(needs)
         self._states[call.id] = State.BLOCKED if needs else State.READY
-        if not needs:
-            heapq.heappush(self._ready, place)
+
+    def _chains(self) -> dict[str, int]:
+        """How many calls must follow each other after a call: the longest chain of those that need it."""
+        behind = dict.fromkeys(self._place, 0)
+        for call in reversed(self._calls):
+            for need in call.needs:
+                behind[need] = max(behind[need], behind[call.id] + 1)
+        return behind
+
+    def _offer(self, call_id: str) -> None:
+        heapq.heappush(self._ready, (-self._behind[call_id], self._place[call_id]))
 
     @property
     def is_over(self) -> bool:
@@ -58,9 +71,13 @@ class Schedule:
         return self._states[call_id]
 
     def take(self) -> Call | None:
-        """The first ready call in the plan's order, now running; None when nothing may start."""
+        """A ready call, now running; None when nothing may start.
+
+        What most has to wait for comes first, or at the end only chains would be left, and places for more; among
+        equals it goes by the plan's order.
+        """
         while self._ready:
-            call = self._calls[heapq.heappop(self._ready)]
+            call = self._calls[heapq.heappop(self._ready)[1]]
             if self._states[call.id] is State.READY:
                 self._states[call.id] = State.RUNNING
                 return call
@@ -75,7 +92,7 @@ class Schedule:
                 self._waits_for[dependent] -= 1
                 if self._waits_for[dependent] == 0 and self._states[dependent] is State.BLOCKED:
                     self._states[dependent] = State.READY
-                    heapq.heappush(self._ready, self._place[dependent])
+                    self._offer(dependent)
             return []
         return list(self._skip_below(call_id))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -74,8 +73,8 @@ class StoreJournal:
             "stack": intent.stack,
             "address": str(intent.address),
             "path": intent.path,
-            "before": json.dumps(sorted(intent.before)),
-            "identity": json.dumps(dict(intent.identity), sort_keys=True),
+            "before": schema.written(sorted(intent.before)),
+            "identity": schema.written(dict(intent.identity)),
         }
         seal = schema.seal(intent.id, *content.values())
         row = {"id": intent.id, "opened": self._now(), "concluded": None, "object": None, "seal": seal, **content}
@@ -100,7 +99,7 @@ class StoreJournal:
                 "stack": self._stack,
                 "address": str(address),
                 "object": binding.id,
-                "applied": json.dumps(dict(binding.applied), sort_keys=True),
+                "applied": schema.written(dict(binding.applied)),
                 "protect": int(binding.protect),
                 "replaces": binding.replaces,
             }
@@ -112,7 +111,7 @@ class StoreJournal:
         content = {
             "stack": self._stack,
             "account": membership.account,
-            "witnesses": json.dumps(membership.witnesses),
+            "witnesses": schema.written(membership.witnesses),
         }
         row = {"seal": schema.seal(*content.values()), **content}
         await self._write(["account"], (_LEAVE, {"stack": self._stack}), (_BELONG, row))
@@ -139,7 +138,7 @@ class StoreJournal:
         self._waiting.append(((about, rows), done))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.ensure_future(self._drain())
-        await asyncio.shield(done)
+        await done
 
     async def _drain(self) -> None:
         several = False

@@ -131,6 +131,10 @@ drifts = Table(
 ADDED = {2: (looks, drifts)}  # version → tables that it brought
 
 
+written = json.JSONEncoder(sort_keys=True).encode
+"""JSON as rows keep it, which `json.dumps` would make a new encoder for each time."""
+
+
 def seal(*content: object) -> str:
     """A digest over a row's content."""
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(written(content).encode(), digest_size=8).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 from typing import Any
 
@@ -203,6 +204,30 @@ async def test_an_answer_of_no_end_is_not_swallowed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("reconciler.api.client._TOO_LONG", 1000)
     assert isinstance(await failing("GET", answer({"x": "y" * 2000})), Refused)
     assert isinstance(await failing("POST", answer({"x": "y" * 2000})), Lost)
+
+
+async def test_a_packed_answer_is_unpacked() -> None:
+    packed = answer(gzip.compress(b'{"id":"x"}'), Content_Encoding="gzip")
+    async with wire(packed) as there, changing(there.account()) as platform:
+        assert await platform.get("/x") == {"id": "x"}
+        assert await platform.send("POST", "/x", {}) == {"id": "x"}
+
+
+async def test_requests_of_one_client_do_not_mix() -> None:
+    """What is made once for all requests stays as it was made."""
+    async with wire(answer({})) as there, changing(there.account()) as platform:
+        await platform.send("POST", "/a", {"n": 1})
+        await platform.get("/a?limit=1")
+        await platform.send("PATCH", "/b", {"n": 2})
+        await platform.send("DELETE", "/a")
+    assert [(each.method, each.target, each.body) for each in there.asked] == [
+        ("POST", "/a", b'{"n":1}'),
+        ("GET", "/a?limit=1", b""),
+        ("PATCH", "/b", b'{"n":2}'),
+        ("DELETE", "/a", b""),
+    ]
+    assert ["content-type" in each.headers for each in there.asked] == [True, False, True, False]
+    assert all(each.headers["authorization"] == f"Bearer {KEY}" for each in there.asked)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

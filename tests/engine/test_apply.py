@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.model.value import Ref, Secret, Template, digest
+from reconciler.model.value import Json, Ref, Secret, Template, digest
 from tests.engine.world import Fault, MemoryPlatform, World, create, delete, update
 
 CA = Address("CertificateAuthority", "partners")
@@ -236,6 +237,26 @@ async def test_no_more_calls_run_at_once_than_allowed(world: World) -> None:
         running += isinstance(event, Started) - isinstance(event, Ended)
         most = max(most, running)
     assert most == 3
+
+
+async def test_twice_as_many_calls_are_under_way_as_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    send, requests, most_requests, running, most_running = world.platform.send, 0, 0, 0, 0
+
+    async def counted(method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+        nonlocal requests, most_requests
+        requests += 1
+        most_requests = max(most_requests, requests)
+        try:
+            return await send(method, path, body)
+        finally:
+            requests -= 1
+
+    monkeypatch.setattr(world.platform, "send", counted)
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(40)]
+    for event in await world.apply(plan(*calls), concurrency=8):
+        running += isinstance(event, Started) - isinstance(event, Ended)
+        most_running = max(most_running, running)
+    assert (most_requests, most_running) == (8, 16)
 
 
 async def test_after_a_stop_nothing_starts_and_what_runs_is_finished(world: World) -> None:

@@ -24,7 +24,26 @@ def taken(schedule: Schedule) -> list[str]:
 
 
 def test_calls_without_needs_are_ready_in_the_order_of_the_plan() -> None:
-    assert taken(Schedule([call("b"), call("a"), call("c", "a")])) == ["b", "a"]
+    assert taken(Schedule([call("b"), call("a"), call("c")])) == ["b", "a", "c"]
+
+
+def test_what_the_longest_chain_waits_for_comes_first() -> None:
+    schedule = Schedule([call("x"), call("a"), call("b", "a"), call("y"), call("p"), call("q", "p"), call("r", "q")])
+    assert taken(schedule) == ["p", "a", "x", "y"]
+    schedule.end("a", Outcome.DONE)
+    schedule.end("p", Outcome.DONE)
+    assert taken(schedule) == ["q", "b"]
+
+
+def test_the_places_stay_taken_until_the_end() -> None:
+    """Twelve calls on their own, and a chain of three at the plan's end: five places need three turns, and no more."""
+    schedule = Schedule([*(call(f"c{number}") for number in range(12)), call("p"), call("q", "p"), call("r", "q")])
+    turns = 0
+    while not schedule.is_over:
+        turns += 1
+        for each in [ready for _ in range(5) if (ready := schedule.take())]:
+            schedule.end(each.id, Outcome.DONE)
+    assert turns == 3
 
 
 def test_a_call_becomes_ready_when_its_last_need_has_succeeded() -> None:

@@ -137,10 +137,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "calls do not wait for what they need",
         "engine/schedule.py",
-        (
-            ("State.BLOCKED if needs else State.READY", "State.READY"),
-            ("        if not needs:\n            heapq", "        if True:\n            heapq"),
-        ),
+        (("State.BLOCKED if needs else State.READY", "State.READY"),),
     ),
     Bug(
         "a failed call counts as a need that is met",
@@ -187,8 +184,8 @@ BUGS: tuple[Bug, ...] = (
         "planning/register.py",
         (
             (
-                "if live.id not in replaced]\n            if len(lives) > 1",
-                "if live.id in replaced]\n            if len(lives) > 1",
+                "if live.id not in replaced]\n            if len(heads)",
+                "if live.id in replaced]\n            if len(heads)",
             ),
         ),
         "planning",
