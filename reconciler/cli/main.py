@@ -91,6 +91,8 @@ def entry() -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and answers with its exit code. Never raises, unless RECONCILER_DEBUG is set."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    # pydantic would read what every installed package says of itself, in search of plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # What a command builds lives until it ends: to look for garbage in it would be a third of the work.
     gc.set_threshold(1_000_000, 20, 100)
     with _terminable():

@@ -8,7 +8,7 @@ behind, still counts: who loses sight of an object makes it a second time.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -58,25 +58,24 @@ def read(metadata: str | None) -> tuple[str, Owner | None]:
     text = metadata or ""
     if _NAME not in text and _MARK not in text:
         return text, None
-    if found := _from_line(text):
-        return found
-    parsed = _parsed(text)
-    if isinstance(parsed, dict) and (owner := _decode(parsed.get(KEY))):
-        return _without_member(text, parsed), owner
+    for rest, record in _candidates(text):
+        if owner := _decode(record, text):
+            return rest, owner
     return text, None
 
 
-def _from_line(text: str) -> tuple[str, Owner] | None:
-    """The last line that is a record, and the text around it."""
+def _candidates(text: str) -> Iterator[tuple[str, Any]]:
+    """What may be a record, and the text around it: lines from the last to the first, then the member of an object."""
     start = len(text)
     while (start := text.rfind(_MARK, 0, start)) >= 0:
         if start > 0 and text[start - 1] != "\n":
             continue
         line, newline, after = text[start + len(_MARK) :].partition("\n")
-        if owner := _decode(_parsed(line)):
-            before = text[: start - 1] if start else ""
-            return (f"{before}{newline}{after}" if start else after), owner
-    return None
+        before = text[: start - 1] if start else ""
+        yield (f"{before}{newline}{after}" if start else after), _parsed(line)
+    parsed = _parsed(text)
+    if isinstance(parsed, dict) and KEY in parsed:
+        yield _without_member(text, parsed), parsed[KEY]
 
 
 def _without_member(text: str, parsed: dict[str, Any]) -> str:
@@ -107,7 +106,36 @@ def _encode(owner: Owner) -> str:
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
-def _decode(record: Any) -> Owner | None:
+class _Applied(Mapping[str, str]):
+    """What a record says was applied, read when somebody asks: of most objects nobody does, and there are many."""
+
+    __slots__ = ("_metadata", "_read")
+
+    def __init__(self, metadata: str) -> None:
+        self._metadata = metadata
+        self._read: Mapping[str, str] | None = None
+
+    @property
+    def _digests(self) -> Mapping[str, str]:
+        if self._read is None:
+            record = next(each for _, each in _candidates(self._metadata) if _decode(each, ""))
+            self._read = {_once(path): str(told) for path, told in record["applied"].items()}
+        return self._read
+
+    def __getitem__(self, path: str) -> str:
+        return self._digests[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._digests)
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __repr__(self) -> str:
+        return repr(self._digests)
+
+
+def _decode(record: Any, metadata: str) -> Owner | None:
     if not isinstance(record, dict):
         return None
     told = record.get
@@ -123,7 +151,7 @@ def _decode(record: Any) -> Owner | None:
         _once(stack),
         where,
         intent,
-        {_once(k): str(v) for k, v in applied.items()} if isinstance(applied, dict) else {},
+        _Applied(metadata) if isinstance(applied, dict) and applied else _NOTHING,
         told("protect") is True,
         told("pending") is True,
         replaces if isinstance(replaces, str) else None,

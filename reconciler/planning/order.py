@@ -65,13 +65,14 @@ def mentions(field: Field, value: Value) -> Iterator[str]:
 
 def dependencies(
     manifest: Manifest, kinds: Mapping[str, Kind], hosts: HostIndex[Address]
-) -> dict[Address, frozenset[Address]]:
+) -> dict[Address, tuple[Address, ...]]:
     """For each declaration, the declarations it needs."""
     declared = manifest.declarations
     return {
-        address: frozenset(
-            # The empty ones, which most are, are one object.
-            [each for each in _needs(declaration, kinds[address.kind], hosts) if each in declared and each != address]
+        address: tuple(
+            each
+            for each in dict.fromkeys(_needs(declaration, kinds[address.kind], hosts))
+            if each in declared and each != address
         )
         for address, declaration in declared.items()
     }

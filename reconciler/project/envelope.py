@@ -6,7 +6,7 @@ Checks the envelope alone. The spec inside is validated, and references are foll
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -50,6 +50,7 @@ class LifecycleForm(_Form):
 
 _NO_EXCEPTIONS = LifecycleForm()
 _NOTHING_SPECIAL = Lifecycle()
+_NOWHERE: Mapping[str, Delivery] = {}
 
 
 class DotenvForm(_Form):
@@ -127,7 +128,7 @@ class Draft:
     address: Address | None = None
     form: Special | None = None
     moved: tuple[Address, ...] = ()
-    deliver: dict[str, Delivery] = field(default_factory=dict)
+    deliver: Mapping[str, Delivery] = field(default_factory=lambda: _NOWHERE)
 
     @property
     def ensure(self) -> Ensure:
@@ -185,9 +186,7 @@ def _name(made: Draft, value: dict[str, Any]) -> Iterator[Finding]:
         return
     made.kind = kinds.find(kind_name) if kind_name.isidentifier() else None
     if made.kind is None:
-        known = [each.name for each in kinds.declarable()]
-        remedy = wording.meant(kind_name, known) or values.NO_KIND
-        yield Finding(("kind",), f"unknown kind {kind_name!r}", remedy)
+        yield Finding(("kind",), f"unknown kind {kind_name!r}", values.kind_meant(kind_name))
     if not isinstance(name, str):
         return
     if made.kind is not None and NAME.fullmatch(name):
@@ -247,7 +246,7 @@ def _deliveries(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding
             yield Finding(("deliver", output), f"{kind.name} does not deliver {output!r}", what)
         try:
             where = made.document.places.nearest(("deliver", output))
-            made.deliver[output] = _delivery(delivery, where)
+            made.deliver = {**made.deliver, output: _delivery(delivery, where)}
         except files.Unreadable as wrong:
             ways = [way for way, value in delivery if value is not None]
             yield Finding(("deliver", output, *ways[:1]), str(wrong), wrong.remedy)

@@ -21,12 +21,14 @@ class Places(Mapping[Path, Position]):
     A map or list that begins on a line below its key is found at the key.
     """
 
-    __slots__ = ("_file", "_marks", "_root")
+    __slots__ = ("_file", "_marks", "_root", "_start")
 
-    def __init__(self, file: str, root: Json, marks: array[int]) -> None:
+    def __init__(self, file: str, root: Json, marks: array[int], start: int = 0) -> None:
+        """`marks` are those of the whole file; the document's own begin at `start`."""
         self._file = file
         self._root = root
         self._marks = marks
+        self._start = start
 
     def __getitem__(self, path: Path) -> Position:
         index, key_index = self._find(path)
@@ -56,7 +58,7 @@ class Places(Mapping[Path, Position]):
     @property
     def start(self) -> Position:
         """Where the document itself begins."""
-        return position(self._file, self._marks[0])
+        return position(self._file, self._marks[self._start])
 
     def __contains__(self, path: object) -> bool:
         try:
@@ -79,7 +81,7 @@ class Places(Mapping[Path, Position]):
 
     def _find(self, path: Path) -> tuple[int, int | None]:
         """The indexes of the value's mark and of its key's."""
-        value, index = self._root, 0
+        value, index = self._root, self._start
         key_index: int | None = None
         for part in path:
             child, key_index = index + 1, None

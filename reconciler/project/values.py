@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from operator import is_
 from pathlib import Path as Folder
 from typing import Any, Final
@@ -87,6 +87,14 @@ class _Unresolved(Exception):
 
 
 NO_KIND: Final = "the command `kinds` lists those there are"
+
+
+@lru_cache(maxsize=64)  # whoever misspells a kind does so throughout
+def kind_meant(name: str) -> str:
+    """What to do about the name of a kind that there is not."""
+    return wording.meant(name, [each.name for each in kinds.declarable()]) or NO_KIND
+
+
 PENDING: Final = Template(())  # stands for what could not be resolved: its problem has been told
 
 
@@ -341,8 +349,7 @@ class Resolver:
             raise _Unresolved(f"{text!r} is not a reference", "write Kind/name or Kind/name.output")
         kind = kinds.find(kind_name) if kind_name.isidentifier() else None
         if kind is None:
-            known = [each.name for each in kinds.declarable()]
-            raise _Unresolved(f"refers to the unknown kind {kind_name}", wording.meant(kind_name, known) or NO_KIND)
+            raise _Unresolved(f"refers to the unknown kind {kind_name}", kind_meant(kind_name))
         name, output = rest, ""
         while Address(kind_name, name) not in self._declared.ensures:
             name, dot, last = name.rpartition(".")

@@ -113,14 +113,14 @@ class _Reader:
         self._parser = CParser(text.removeprefix(b"\xef\xbb\xbf"))
         self._file = file
         self._reading = reading
-        self._values = 0
+        self._marks: array[int] = array("Q")
         self._expanded = 0
         self._known: dict[str, str] = {}  # one text for all that are equal
         self._is_long = len(text) > MAX_SCALAR
         self._begin()
 
     def _begin(self) -> None:
-        self._marks: array[int] = array("Q")
+        self._start = len(self._marks)
         self._anchors: dict[str, _Anchor] = {}
         self._open: list[tuple[int, _Anchor]] = []
         self._sound = True
@@ -147,10 +147,12 @@ class _Reader:
         self._begin()
         root: list[Json] = []
         self._fill(root)
-        if self._values > MAX_VALUES:
+        if len(self._marks) > MAX_VALUES:
             raise _Stop(start.start_mark, _TOO_MANY, "split it")
         self._parser.get_event()  # the document's end
-        self._reading.documents.append(Document(root[0], Places(self._file, root[0], self._marks), self._sound))
+        self._reading.documents.append(
+            Document(root[0], Places(self._file, root[0], self._marks, self._start), self._sound)
+        )
 
     def _fill(self, root: list[Json]) -> None:
         # The hot loop: every key and value of every file comes by here, so it is one function with plain locals.
@@ -206,7 +208,6 @@ class _Reader:
                 container = value
             elif not stack:
                 break
-        self._values += len(marks)
 
     def _enter(self, event: Any, value: Json, depth: int, is_key: bool) -> None:
         mark = event.start_mark
@@ -218,7 +219,7 @@ class _Reader:
         if event.tag not in (None, "!", _TAG + expected):
             self._problem(mark, f"unknown tag {_shown_tag(event.tag)}", "remove it, or quote the text")
         # Scalars were counted before anything was read; what nests, or is repeated by alias, is counted here.
-        if len(self._marks) > MAX_VALUES - self._values:
+        if len(self._marks) > MAX_VALUES:
             raise _Stop(mark, _TOO_MANY, "split it")
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
         if event.anchor is not None:
@@ -284,7 +285,7 @@ class _Reader:
 
     def _duplicate(self, event: Any, container: dict[str, Json], key: str) -> str:
         text = f"the key {_shown(key)} is written twice"
-        if len(self._marks) < _NEAR:
+        if len(self._marks) - self._start < _NEAR:
             first = position(self._file, key_mark(self._marks, container, key, len(self._marks) - 1))
             text += f", first in line {first.line}, column {first.column}"
         self._problem(event.start_mark, text, "keep one")

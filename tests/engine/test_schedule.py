@@ -106,4 +106,4 @@ def test_ten_thousand_calls_in_one_chain_and_one_fan_are_linear() -> None:
         while ready := schedule.take():
             schedule.end(ready.id, Outcome.DONE)
         assert schedule.is_over
-    assert time.perf_counter() - started < 2  # quadratic work would take minutes
+    assert time.perf_counter() - started < 20  # quadratic work would take minutes
