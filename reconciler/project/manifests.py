@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path as Folder
+from types import MappingProxyType
 
 from pydantic import ValidationError
 
@@ -24,6 +26,7 @@ from reconciler.project import crosschecks, envelope, files, validation, variabl
 from reconciler.project.composition import Composition
 from reconciler.project.config import FILE, Config
 from reconciler.project.envelope import Draft
+from reconciler.project.places import Again, Places
 from reconciler.project.unreadable import MAX_BYTES
 from reconciler.project.validation import MAX_FINDINGS
 from reconciler.project.values import PENDING, Absent, Declared, Resolver, Variable
@@ -54,7 +57,8 @@ def load(
     """
     with yaml.unhurried_collector():
         texts, problems = _texts(config)
-        return _assemble(config, texts, problems, environ, variables, absent=absent)
+        sources = {file: _Source(config.root, file, hash(text)).places for file, text in texts.items()}
+        return _assemble(config, texts, problems, environ, variables, absent=absent, sources=sources)
 
 
 def load_with(
@@ -119,6 +123,7 @@ def _assemble(
     given: Mapping[str, Variable] | None,
     included: Mapping[str, bytes] | None = None,
     absent: Absent | None = None,
+    sources: Mapping[str, Again] = MappingProxyType({}),
 ) -> Loaded:
     settings = variables.settled(config.settings, given or {}, problems)
     drafts, declared = _drafts(texts, problems, Composition(config, settings))
@@ -142,10 +147,34 @@ def _assemble(
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
     if any(each.is_error for each in problems):
         raise Rejected(problems)
+    for each in drafts if sources else ():
+        each.document.places.let_go(sources[each.file])
     digest = digest_of({**texts, **resolver.included, **config.sources})
     rendered = {address: each for address, each in declarations.items() if kinds.get(address.kind).home is Home.FILE}
     planned = {address: each for address, each in declarations.items() if address not in rendered}
     return Loaded(Manifest(config.stack, planned, digest), tuple(problems), tuple(texts), rendered)
+
+
+@dataclass
+class _Source:
+    """A manifest file on disk, read again when somebody asks where in it something was written."""
+
+    root: Folder
+    file: str
+    content: int  # the hash of what was read: the places in another text are not these
+
+    def places(self) -> Sequence[Places]:
+        return self._places
+
+    @cached_property
+    def _places(self) -> Sequence[Places]:
+        try:
+            text = files.read(self.root, self.file, MAX_BYTES)
+        except files.Unreadable:
+            return ()
+        if hash(text) != self.content:
+            return ()
+        return [each.places for each in yaml.read(text, self.file).documents]
 
 
 def digest_of(texts: Mapping[str, bytes]) -> str:
@@ -173,7 +202,7 @@ def _drafts(
                 made, findings = envelope.draft(file, document)
                 problems += [validation.problem(each, document.places, made.subject) for each in findings]
                 if made.address is not None:
-                    declared.ensures.setdefault(made.address, made.ensure)
+                    declared.add(made.address, made.ensure)
                 elif findings:
                     declared.complete = False
                 drafts.append(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from reconciler.model.manifest import Path
@@ -14,27 +14,45 @@ COLUMN_BITS: Final = 25  # a line can be as long as a file
 _COLUMN: Final = (1 << COLUMN_BITS) - 1
 
 
+Again = Callable[[], "Sequence[Places]"]
+_Written = tuple[Json, "array[int]", int]  # the document, the marks of its file, the first of its own
+
+
 class Places(Mapping[Path, Position]):
     """Where each value of a document was written.
 
     Kept as one number per key and value, in the order of the text; a place is looked up by walking the document.
-    A map or list that begins on a line below its key is found at the key.
+    A map or list that begins on a line below its key is found at the key. Of thousands of documents few are ever asked:
+    they may be let go, and are read again then.
     """
 
-    __slots__ = ("_file", "_marks", "_root", "_start")
+    __slots__ = ("_again", "_file", "_index", "_start", "_written")
 
-    def __init__(self, file: str, root: Json, marks: array[int], start: int = 0) -> None:
-        """`marks` are those of the whole file; the document's own begin at `start`."""
+    def __init__(self, file: str, root: Json, marks: array[int], first: int = 0, index: int = 0) -> None:
+        """`marks` are those of the whole file, the document's own from the `first`; it is the file's `index`-th."""
         self._file = file
-        self._root = root
-        self._marks = marks
-        self._start = start
+        self._index = index
+        self._start = marks[first]
+        self._written: _Written | None = (root, marks, first)
+        self._again: Again | None = None
+
+    def let_go(self, again: Again) -> None:
+        """Forgets all but the start; `again` answers with the documents of the file, if they are the same still."""
+        self._written, self._again = None, again
+
+    def _read(self) -> _Written:
+        if self._written is None:
+            documents = self._again() if self._again is not None else ()
+            gone: _Written = ({}, array("Q", [self._start]), 0)
+            self._written = documents[self._index]._read() if self._index < len(documents) else gone
+        return self._written
 
     def __getitem__(self, path: Path) -> Position:
         index, key_index = self._find(path)
-        mark = self._marks[index]
+        _, marks, _ = self._read()
+        mark = marks[index]
         if key_index is not None:
-            key_mark = self._marks[key_index]
+            key_mark = marks[key_index]
             if key_mark >> COLUMN_BITS != mark >> COLUMN_BITS and isinstance(self._value(path), (dict, list)):
                 mark = key_mark
         return position(self._file, mark)
@@ -42,7 +60,8 @@ class Places(Mapping[Path, Position]):
     def key(self, path: Path) -> Position:
         """Where the last key of the path was written."""
         index, key_index = self._find(path)
-        return position(self._file, self._marks[index if key_index is None else key_index])
+        _, marks, _ = self._read()
+        return position(self._file, marks[index if key_index is None else key_index])
 
     def nearest(self, path: Path) -> Position:
         """Where the value was written, or the nearest thing around it that was."""
@@ -53,12 +72,12 @@ class Places(Mapping[Path, Position]):
     @property
     def root(self) -> Json:
         """The document that the places are of."""
-        return self._root
+        return self._read()[0]
 
     @property
     def start(self) -> Position:
         """Where the document itself begins."""
-        return position(self._file, self._marks[self._start])
+        return position(self._file, self._start)
 
     def __contains__(self, path: object) -> bool:
         try:
@@ -68,20 +87,20 @@ class Places(Mapping[Path, Position]):
         return True
 
     def __iter__(self) -> Iterator[Path]:
-        return _paths(self._root, ())
+        return _paths(self.root, ())
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def _value(self, path: Path) -> Json:
-        value = self._root
+        value = self.root
         for part in path:
             value = value[part]
         return value
 
     def _find(self, path: Path) -> tuple[int, int | None]:
         """The indexes of the value's mark and of its key's."""
-        value, index = self._root, self._start
+        value, _, index = self._read()
         key_index: int | None = None
         for part in path:
             child, key_index = index + 1, None

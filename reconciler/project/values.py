@@ -44,8 +44,14 @@ class Declared:
     """The addresses that references may lead to."""
 
     ensures: dict[Address, Ensure] = field(default_factory=dict)
+    known: dict[Address, Address] = field(default_factory=dict)  # each by its equals: references share one
     complete: bool = True  # otherwise some file could not be read, and what is not found may be in there
     left_out: dict[Address, Position] = field(default_factory=dict)  # by the environment, and where it says so
+
+    def add(self, address: Address, ensure: Ensure) -> None:
+        """Of two with one address the first counts."""
+        if self.known.setdefault(address, address) is address:
+            self.ensures[address] = ensure
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +362,7 @@ class Resolver:
             if not dot:
                 return self._unknown(kind_name, rest)
             output = f"{last}.{output}" if output else last
-        address = Address(kind_name, name)
+        address = self._declared.known[Address(kind_name, name)]
         if self._declared.ensures[address] is not Ensure.PRESENT:
             raise _Unresolved(f"refers to {address}, which is declared {self._declared.ensures[address]}", "remove it")
         if output and output == kind.one_time:

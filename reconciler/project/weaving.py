@@ -16,7 +16,7 @@ from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
 from reconciler.model.value import Json
 from reconciler.project import wording
-from reconciler.project.places import Places
+from reconciler.project.places import Again, Places
 from reconciler.project.yaml import Document
 
 
@@ -95,9 +95,12 @@ class Woven(Places):
     __slots__ = ("layers", "own")
 
     def __init__(self, root: Json, layers: Sequence[Layer], own: Layer) -> None:
-        super().__init__(own.places.start.file, root, array("Q"))
+        super().__init__(own.places.start.file, root, array("Q", [0]))
         self.layers = tuple(layers)
         self.own = own
+
+    def let_go(self, again: Again) -> None:
+        """Nothing: its layers are those of other documents as well."""
 
     def layer(self, path: Path) -> Layer:
         """The layer that a value comes from; of a map that several write, the document's own, or else the lowest.

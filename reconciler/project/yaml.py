@@ -150,9 +150,9 @@ class _Reader:
         if len(self._marks) > MAX_VALUES:
             raise _Stop(start.start_mark, _TOO_MANY, "split it")
         self._parser.get_event()  # the document's end
-        self._reading.documents.append(
-            Document(root[0], Places(self._file, root[0], self._marks, self._start), self._sound)
-        )
+        documents = self._reading.documents
+        places = Places(self._file, root[0], self._marks, self._start, len(documents))
+        documents.append(Document(root[0], places, self._sound))
 
     def _fill(self, root: list[Json]) -> None:
         # The hot loop: every key and value of every file comes by here, so it is one function with plain locals.

@@ -321,3 +321,34 @@ def test_the_digest_follows_names_and_bytes_of_manifests_and_included_files(tmp_
 @given(st.dictionaries(st.text(max_size=5), st.binary(max_size=5), max_size=4))
 def test_the_digest_does_not_depend_on_the_order(texts: dict[str, bytes]) -> None:
     assert manifests.digest_of(texts) == manifests.digest_of(dict(reversed(texts.items())))
+
+
+TWO = """kind: IPPolicy
+name: a
+---
+---
+kind: IPPolicyRule
+name: b
+spec:
+  ip_policy_id: {ref: IPPolicy/a}
+  cidr: 10.0.0.0/8
+  action: allow
+"""
+B = Address("IPPolicyRule", "b")
+
+
+def test_places_that_were_let_go_are_those_that_were_read(tmp_path: Path) -> None:
+    again = manifests.load(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations
+    kept = manifests.load_texts({"manifests/a.yaml": TWO.encode()}, "prod", {}).manifest.declarations
+    for address, each in kept.items():
+        assert dict(again[address].positions) == dict(each.positions)
+        assert again[address].position == each.position
+    assert again[B].at("cidr") == Position("manifests/a.yaml", 9, 9)
+
+
+@pytest.mark.parametrize("text", ["\n" + TWO, "a: [", "", None], ids=["moved", "broken", "empty", "gone"])
+def test_of_a_file_that_is_another_by_now_only_the_start_is_told(tmp_path: Path, text: str | None) -> None:
+    declaration = manifests.load(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations[B]
+    file = tmp_path / "manifests/a.yaml"
+    file.unlink() if text is None else file.write_text(text)
+    assert declaration.at("cidr") == declaration.position == Position("manifests/a.yaml", 5, 1)
