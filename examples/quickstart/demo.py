@@ -44,7 +44,7 @@ class Story:
         self.pages = pages
         self._environ = {**os.environ, "RECONCILER_BASE_URL": base_url, "RECONCILER_API_KEY": KEY}
         headers = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
-        self._http = httpx.Client(base_url=base_url, headers=headers)
+        self._http = httpx.Client(base_url=base_url, headers=headers, timeout=60)
         self._chapter = 0
 
     def chapter(self, title: str) -> None:

@@ -18,6 +18,7 @@ class Bug:
 
 CREATE, LOST, APPLY = "engine/create.py", "engine/lost.py", "engine/apply.py"
 SEQUENCE, IDENTIFY, DECIDE = "planning/sequence.py", "planning/identify.py", "planning/decide.py"
+UNCHANGED = "planning/unchanged.py"
 
 RECEIPT = (
     '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(self._intent.id))\n'
@@ -200,6 +201,39 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         "planning",
+    ),
+    # --- what most resources are, at a glance ------------------------------------------------------------------------
+    Bug(
+        "a glance overlooks what differs",
+        UNCHANGED,
+        (("            if _is_moved(column, declaration, live, resolve, record):\n", "            if False:\n"),),
+    ),
+    Bug(
+        "a glance overlooks what responses never show",
+        UNCHANGED,
+        (("if said is None and column.is_unread and not record.holds(field.name):", "if column.is_unread:"),),
+        "planning",
+    ),
+    Bug(
+        "a glance leaves what it found to others",
+        UNCHANGED,
+        (
+            (
+                "    return live if register.take(live, declaration.address) == declaration.address else None\n",
+                "    return live\n",
+            ),
+        ),
+    ),
+    Bug(
+        "a glance overlooks protection",
+        UNCHANGED,
+        ((" or owner.protect != special.protect", ""),),
+        "planning",
+    ),
+    Bug(
+        "a glance takes a pending secret for delivered",
+        UNCHANGED,
+        (("    if owner.pending or ", "    if "),),
     ),
     Bug(
         "a unique key is taken before it is free",
