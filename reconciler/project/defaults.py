@@ -13,6 +13,7 @@ from reconciler.model.kind import Finding
 from reconciler.project import wording
 from reconciler.project.environments import unknown_keys
 from reconciler.project.places import Places
+from reconciler.project.values import kind_meant
 from reconciler.project.weaving import Layer, Role
 
 PARTS: Final = ("spec", "lifecycle", "rotate")  # what a manifest says that may be said of all of its kind
@@ -30,10 +31,7 @@ def read(written: Any, places: Places) -> tuple[dict[str, Layer], list[Finding]]
     for name, item in written.items():
         path = ("defaults", name)
         if not name.isidentifier() or kinds.find(name) is None:
-            remedy = wording.meant(name, [each.name for each in kinds.declarable()])
-            findings.append(
-                Finding(path, f"unknown kind {name!r}", remedy or "the command `kinds` lists those there are")
-            )
+            findings.append(Finding(path, f"unknown kind {name!r}", kind_meant(name)))
         elif not isinstance(item, dict):
             text = f"expected a map, found {wording.found(item)}"
             findings.append(Finding(path, text, "write {spec: {…}}"))

@@ -21,7 +21,7 @@ from reconciler.model.value import Json
 from reconciler.project import files, validation, wording, yaml
 from reconciler.project.envelope import ManifestForm
 from reconciler.project.places import Places
-from reconciler.project.values import NO_KIND
+from reconciler.project.values import kind_meant
 from reconciler.project.weaving import Layer, Role
 from reconciler.project.yaml import Document
 
@@ -104,9 +104,7 @@ def _addressed(document: Document, patches: dict[Address, Layer]) -> Iterator[Fi
             continue
         kind_name = key.partition("/")[0]
         if not kind_name.isidentifier() or kinds.find(kind_name) is None:
-            known = [each.name for each in kinds.declarable()]
-            remedy = wording.meant(kind_name, known) or NO_KIND
-            yield Finding((key,), f"unknown kind {kind_name!r}", remedy)
+            yield Finding((key,), f"unknown kind {kind_name!r}", kind_meant(kind_name))
             continue
         try:
             address = Address.parse(key)

@@ -7,7 +7,7 @@ is for `planning.policies` to say.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Final, Literal
@@ -26,7 +26,7 @@ from reconciler.project import files, inside, validation, wording, yaml
 from reconciler.project.config import FILE, Config
 from reconciler.project.places import Places
 from reconciler.project.unreadable import MAX_BYTES
-from reconciler.project.values import NO_KIND
+from reconciler.project.values import kind_meant
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _EMBEDDED: Final = re.compile(r"\$\{([^{}]*)\}")
@@ -204,7 +204,4 @@ class _Reader:
 def _unknown_kinds(scope: ScopeForm) -> Iterator[Finding]:
     for index, name in enumerate(scope.kinds):
         if kinds.find(name) is None:
-            known: Mapping[str, object] = {each.name: each for each in kinds.declarable()}
-            yield Finding(
-                ("scope", "kinds", index), f"there is no kind {name!r}", wording.meant(name, known) or NO_KIND
-            )
+            yield Finding(("scope", "kinds", index), f"there is no kind {name!r}", kind_meant(name))

@@ -92,13 +92,12 @@ class _Unresolved(Exception):
         self.remedy = remedy
 
 
-NO_KIND: Final = "the command `kinds` lists those there are"
-
-
 @lru_cache(maxsize=64)  # whoever misspells a kind does so throughout
 def kind_meant(name: str) -> str:
     """What to do about the name of a kind that there is not."""
-    return wording.meant(name, [each.name for each in kinds.declarable()]) or NO_KIND
+    return (
+        wording.meant(name, [each.name for each in kinds.declarable()]) or "the command `kinds` lists those there are"
+    )
 
 
 PENDING: Final = Template(())  # stands for what could not be resolved: its problem has been told
