@@ -54,9 +54,10 @@ class Rotation:
     overlap: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes three times as long to make, and there are thousands
 class Declaration:
-    """One resource as declared. `spec` holds only what was written, in the platform's write shape."""
+    """One resource as declared, treated as frozen by everybody. `spec` holds only what was written, in the platform's
+    write shape."""
 
     address: Address
     spec: Mapping[str, Value]

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import graphlib
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from reconciler import kinds
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Kind, Parent
 from reconciler.model.manifest import Declaration, Ensure, Path
 from reconciler.model.owner import Owner
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.profile import Profile
-from reconciler.model.value import Json, Ref, Template, canonical, has_secret
+from reconciler.model.value import Ref, Template, canonical, has_secret
 
 _METADATA_LIMIT: Final = 4096
 _ROOM: Final = 2048  # no record is longer: names are bounded, and no kind has more than thirty fields
 
+ByKind = Mapping[Kind, Sequence[Declaration]]
 Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
 
 
 def rings(declarations: Mapping[Address, Declaration], written: Links) -> Iterator[Problem]:
     """Each ring of references once, in the order in which its members refer to each other."""
+    if not _may_ring(written):
+        return
     links = {address: list(inside) for address, inside in written.items() if inside and address in declarations}
     while True:
         try:
@@ -36,6 +40,18 @@ def rings(declarations: Mapping[Address, Declaration], written: Links) -> Iterat
             links[first] = [each for each in links[first] if each[0] != second]
         else:
             return
+
+
+def _may_ring(written: Links) -> bool:
+    """Whether kinds refer to each other in a ring, as all but a few never do: without that no resources can."""
+    between: dict[str, set[str]] = {}
+    for address, inside in written.items():
+        between.setdefault(address.kind, set()).update([to.kind for to, _ in inside])
+    try:
+        graphlib.TopologicalSorter(between).prepare()
+    except graphlib.CycleError:
+        return True
+    return False
 
 
 def _from_first(ring: list[Address]) -> list[Address]:
@@ -53,24 +69,22 @@ def _ring(ring: list[Address], links: Links, declarations: Mapping[Address, Decl
     return Problem(f"a ring of references: {told}", "break it at one of these places", str(ring[0]), steps[0][2])
 
 
-def twins(declarations: Iterable[Declaration]) -> Iterator[Problem]:
+def twins(by_kind: ByKind) -> Iterator[Problem]:
     """Declarations that would be one and the same object: by id, or by a key that the platform keeps unique."""
     by_id: dict[tuple[str, str], Declaration] = {}
     by_key: dict[tuple[str, Hashable], Declaration] = {}
-    for each in declarations:
-        if each.ensure is not Ensure.PRESENT:
-            continue
-        kind = kinds.get(each.address.kind)
-        if each.id is not None:
-            # Two kinds of the same objects name them by ids that differ in their prefix.
-            bare = each.id.removeprefix(kind.id_prefix)
-            first = by_id.setdefault((kind.same_as or kind.name, bare), each)
-            if first is not each:
-                yield _twin(each, first, f"the id {each.id}", each.positions.get(("id",), each.position))
-        key = _key(each, kind)
-        if key is not None:
-            first = by_key.setdefault((kind.same_as or kind.name, key), each)
-            if first is not each:
+    for kind, declarations in by_kind.items():
+        same = kind.same_as or kind.name
+        for each in declarations:
+            if each.ensure is not Ensure.PRESENT:
+                continue
+            if each.id is not None:
+                # Two kinds of the same objects name them by ids that differ in their prefix.
+                first = by_id.setdefault((same, each.id.removeprefix(kind.id_prefix)), each)
+                if first is not each:
+                    yield _twin(each, first, f"the id {each.id}", each.positions.get(("id",), each.position))
+            key = _key(each, kind) if kind.unique else None
+            if key is not None and (first := by_key.setdefault((same, key), each)) is not each:
                 yield _twin(each, first, f"the same {', '.join(kind.identity)}", each.at(kind.identity[-1]))
 
 
@@ -83,28 +97,35 @@ def _key(declaration: Declaration, kind: Kind) -> Hashable | None:
     """What the platform would tell the object by; None if that is not known yet, or not unique."""
     if not kind.identity or not kind.is_unique(declaration.spec):
         return None
-    parts: list[Json] = []
+    parts: list[Hashable] = []
     for name in kind.identity:
         field = kind.by_name[name]
         value = declaration.spec.get(name, field.default)
-        if value is None or isinstance(value, Template) or has_secret(value):
+        if value.__class__ is Ref:
+            parts.append((value.target, value.output))
+        elif value is None or isinstance(value, Template) or has_secret(value):
             return None
-        if isinstance(value, Ref):
-            parts.append({"ref": str(value)})
         else:
-            parts.append(field.canonical(value) if field.canonical else value)
-    return tuple(parts) if all(each.__class__ is str for each in parts) else canonical(parts)
+            own = field.canonical(value) if field.canonical else value
+            parts.append(own if own.__class__ is str else canonical(own))
+    return tuple(parts)
 
 
-def declared_within(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
+def declared_within(by_kind: ByKind, declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
     """Children that are declared both within their parent and by themselves."""
-    for each in declarations.values():
-        parent = kinds.get(each.address.kind).parent
-        if parent is None:
-            continue
+    for kind, parent in ((kind, kind.parent) for kind in by_kind):
+        # What a parent does not take in its own spec cannot be declared there.
+        if parent is not None and parent.embedded in kinds.get(parent.kind).by_name:
+            yield from _declared_twice(by_kind[kind], parent, declarations)
+
+
+def _declared_twice(
+    children: Iterable[Declaration], parent: Parent, declarations: Mapping[Address, Declaration]
+) -> Iterator[Problem]:
+    for each in children:
         link = each.spec.get(parent.field)
         above = declarations.get(link.target) if isinstance(link, Ref) else None
-        if above is not None and parent.embedded in above.spec and parent.embedded in kinds.get(parent.kind).by_name:
+        if above is not None and parent.embedded in above.spec:
             where = above.at(parent.embedded)
             text = f"{above.address} declares its {parent.embedded} itself ({where})"
             yield Problem(
@@ -115,11 +136,13 @@ def declared_within(declarations: Mapping[Address, Declaration]) -> Iterator[Pro
             )
 
 
-def undelivered(declarations: Iterable[Declaration]) -> Iterator[Problem]:
+def undelivered(by_kind: ByKind) -> Iterator[Problem]:
     """One-time secrets that would have nowhere to go if the object had to be created; one named by id is there."""
-    for each in declarations:
-        secret = kinds.get(each.address.kind).one_time
-        if secret is not None and secret not in each.deliver and each.ensure is Ensure.PRESENT and not each.id:
+    for kind, declarations in by_kind.items():
+        secret = kind.one_time
+        for each in declarations if secret is not None else ():
+            if secret in each.deliver or each.ensure is not Ensure.PRESENT or each.id:
+                continue
             remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{each.address.name}}}}}`"
             text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
             yield Problem(text, remedy, str(each.address), each.position, Severity.WARNING)
@@ -138,13 +161,20 @@ def retired(declarations: Iterable[Declaration], profile: Profile) -> Iterator[P
         yield Problem(text, remedy, str(those[0].address), those[0].position, Severity.WARNING)
 
 
-def metadata(declaration: Declaration, stack: str) -> Problem | None:
+def metadata(by_kind: ByKind, stack: str) -> Iterator[Problem]:
     """The user's metadata must leave room for the owner record, and must not look like it."""
-    text = declaration.spec.get("metadata")
+    for each in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.keeps_owner):
+        if "metadata" in each.spec and (wrong := _metadata(each, stack)) is not None:
+            yield wrong
+
+
+def _metadata(declaration: Declaration, stack: str) -> Problem | None:
+    text = declaration.spec["metadata"]
     if not isinstance(text, str) or not text:
         return None
-    subject, where = f"{declaration.address}.metadata", declaration.at("metadata")
+    subject = f"{declaration.address}.metadata"
     if owners.KEY in text and _holds_record(text):
+        where = declaration.at("metadata")
         return Problem(f"holds {owners.KEY!r}, the place of our own record", "use another name", subject, where)
     size = len(text.encode())
     if size <= _METADATA_LIMIT - _ROOM or size > _METADATA_LIMIT:  # what is too long by itself has been told
@@ -164,7 +194,7 @@ def metadata(declaration: Declaration, stack: str) -> Problem | None:
         return None
     over = full - _METADATA_LIMIT
     text = f"{size} bytes, and {full} with the owner record; at most {_METADATA_LIMIT} are allowed"
-    return Problem(text, f"shorten it by {over} bytes", subject, where)
+    return Problem(text, f"shorten it by {over} bytes", subject, declaration.at("metadata"))
 
 
 def _holds_record(text: str) -> bool:

@@ -123,12 +123,15 @@ class Draft:
 
     file: str
     document: Document
-    subject: str = ""
     kind: Kind | None = None
     address: Address | None = None
     form: Special | None = None
     moved: tuple[Address, ...] = ()
     deliver: Mapping[str, Delivery] = field(default_factory=lambda: _NOWHERE)
+
+    @property
+    def subject(self) -> str:
+        return "" if self.address is None else str(self.address)
 
     @property
     def ensure(self) -> Ensure:
@@ -146,7 +149,7 @@ def draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
     value = document.value
     if not isinstance(value, dict):
         return made, [Finding((), f"expected a map, found {wording.found(value)}", "write kind, name and spec")]
-    findings = list(_name(made, value))
+    findings = _name(made, value)
     if not document.sound:
         return made, []
     if made.address is not None and made.kind is not None and _is_plain(value):
@@ -179,27 +182,26 @@ def _form(value: dict[str, Any]) -> tuple[ManifestForm | None, list[Finding]]:
         return None, findings
 
 
-def _name(made: Draft, value: dict[str, Any]) -> Iterator[Finding]:
+def _name(made: Draft, value: dict[str, Any]) -> list[Finding]:
     """Finds out the kind and the address."""
     kind_name, name = value.get("kind"), value.get("name")
     if not isinstance(kind_name, str):
-        return
-    made.kind = kinds.find(kind_name) if kind_name.isidentifier() else None
-    if made.kind is None:
-        yield Finding(("kind",), f"unknown kind {kind_name!r}", values.kind_meant(kind_name))
-    if not isinstance(name, str):
-        return
-    if made.kind is not None and NAME.fullmatch(name):
-        made.address = Address(made.kind.name, name)
-        made.subject = str(made.address)
-        return
-    try:
-        made.address = Address.parse(f"{kind_name}/{name}")
-        made.subject = str(made.address)
-    except ValueError as error:
-        if made.kind is not None:
-            text, _, rule = str(error).partition(": ")
-            yield Finding(("name",), text, f"use {rule}")
+        return []
+    made.kind = kind = kinds.find(kind_name) if kind_name.isidentifier() else None
+    if kind is not None and isinstance(name, str) and NAME.fullmatch(name):
+        made.address = Address(kind.name, name)
+        return []
+    findings = []
+    if kind is None:
+        findings.append(Finding(("kind",), f"unknown kind {kind_name!r}", values.kind_meant(kind_name)))
+    if isinstance(name, str):
+        try:
+            made.address = Address.parse(f"{kind_name}/{name}")
+        except ValueError as error:
+            if kind is not None:
+                text, _, rule = str(error).partition(": ")
+                findings.append(Finding(("name",), text, f"use {rule}"))
+    return findings
 
 
 def _inside(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding]:

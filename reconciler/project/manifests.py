@@ -174,7 +174,7 @@ class _Source:
             return ()
         if hash(text) != self.content:
             return ()
-        return [each.places for each in yaml.read(text, self.file).documents]
+        return yaml.places(text, self.file)
 
 
 def digest_of(texts: Mapping[str, bytes]) -> str:
@@ -217,10 +217,11 @@ def _declaration(
     made: Draft, form: envelope.Special, address: Address, kind: Kind, resolver: Resolver
 ) -> tuple[Declaration, list[Problem]]:
     places = made.document.places
-    spec = resolver.resolve(kind.spec, made.subject, made.spec)
+    spec = resolver.resolve(kind.spec, address, made.spec)
     findings = resolver.findings
-    told = {each.path for each in findings}
-    findings = findings + [each for each in _spec_findings(form, kind, spec) if each.path not in told]
+    if wrong := _spec_findings(form, kind, spec):
+        told = {each.path for each in findings}
+        findings = findings + [each for each in wrong if each.path not in told]
     if len(findings) > MAX_FINDINGS:
         more = Finding((), f"more than {MAX_FINDINGS} problems in this resource", "correct those above first")
         findings = [*findings[:MAX_FINDINGS], more]
@@ -239,21 +240,20 @@ def _declaration(
     return declaration, [validation.problem(each, places, made.subject, ("spec",)) for each in findings]
 
 
-def _spec_findings(form: envelope.Special, kind: Kind, spec: dict[str, Value]) -> Iterator[Finding]:
+def _spec_findings(form: envelope.Special, kind: Kind, spec: dict[str, Value]) -> list[Finding]:
     needs_all = form.ensure is Ensure.PRESENT
-    if needs_all and form.id is None:
-        for name in kind.required_unless_id:
-            if spec.get(name) is None:
-                yield Finding((name,), validation.MISSING, "add it, or give the id of an existing object")
+    lacking = [
+        Finding((name,), validation.MISSING, "add it, or give the id of an existing object")
+        for name in (kind.required_unless_id if needs_all and form.id is None else ())
+        if spec.get(name) is None
+    ]
     spec = _completed(kind, spec, form.lifecycle.ignore)
     try:
         valid = kind.spec.model_validate(spec)
     except ValidationError as error:
-        for each in validation.problems_of(error, spec, fields_of(kind.spec)):
-            if needs_all or each.text != validation.MISSING or len(each.path) > 1:
-                yield each
-        return
-    yield from validation.findings_of(valid)
+        wrong = validation.problems_of(error, spec, fields_of(kind.spec))
+        return lacking + [each for each in wrong if needs_all or each.text != validation.MISSING or len(each.path) > 1]
+    return lacking + validation.findings_of(valid)
 
 
 def _completed(kind: Kind, spec: dict[str, Value], ignored: Sequence[str]) -> dict[str, Value]:
@@ -285,15 +285,15 @@ def _is_first(made: Draft, declarations: Mapping[Address, Declaration], problems
 
 
 def _between(declarations: Mapping[Address, Declaration], links: crosschecks.Links, stack: str) -> Iterator[Problem]:
+    by_kind: dict[Kind, list[Declaration]] = {}
+    for address, each in declarations.items():
+        by_kind.setdefault(kinds.get(address.kind), []).append(each)
     yield from crosschecks.rings(declarations, links)
-    yield from crosschecks.twins(declarations.values())
-    yield from crosschecks.declared_within(declarations)
-    yield from crosschecks.undelivered(declarations.values())
+    yield from crosschecks.twins(by_kind)
+    yield from crosschecks.declared_within(by_kind, declarations)
+    yield from crosschecks.undelivered(by_kind)
     yield from _moves(declarations)
-    for each in declarations.values():
-        wrong = crosschecks.metadata(each, stack)
-        if wrong is not None:
-            yield wrong
+    yield from crosschecks.metadata(by_kind, stack)
 
 
 def _moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Self
 
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
@@ -35,6 +35,14 @@ class Places(Mapping[Path, Position]):
         self._start = marks[first]
         self._written: _Written | None = (root, marks, first)
         self._again: Again | None = None
+
+    @classmethod
+    def unread(cls, file: str, start: int, index: int, again: Again) -> Self:
+        """Those of a document of which only the mark of its start is known; `again` as for `let_go`."""
+        made = cls.__new__(cls)
+        made._file, made._start, made._index = file, start, index
+        made._written, made._again = None, again
+        return made
 
     def let_go(self, again: Again) -> None:
         """Forgets all but the start; `again` answers with the documents of the file, if they are the same still."""

@@ -61,13 +61,17 @@ def problem(finding: Finding, places: Places, subject: str = "", below: Path = (
     return Problem(finding.text, finding.remedy, shown, where, finding.severity)
 
 
-def findings_of(spec: BaseModel) -> Iterator[Finding]:
+def findings_of(spec: BaseModel) -> list[Finding]:
     """What a valid spec says about itself and what its parts, however deep, say about themselves."""
+    findings: list[Finding] = []
     if isinstance(spec, (Spec, Part)) and _has_rules(type(spec)):
-        yield from spec.findings()
-    values = vars(spec)
-    for name in _with_parts(type(spec)):
-        yield from _inner(values[name], (name,))
+        findings += spec.findings()
+    if parts := _with_parts(type(spec)):
+        values = vars(spec)
+        for name in parts:
+            if (inner := values[name]) is not None:
+                findings += _inner(inner, (name,))
+    return findings
 
 
 @cache

@@ -123,9 +123,9 @@ class Resolver:
         self.included: dict[str, bytes] = {}
         self.findings: list[Finding] = []
         self.links: list[tuple[Address, Path]] = []  # what the spec refers to, and where
-        self._subject = ""
+        self._subject: str | Address = ""
 
-    def resolve(self, model: type[BaseModel], subject: str, raw: dict[str, Json]) -> dict[str, Value]:
+    def resolve(self, model: type[BaseModel], subject: str | Address, raw: dict[str, Json]) -> dict[str, Value]:
         """The values of what is written in the model's shape; `findings` says what is wrong with them."""
         self.findings = []
         self.links = []

@@ -2,17 +2,18 @@
 
 libyaml does the parsing; what a scalar means is decided here, so that `no` and `2024-01-01` stay text. Whatever is
 wrong with a file is a problem with a position, never an exception. Knows nothing of manifests, and writes nothing.
+A file is skimmed first, and read with care only if something in it is out of the ordinary, or its places are asked for.
 """
 
 from __future__ import annotations
 
 import gc
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from sys import intern
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from yaml import error as yaml_error
 from yaml import events
@@ -20,24 +21,22 @@ from yaml._yaml import CParser
 
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
+from reconciler.project import skim
 from reconciler.project.places import COLUMN_BITS, Places, key_mark, position
 from reconciler.project.scalars import MAY_BE_PLAIN, plain
+from reconciler.project.skim import MAX_DEPTH, MAX_DOCUMENTS, MAX_SCALAR, MAX_VALUES
 from reconciler.project.unreadable import bytes_problem, syntax_problem
 
-MAX_DEPTH: Final = 64
-MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
-MAX_DOCUMENTS: Final = 20_000
-MAX_SCALAR: Final = 1024 * 1024  # characters; as much as an included file may have
 MAX_PROBLEMS: Final = 100  # of one file: who has more has another problem
 MAX_EXPANDED: Final = 100_000  # of these, those that come from aliases: a bomb is refused before it costs anything
 _TOO_MANY: Final = f"more than {MAX_VALUES:,} values in one file"
+_SMALL: Final = 4 * MAX_DOCUMENTS  # bytes, in which there is no room for an excess of anything
 _NEAR: Final = 10_000  # values within which an earlier one is looked for
 _KNOWN: Final = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "binary", "timestamp", "set", "omap"})
 _TAG: Final = "tag:yaml.org,2002:"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One document of a file. Unsound: something in it is wrong, and it is only good for being named."""
 
     value: Json
@@ -62,13 +61,44 @@ def read(text: bytes, file: str) -> Reading:
         reading.problems.append(unreadable)
         reading.complete = False
         return reading
+    text = text.removeprefix(b"\xef\xbb\xbf")
     with unhurried_collector():
-        _Reader(text, file, reading).run()
+        skimmed = skim.documents(text)
+        if skimmed is None:
+            _Reader(text, file, reading).run()
+        else:
+            again = _Again(text, file)
+            for index, (value, start) in enumerate(skimmed):
+                reading.documents.append(Document(value, Places.unread(file, start, index, again)))
     return reading
+
+
+class _Again:
+    """Reads a text that was skimmed with the places of its values, once, when somebody asks."""
+
+    def __init__(self, text: bytes, file: str) -> None:
+        self._text = text
+        self._file = file
+        self._places: list[Places] = []
+
+    def __call__(self) -> Sequence[Places]:
+        if not self._places:
+            self._places = places(self._text, self._file)
+        return self._places
+
+
+def places(text: bytes, file: str) -> list[Places]:
+    """Where everything was written that `read` finds in this text, document by document."""
+    reading = Reading()
+    with unhurried_collector():
+        _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading).run()
+    return [each.places for each in reading.documents]
 
 
 def _excess(text: bytes, file: str) -> Problem | None:
     """What is refused for its size without being read: reading half a million values would take a second."""
+    if len(text) <= _SMALL:
+        return None
     marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
     if marks > MAX_VALUES:
         return Problem(_TOO_MANY, "split it", position=Position(file, 1, 1))
@@ -110,7 +140,7 @@ class _Reader:
     """One pass over libyaml's events. Nesting lives on a stack of its own, so that depth costs no recursion."""
 
     def __init__(self, text: bytes, file: str, reading: Reading) -> None:
-        self._parser = CParser(text.removeprefix(b"\xef\xbb\xbf"))
+        self._parser = CParser(text)
         self._file = file
         self._reading = reading
         self._marks: array[int] = array("Q")
