@@ -18,7 +18,7 @@ class Bug:
 
 CREATE, LOST, APPLY = "engine/create.py", "engine/lost.py", "engine/apply.py"
 SEQUENCE, IDENTIFY, DECIDE = "planning/sequence.py", "planning/identify.py", "planning/decide.py"
-UNCHANGED = "planning/unchanged.py"
+UNCHANGED, SKIM = "planning/unchanged.py", "project/skim.py"
 
 RECEIPT = (
     '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(self._intent.id))\n'
@@ -287,6 +287,31 @@ BUGS: tuple[Bug, ...] = (
         "planning/planner.py",
         (("self.orphaned.append(", "str("),),
     ),
+    # --- files that are skimmed ---------------------------------------------------------------------------------------
+    Bug(
+        "a key that is written twice counts once",
+        SKIM,
+        (("                    if key in container:\n                        raise _Unusual\n", ""),),
+        "project",
+    ),
+    Bug(
+        "a tag is not looked at",
+        SKIM,
+        (
+            (
+                "                if event.tag is not None or event.anchor is not None:\n",
+                "                if event.anchor:\n",
+            ),
+        ),
+        "project",
+    ),
+    Bug(
+        "quotes do not make a text",
+        SKIM,
+        (("                if event.style:\n", "                if event.style is None:\n"),),
+        "project",
+    ),
+    Bug("a number can be a key", SKIM, (('text == "<<" or plain(text) is not text', 'text == "<<"'),), "project"),
 )
 
 SAMPLE = (
