@@ -26,6 +26,7 @@ from reconciler.model import profile
 from reconciler.model.value import Json
 from reconciler.sandbox import bodies, faults, queries, refusal
 from reconciler.sandbox.agent import Agent
+from reconciler.sandbox.asked import Asked
 from reconciler.sandbox.database import Document
 from reconciler.sandbox.faults import Budget, Fault, Faults, Log
 from reconciler.sandbox.ids import Ksuids
@@ -33,9 +34,11 @@ from reconciler.sandbox.objects import Objects
 from reconciler.sandbox.openapi import document
 from reconciler.sandbox.queries import Query
 from reconciler.sandbox.refusal import Refusal
+from reconciler.sandbox.responses import View
 from reconciler.sandbox.routes import Act, Operation, Router, operations
 from reconciler.sandbox.tunnels import Failed
 
+CONTROL = "/_sandbox"
 _LARGEST_BODY = 4 * 2**20
 _HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 
@@ -69,54 +72,60 @@ class App:
             return
 
     async def _serve(self, request: Request, send: Send) -> None:
-        path = _path(request)
-        if path == "/_sandbox" or path.startswith("/_sandbox/"):
+        path = str(request.scope["path"])
+        if path == CONTROL or path.startswith(f"{CONTROL}/"):
             status, body, headers = await self._caught(self._control(request))
             await _send(send, status, body, headers)
             return
         arrived = time.monotonic()
-        raw = await _body(request)
-        fault = self.faults.met(request.method, path)
+        asked = await _asked(request)
+        fault = self.faults.met(asked.method, path)
         late = self._latency + (fault.delay if fault else 0)
         if late:
             await asyncio.sleep(late - self._latency / 2)  # the way here, and before the answer the way back
         undone = fault is not None and not fault.is_done
-        status, body, headers = (0, None, {}) if undone else await self._caught(self._operate(request, raw))
+        status, body, headers = (0, None, {}) if undone else self._outcome(asked)
         if self._latency:
             await asyncio.sleep(max(0.0, arrived + late - time.monotonic()))  # what serving took is a part of it
         if fault is None:
-            self._write_log(request, status)
+            self._write_log(asked, status)
             await _send(send, status, body, headers)
         else:
-            await self._in_trouble(fault, request, send, (status, body, headers))
+            await self._in_trouble(fault, request, asked, send, (status, body, headers))
 
-    async def _in_trouble(self, fault: Fault, request: Request, send: Send, answer: _Answer) -> None:
+    async def _in_trouble(self, fault: Fault, request: Request, asked: Asked, send: Send, answer: _Answer) -> None:
         """What the client gets to see of an answer."""
         match fault.then:
             case faults.CUT | faults.COMMIT_THEN_CUT:
-                self._write_log(request, 0)
+                self._write_log(asked, 0)
                 await self._sever(request)
             case faults.HANG | faults.COMMIT_THEN_HANG:
-                self._write_log(request, 0)
+                self._write_log(asked, 0)
                 while (await request.receive())["type"] != "http.disconnect":
                     pass
             case faults.COMMIT_THEN_TRUNCATE:
-                self._write_log(request, answer[0])
+                self._write_log(asked, answer[0])
                 await _send(send, *answer, share=0.5)
                 await self._sever(request)
             case _:
                 if fault.then != faults.ANSWER:
                     answer = self._asked_for(fault)
-                self._write_log(request, answer[0])
+                self._write_log(asked, answer[0])
                 await _send(send, *answer, pace=fault.pace)
 
     async def _sever(self, request: Request) -> None:
         self._cut(request.scope)
         await asyncio.sleep(0)  # the server hears of it, and does not complain that the answer is not complete
 
-    def _write_log(self, request: Request, status: int) -> None:
-        query = _query_string(request)
-        self.log.write(request.method, _path(request) + (f"?{query}" if query else ""), status)
+    def _write_log(self, asked: Asked, status: int) -> None:
+        self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status)
+
+    def _outcome(self, asked: Asked) -> _Answer:
+        try:
+            status, body = self._operate(asked)
+        except Refusal as refused:
+            return self._error(refused)
+        return status, body, {}
 
     async def _caught(self, answer: Awaitable[tuple[int, Json]]) -> tuple[int, Json, dict[str, str]]:
         try:
@@ -141,33 +150,33 @@ class App:
 
     # --- the management API -------------------------------------------------------------------------------------------
 
-    async def _operate(self, request: Request, raw: bytes) -> tuple[int, Json]:
-        self._authenticate(request)
-        self._check_version(request)
+    def _operate(self, asked: Asked) -> tuple[int, Json]:
+        self._authenticate(asked)
+        self._check_version(asked)
         self.budget.spend()
-        found = self.router.match(_path(request))
+        found = self.router.match(asked.path)
         if found is None:
-            raise refusal.NO_SUCH_PATH(path=_path(request))
-        operation = found.by_method.get(request.method)
+            raise refusal.NO_SUCH_PATH(path=asked.path)
+        operation = found.by_method.get(asked.method)
         if operation is None:
-            refused = refusal.METHOD_NOT_ALLOWED(method=request.method)
+            refused = refusal.METHOD_NOT_ALLOWED(method=asked.method)
             refused.headers["Allow"] = ", ".join(sorted(found.by_method))
             raise refused
         if operation.act is Act.CREATE:
             self.budget.create(operation.path)
-        query = queries.read(_query_string(request), operation)
-        body = profile.NGROK.read(operation.path, _read_body(request, operation, raw))  # either spelling is understood
-        view = self.objects.view(self._base(request))
+        query = queries.read(asked.query, operation)
+        body = profile.NGROK.read(operation.path, _read_body(asked, operation))  # either spelling is understood
+        view = self.objects.view(_base(asked))
         if operation.act is Act.LIST:
-            answer = self._list(operation, found.values, query, request)
+            answer = self._list(operation, found.values, view, query, asked)
         else:
             answer = self.objects.answer(operation, found.values, body, view)
         # Whoever names the version as the public service has it is answered in its spelling.
-        is_public = profile.NGROK.version[0].lower() in request.headers
+        is_public = profile.NGROK.version[0].lower() in asked.headers
         return operation.status, profile.NGROK.answered(operation.path, answer) if is_public else answer
 
-    def _authenticate(self, request: Request) -> None:
-        header = request.headers.get("authorization")
+    def _authenticate(self, asked: Asked) -> None:
+        header = asked.headers.get("authorization")
         if not header:
             raise refusal.NO_KEY()
         scheme, _, given = header.partition(" ")
@@ -181,26 +190,16 @@ class App:
         if not secrets.compare_digest(given.strip().encode(), self._api_key.encode()):
             raise refusal.WRONG_KEY()
 
-    def _check_version(self, request: Request) -> None:
-        versions = [request.headers[name] for name in ("service-version", "ngrok-version") if name in request.headers]
+    def _check_version(self, asked: Asked) -> None:
+        versions = [asked.headers[name] for name in ("service-version", "ngrok-version") if name in asked.headers]
         if not versions:
             raise refusal.NO_VERSION()
         for version in versions:
             if version.strip() != "2":
                 raise refusal.BAD_VERSION(version=version)
 
-    def _base(self, request: Request) -> str:
-        """Scheme, host and port by which the client reached us."""
-        host = request.headers.get("host", "")
-        if not _HOST.fullmatch(host):
-            server = request.scope.get("server") or ("localhost", None)
-            name = f"[{server[0]}]" if ":" in server[0] else server[0]
-            host = name if server[1] is None else f"{name}:{server[1]}"
-        return f"{request.scope['scheme']}://{host}"
-
-    def _list(self, operation: Operation, values: tuple[str, ...], query: Query, request: Request) -> Document:
-        kind, base = operation.kind, self._base(request)
-        view, uri = self.objects.view(base), base + _path(request).rstrip("/")
+    def _list(self, operation: Operation, values: tuple[str, ...], view: View, query: Query, asked: Asked) -> Document:
+        kind, uri = operation.kind, view.base + asked.path.rstrip("/")
         if not queries.is_paged(operation):
             return {kind.list_key: self.objects.everything(kind, values, view), "uri": uri}
         page, follows = self.objects.page(kind, values, query, view)
@@ -210,7 +209,8 @@ class App:
     # --- what only the sandbox has ------------------------------------------------------------------------------------
 
     async def _control(self, request: Request) -> tuple[int, Json]:
-        match request.method, _path(request).removeprefix("/_sandbox").strip("/"):
+        path = str(request.scope["path"])
+        match request.method, path.removeprefix(CONTROL).strip("/"):
             case "GET", "requests":
                 since = request.query_params.get("since", "0")
                 return 200, {"requests": self.log.since(int(since) if since.isdecimal() else 0)}
@@ -241,9 +241,9 @@ class App:
             case "GET", "deliveries":
                 return 200, {"deliveries": self.objects.events.deliveries(request.query_params.get("destination", ""))}
             case "GET", "openapi.json":
-                return 200, document(self.table, self._base(request))
+                return 200, document(self.table, _base(await _asked(request)))
             case _:
-                raise refusal.NO_SUCH_PATH(path=_path(request))
+                raise refusal.NO_SUCH_PATH(path=path)
         return 204, None
 
     def _restart_agent(self, given: Document) -> None:
@@ -254,14 +254,23 @@ class App:
             raise Refusal(None, 400, str(failed)) from failed
 
 
-def _path(request: Request) -> str:
-    """Read from the scope: `request.url` trips over a malformed Host header."""
-    return str(request.scope["path"])
+def _base(asked: Asked) -> str:
+    """Scheme, host and port by which the client reached us."""
+    host = asked.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        server = asked.server or ("localhost", None)
+        name = f"[{server[0]}]" if ":" in server[0] else server[0]
+        host = name if server[1] is None else f"{name}:{server[1]}"
+    return f"{asked.scheme}://{host}"
 
 
-def _query_string(request: Request) -> str:
-    raw: bytes = request.scope["query_string"]
-    return raw.decode("latin-1")
+async def _asked(request: Request) -> Asked:
+    scope = request.scope
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+    query = scope["query_string"].decode("latin-1")
+    # The path is read from the scope: `request.url` trips over a malformed Host header.
+    path, body = str(scope["path"]), await _body(request)
+    return Asked(request.method, path, query, headers, scope.get("server"), body, scope["scheme"])
 
 
 async def _body(request: Request) -> bytes:
@@ -273,17 +282,17 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-def _read_body(request: Request, operation: Operation, raw: bytes) -> Document:
-    takes = operation.act in (Act.CREATE, Act.UPDATE, Act.PUT_MODULE)
+def _read_body(asked: Asked, operation: Operation) -> Document:
+    raw = asked.body
     if not raw.strip():
         if operation.act is Act.CREATE:
             raise refusal.TRUNCATED_BODY()
         return {}
-    if not takes:
-        raise refusal.UNEXPECTED_BODY(method=request.method)
+    if operation.act not in (Act.CREATE, Act.UPDATE, Act.PUT_MODULE):
+        raise refusal.UNEXPECTED_BODY(method=asked.method)
     if len(raw) > _LARGEST_BODY:
         raise refusal.TOO_LARGE()
-    given = request.headers.get("content-type")
+    given = asked.headers.get("content-type")
     if given is None:
         raise refusal.NO_TYPE()
     if given.partition(";")[0].strip().lower() != "application/json":

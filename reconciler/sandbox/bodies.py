@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from reconciler.model.kind import Behaviour, Field, Kind, Shape
@@ -75,8 +76,9 @@ def parse(raw: bytes) -> Document:
     """The JSON object in a body."""
     try:
         text = raw.decode()
-        value = json.loads(text, parse_constant=_no_constant)
-        json.dumps(value, ensure_ascii=False).encode()  # an escaped half of a surrogate pair cannot be answered back
+        value = json.loads(text) if text.startswith("\ufeff") else _JSON.decode(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be answered back
     except json.JSONDecodeError as error:
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
             raise refusal.TRUNCATED_BODY() from error
@@ -92,9 +94,23 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
+_JSON = json.JSONDecoder(parse_constant=_no_constant)
+
+
+@cache
 def fields(kind: Kind) -> tuple[Field, ...]:
     """All that an object of this kind keeps, whether a create or an update takes it or not."""
     return tuple(_spelt(each) for each in kind.fields if Behaviour.PATH_ONLY not in each)
+
+
+@cache
+def holders(kind: Kind, names: frozenset[str]) -> tuple[Field, ...]:
+    """Those of its fields that have one of these names, or have one inside."""
+    return tuple(each for each in fields(kind) if _holds(each, names))
+
+
+def _holds(field: Field, names: frozenset[str]) -> bool:
+    return field.name in names or (field.shape is Shape.OBJECT and any(_holds(each, names) for each in field.fields))
 
 
 def _spelt(field: Field) -> Field:
@@ -105,6 +121,7 @@ def _spelt(field: Field) -> Field:
     return replace(field, shape=Shape.MAP, item=replace(value, required=True))
 
 
+@cache
 def accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     """The fields of a create's or an update's body."""
     refused = Behaviour.IMMUTABLE if update else Behaviour.UPDATE_ONLY
@@ -121,14 +138,19 @@ def _widened(kind: str, field: Field) -> Field:
     )
 
 
-def check(known: Iterable[Field], body: Mapping[str, Json], where: str = "") -> None:
+def check(known: tuple[Field, ...], body: Mapping[str, Json], where: str = "") -> None:
     """Every field is one of these and has its type. Null stands for absent."""
-    by_name = {each.name: each for each in known}
+    by_name = _by_name(known)
     for name, value in body.items():
         if name not in by_name:
             raise refusal.UNKNOWN_FIELD(field=where + name, supported=", ".join(sorted(by_name)) or "none")
         if value is not None:
             _check_type(by_name[name], value, where + name)
+
+
+@cache
+def _by_name(known: tuple[Field, ...]) -> Mapping[str, Field]:
+    return {each.name: each for each in known}
 
 
 def _check_type(field: Field, value: Json, where: str) -> None:
@@ -164,6 +186,12 @@ def filled(kind: str, field: Field, value: Json, where: str = "") -> Json:
 
 
 def _default(kind: str, field: Field, path: str) -> Json:
+    value = _default_of(kind, field, path)
+    return value.copy() if isinstance(value, (list, dict)) else value
+
+
+@cache
+def _default_of(kind: str, field: Field, path: str) -> Json:
     for key in (f"{kind}.{path}", field.name):
         if key in _DEFAULTS:
             return _DEFAULTS[key]

@@ -165,9 +165,10 @@ class Database:
 
     # --- names that may be taken once ---------------------------------------------------------------------------------
 
-    def take(self, owner: Stored, names: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    def take(self, owner: Stored, names: Iterable[tuple[str, str]], *, is_new: bool = False) -> tuple[str, str] | None:
         """Make these the owner's names, instead of those it had. The first that is another's, if any: then none is."""
-        self._sql.execute("DELETE FROM names WHERE owner=?", (owner.sequence,))
+        if not is_new:
+            self._sql.execute("DELETE FROM names WHERE owner=?", (owner.sequence,))
         for space, name in dict.fromkeys(names):
             try:
                 self._sql.execute("INSERT INTO names VALUES (?, ?, ?)", (space, name, owner.sequence))
@@ -194,11 +195,12 @@ class Database:
 
     # --- who refers to whom -------------------------------------------------------------------------------------------
 
-    def use(self, user: Stored, targets: Iterable[tuple[str, str]]) -> None:
+    def use(self, user: Stored, targets: Iterable[tuple[str, str]], *, is_new: bool = False) -> None:
         """Make (field, id) pairs the user's references, instead of those it had."""
-        self._sql.execute("DELETE FROM uses WHERE user=?", (user.sequence,))
-        rows = [(target, user.sequence, field) for field, target in dict.fromkeys(targets)]
-        self._sql.executemany("INSERT INTO uses VALUES (?, ?, ?)", rows)
+        if not is_new:
+            self._sql.execute("DELETE FROM uses WHERE user=?", (user.sequence,))
+        for field, target in dict.fromkeys(targets):
+            self._sql.execute("INSERT INTO uses VALUES (?, ?, ?)", (target, user.sequence, field))
 
     def user_of(self, target: str) -> Stored | None:
         """Something that refers to the object, the oldest first."""

@@ -36,6 +36,7 @@ _NO_ID: dict[str, tuple[Cause, Cause]] = {
     "ip_policy_id": (refusal.POLICY_ID_OF_RULE, refusal.POLICY_ID_OF_RULE),
     "certificate_authority_ids": (refusal.AUTHORITY_ID, refusal.AUTHORITY_ID),
 }
+_REFERRING = frozenset(_REFERENCES)
 _WELL_FORMED_IS_ENOUGH = ("ec_", "usr_")  # the platform has these objects, the API that we stand in for does not
 
 # An owner may go while its credentials stay.
@@ -66,7 +67,7 @@ def in_use(kind: str, identity: str, user: str) -> Refusal:
 
 def references(draft: Draft) -> Iterator[tuple[str, str, str]]:
     """(path, field name, id) of every reference in the document."""
-    for field, path, value in bodies.walk(bodies.fields(draft.kind), draft.doc):
+    for field, path, value in bodies.walk(bodies.holders(draft.kind, _REFERRING), draft.doc):
         if field.name in _REFERENCES:
             for identity in value if isinstance(value, (list, dict)) else [value]:
                 if identity:

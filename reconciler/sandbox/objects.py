@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 
 from reconciler.model.kind import Field, Kind
@@ -65,8 +65,10 @@ class Objects:
         for kind in kinds:
             if kind.parent is not None:
                 self._children.setdefault(kind.parent.kind, []).append(kind)
+        # There are few addresses by which clients reach us, and all else of a view is the same for every request.
+        self.view: Callable[[str], View] = lru_cache(maxsize=64)(self._view)
 
-    def view(self, base: str) -> View:
+    def _view(self, base: str) -> View:
         return View(base, self.kinds, PLATFORM_DOMAIN, self._saml_certificate)
 
     def answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
@@ -221,15 +223,15 @@ class Objects:
         if kind.name == "EventSubscription":
             draft.doc["sources"] = None  # kept as objects of their own, and shown from there
         if stored is None:
-            if self.database.find(kind.name, draft.id, draft.parent) is not None:
+            if kind.key != "id" and self.database.find(kind.name, draft.id, draft.parent) is not None:
                 raise refusal.SOURCE_DUPLICATE(value=draft.id)
             stored = self.database.insert(kind.name, draft.id, draft.doc, draft.parent)
         else:
             stored = self.database.replace(stored, draft.doc)
-        taken = self.database.take(stored, links.names(draft))
+        taken = self.database.take(stored, links.names(draft), is_new=draft.is_new)
         if taken is not None:
             raise links.taken(*taken)
-        self.database.use(stored, links.uses(draft, self.world))
+        self.database.use(stored, links.uses(draft, self.world), is_new=draft.is_new)
         if kind.name == "EventSubscription" and "sources" in draft.supplied:
             self._put_sources(stored, [each["type"] for each in sources or []])
         self._drop_managed(draft.before, draft.doc)

@@ -80,6 +80,9 @@ class Query:
         return lambda shown: all(each(shown) for each in chosen)
 
 
+_EVERYTHING = Query()
+
+
 def _filter(text: str, known: Collection[str]) -> Keep:
     try:
         compiled = filters.compiled(text, known, datetime.now(UTC))
@@ -115,6 +118,8 @@ def repeatable(operation: Operation, name: str) -> bool:
 
 
 def read(text: str, operation: Operation) -> Query:
+    if not text:
+        return _EVERYTHING
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError as error:

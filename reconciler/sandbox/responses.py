@@ -7,6 +7,7 @@ derives stands beside them, references as `ref(id)`; names that begin with an un
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -91,8 +92,10 @@ class View:
         shown["uri"] = self.uri(kind, stored)
         if kind.parent is not None and kind.id_prefix:
             shown[kind.parent.field] = stored.parent
-        for each in bodies.fields(kind):
-            if is_shown(kind, each):
+        for each, is_as_kept in _fields(kind):
+            if is_as_kept:
+                shown[each.name] = stored.body.get(each.name)
+            else:
                 self._place(kind, shown, each, stored.body.get(each.name), stored.id)
         for name, value in {**unset(kind), **stored.body}.items():
             # A field that answers show under another name is not shown under its own.
@@ -157,6 +160,17 @@ class View:
         return value
 
 
+@cache
+def _fields(kind: Kind) -> tuple[tuple[Field, bool], ...]:
+    """Those that are shown, and whether as they are kept."""
+    special = _REDACTED.get(kind.name, set()) | _NULL_WHEN_EMPTY.get(kind.name, set())
+    return tuple(
+        (each, each.read_as is None and each.shape is not Shape.OBJECT and each.name not in special)
+        for each in bodies.fields(kind)
+        if is_shown(kind, each)
+    )
+
+
 def is_shown(kind: Kind, field: Field) -> bool:
     return field.name not in _WRITE_ONLY.get(kind.name, ())
 
@@ -166,7 +180,8 @@ def not_listed(kind: Kind) -> set[str]:
     return _NOT_LISTED.get(kind.name, set())
 
 
-def unset(kind: Kind) -> Document:
+@cache
+def unset(kind: Kind) -> Mapping[str, Json]:
     """The keys that every answer has besides the declared fields, with what stands there when nothing is known."""
     keys = dict(_UNSET.get(kind.name, {}))
     for name, info in kind.read.model_fields.items():

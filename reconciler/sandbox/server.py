@@ -15,7 +15,7 @@ from typing import TextIO
 
 import uvicorn
 from starlette.types import Scope
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from reconciler.kinds import observed
 from reconciler.sandbox.agent import Agent
@@ -30,7 +30,7 @@ DEFAULT_KEY = "sandbox"
 _CONNECTIONS: dict[tuple[str, int], asyncio.Transport] = {}
 
 
-class _Severable(H11Protocol):
+class _Severable(HttpToolsProtocol):
     """A connection that a fault can reset: found again by the client's address."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -20,6 +20,7 @@ from reconciler.sandbox.rules import access, backends, certificates, domains, ed
 from reconciler.sandbox.rules.routes import check_route_modules
 
 _LIMITS = {"description": 255, "metadata": 4096}  # bytes
+_LIMITED = frozenset(_LIMITS)
 # The codes of a description and of metadata that are too long, where they are not the common one.
 _TOO_LONG = {
     "CloudEndpoint": (18012, 18013),
@@ -117,7 +118,7 @@ def check(draft: Draft, world: World) -> None:
     for name, cause in _REQUIRED.get(draft.kind.name, {}).items():
         if draft.doc.get(name) in ("", None, []):
             raise cause(field=name, value="")
-    for field, path, value in bodies.walk(bodies.fields(draft.kind), draft.doc):
+    for field, path, value in bodies.walk(bodies.holders(draft.kind, _LIMITED), draft.doc):
         limit = _LIMITS.get(field.name)
         if limit is not None and field.shape is Shape.TEXT and len(value.encode()) > limit:
             common = refusal.TOO_LONG.code

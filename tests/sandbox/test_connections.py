@@ -1,0 +1,147 @@
+"""Connections: a request is answered alike whether it comes in one piece or not, and one after the other."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.platform import KEY, Sandbox
+
+SAME = f"Host: a\r\nAuthorization: Bearer {KEY}\r\nService-Version: 2\r\n"
+JSON = "Content-Type: application/json\r\n"
+
+
+def _request(line: str, headers: str = SAME, body: str = "") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{line} HTTP/1.1\r\n{headers}{length}\r\n{body}".encode()
+
+
+REQUESTS = {
+    "a list": _request("GET /bot_users?limit=2"),
+    "a create": _request("POST /bot_users", SAME + JSON, '{"name": "a"}'),
+    "a body that is not JSON": _request("POST /bot_users", SAME + JSON, '{"name": a}'),
+    "a delete": _request("DELETE /bot_users/bot_2"),
+    "a path in percent signs": _request("GET /bot%5Fusers"),
+    "a path that is not there": _request("GET /%2F?a=%2F&b"),
+    "an address as the target": _request("GET http://a/bot_users"),
+    "a method that is not there": _request("PUT /bot_users"),
+    "no key": _request("GET /bot_users", "Host: a\r\nService-Version: 2\r\n"),
+    "the version of the public service": _request("GET /endpoints", SAME.replace("Service", "Ngrok")),
+    "headers in capitals": _request("GET /bot_users", SAME.upper().replace(KEY.upper(), KEY)),
+    "a host that is none": _request("GET /bot_users", SAME.replace("Host: a", "Host: a/b")),
+    "a connection that is kept": _request("GET /bot_users", f"{SAME}Connection: Keep-Alive\r\n"),
+    "a header without a value": _request("GET /bot_users", f"{SAME}X-Nothing:\r\n"),
+    "a header twice": _request("GET /bot_users", f"{SAME}Service-Version: 1\r\n"),
+    "another length": _request("POST /bot_users", f"{SAME}{JSON}Content-Length: 3\r\n", '{"name": "a"}'),
+    "a length that is none": _request("POST /bot_users", f"{SAME}{JSON}Content-Length: +2\r\n") + b"{}",
+    "no host": _request("GET /bot_users", SAME.replace("Host: a\r\n", "")),
+    "a connection that ends": _request("GET /bot_users", f"{SAME}Connection: close\r\n"),
+    "an upgrade": _request("GET /bot_users", f"{SAME}Connection: upgrade\r\nUpgrade: h2c\r\n"),
+    "a body in chunks": _request("POST /bot_users", f"{SAME}{JSON}Transfer-Encoding: chunked\r\n")
+    + b'd\r\n{"name": "a"}\r\n0\r\n\r\n',
+    "a body that waits to be asked for": _request("POST /bot_users", f"{SAME}{JSON}Expect: 100-continue\r\n", "{}"),
+    "an older version": _request("GET /bot_users").replace(b"HTTP/1.1", b"HTTP/1.0"),
+    "a method without a body in the answer": _request("HEAD /bot_users"),
+    "a tab": _request("GET /bot_users", SAME.replace("Host: a", "Host:\ta")),
+    "a header in two lines": _request("GET /bot_users", f"{SAME}X-Long: a\r\n b\r\n"),
+    "a name with a space": _request("GET /bot_users", f"{SAME}X Long: a\r\n"),
+    "a bracket in a name": _request("GET /bot_users", f"{SAME}X[0]: a\r\n"),
+    "a value beyond ASCII": _request("GET /bot_users", f"{SAME}X-Name: ü\r\n"),
+    "a line that ends early": _request("GET /bot_users").replace(b"\r\nHost", b"\nHost"),
+    "two requests": _request("GET /bot_users") * 2,
+}
+
+
+@contextmanager
+def _connected(sandbox: Sandbox) -> Iterator[socket.socket]:
+    address = urlsplit(sandbox.base_url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield connection
+
+
+def _told(connection: socket.socket, patience: float = 0.15) -> str:
+    """All that comes until nothing comes for a while."""
+    connection.settimeout(10)
+    told = connection.recv(2**16)
+    connection.settimeout(patience)
+    try:
+        while part := connection.recv(2**16):
+            told += part
+    except TimeoutError:
+        pass
+    else:
+        told += b" and the connection ends"
+    return re.sub(r"(?<=_)\w{27}|(?<=date: )[^\r]+|\d{4}-\d\d-\d\dT[^\"]+", "…", told.decode())
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_in_pieces_is_answered_as_one_that_is_whole(sandbox: Sandbox, name: str) -> None:
+    raw, answers = REQUESTS[name], []
+    for pieces in ([raw], [raw[:5], raw[5:-1], raw[-1:]]):
+        sandbox.reset()
+        with _connected(sandbox) as connection:
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.02)
+            answers.append(_told(connection))
+    assert answers[0] == answers[1]
+    assert answers[0].startswith("HTTP/1.1 ")
+
+
+def test_requests_follow_each_other_on_one_connection(sandbox: Sandbox) -> None:
+    with _connected(sandbox) as connection:
+        for raw in (
+            REQUESTS["a list"],
+            REQUESTS["a body in chunks"],
+            REQUESTS["a create"],
+            REQUESTS["two requests"],
+        ) * 2:
+            connection.sendall(raw)
+            told = _told(connection, 0.1)
+            assert told.count("HTTP/1.1 ") == (2 if raw == REQUESTS["two requests"] else 1)
+    assert len(sandbox.log()) == 10
+
+
+def test_a_request_that_comes_while_another_is_late_is_answered_after_it(start_sandbox: Callable[..., Sandbox]) -> None:
+    with _connected(start_sandbox(latency_ms=100)) as connection:
+        connection.sendall(REQUESTS["a create"])
+        time.sleep(0.02)
+        connection.sendall(REQUESTS["a list"])
+        told = _told(connection)
+    assert told.index("201 Created") < told.index("200 OK")
+
+
+@pytest.mark.parametrize("latency", [0, 10])
+def test_a_defect_of_the_sandbox_ends_a_request_and_not_the_sandbox(
+    start_sandbox: Callable[..., Sandbox], latency: int
+) -> None:
+    sandbox = start_sandbox(latency_ms=latency)
+    sandbox.plant("vaults", {"id": f"vault_{'0' * 27}"})  # not what anything of the sandbox's own looks like
+    body = f'{{"name": "a", "value": "b", "vault_id": "vault_{"0" * 27}"}}'
+    with _connected(sandbox) as connection:
+        connection.sendall(_request("POST /vault_secrets", SAME + JSON, body))
+        told = _told(connection)
+    assert told.startswith("HTTP/1.1 500 Internal Server Error\r\n")
+    assert told.endswith("the connection ends")
+    assert sandbox.get("/vault_secrets")["secrets"] == []
+
+
+def test_a_late_answer_is_given_before_the_process_ends(start_sandbox: Callable[..., Sandbox]) -> None:
+    sandbox = start_sandbox(latency_ms=500)
+    with _connected(sandbox) as connection:
+        connection.sendall(REQUESTS["a create"])
+        time.sleep(0.1)
+        ending = threading.Thread(target=sandbox.stop)
+        ending.start()
+        told = _told(connection, 3)
+        ending.join()
+    assert told.startswith("HTTP/1.1 201 Created\r\n")
+    assert told.endswith("the connection ends")
