@@ -1,6 +1,7 @@
 """One small declarative file per resource kind; the file `tls_edge.py` declares the kind `TLSEdge` as its `KIND`.
 
-Kinds are loaded when somebody asks for them: the folder listing is the registry.
+Kinds are loaded when somebody asks for them: the folder listing is the registry. These files are without
+`from __future__ import annotations`: pydantic has to compile each annotation that is text.
 """
 
 from __future__ import annotations

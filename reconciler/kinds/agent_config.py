@@ -1,7 +1,5 @@
 """Configuration file of an agent: declared like a resource, and rendered instead of planned."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

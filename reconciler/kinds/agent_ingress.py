@@ -1,7 +1,5 @@
 """Agent ingress."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from typing_extensions import Doc

@@ -1,7 +1,5 @@
 """Tunnel of an agent, started and stopped through the agent's local API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """API key."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from typing_extensions import Doc

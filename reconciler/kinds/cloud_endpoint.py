@@ -1,7 +1,5 @@
 """Cloud endpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

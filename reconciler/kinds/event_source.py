@@ -1,7 +1,5 @@
 """Source of an event subscription."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

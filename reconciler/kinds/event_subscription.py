@@ -1,7 +1,5 @@
 """Event subscription, and the types of events that are known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Modules of HTTPS routes that look at requests and responses, but at nobody's identity; see `login`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Annotated

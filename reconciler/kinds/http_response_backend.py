@@ -1,7 +1,5 @@
 """HTTP-response backend."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from typing_extensions import Doc

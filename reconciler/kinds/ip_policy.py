@@ -1,7 +1,5 @@
 """IP policy."""
 
-from __future__ import annotations
-
 from reconciler.kinds.fields import Description, Metadata
 from reconciler.model.kind import Kind, Spec
 

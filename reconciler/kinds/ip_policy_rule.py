@@ -1,7 +1,5 @@
 """Rule of an IP policy."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from typing_extensions import Doc

@@ -1,7 +1,5 @@
 """Modules of HTTPS routes that ask who somebody is: SAML, OIDC and OAuth, of which a route has at most one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

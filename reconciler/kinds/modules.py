@@ -1,7 +1,5 @@
 """Modules and parts that several kinds share. Every module has `enabled`, true unless said otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 

@@ -3,8 +3,6 @@
 They are listed and referred to, never planned: the folder's other files are the kinds that plans are about.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from reconciler import kinds

@@ -1,7 +1,5 @@
 """Secret in a vault."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Service user."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from typing_extensions import Doc

@@ -1,7 +1,5 @@
 """SSH certificate authority."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

@@ -6,7 +6,6 @@ Not for our own words, which never hold a secret in the first place.
 from __future__ import annotations
 
 import base64
-import html
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -76,6 +75,8 @@ def conceal(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:
 
 def _spellings(secret: str) -> set[str]:
     """The secret as it is, and as JSON, an address, HTML, base64 or hexadecimal digits would have it."""
+    import html  # its table of two thousand names is for this alone
+
     octets = secret.encode(errors="surrogatepass")
     escaped = {
         secret,

@@ -4,8 +4,6 @@ Offline commands need neither address nor key, so what is missing of these is on
 environment may override the address, the key and the store, so that one project runs against a sandbox or an account.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Mapping

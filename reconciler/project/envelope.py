@@ -3,8 +3,6 @@
 Checks the envelope alone. The spec inside is validated, and references are followed, by `manifests`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
