@@ -326,8 +326,10 @@ def _named_by_id(manifest: Manifest) -> ById:
     """Objects that belong to somebody else and of which we manage modules only."""
     named: Mapping[str, list[tuple[str, str | None]]] = defaultdict(list)
     for address, declaration in manifest.declarations.items():
+        if declaration.id is None:
+            continue
         kind = kinds.get(address.kind)
-        if declaration.id is not None and kind.modules_by_id and kind.parent is not None:
+        if kind.modules_by_id and kind.parent is not None:
             parent = declaration.spec.get(kind.parent.field)
             named[kind.name].append((declaration.id, parent if isinstance(parent, str) else None))
     return named

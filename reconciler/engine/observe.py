@@ -112,7 +112,10 @@ class _Look:
     async def children(self, kind: Kind, parents: Listing) -> Listing:
         if not parents.complete:
             return Listing(complete=False, why=parents.why, denied=parents.denied)
-        found = await _all([self._below(kind, parent) for parent in parents.objects])
+        # Most parents carry their children, and nothing has to be asked for those.
+        inside = [(parent, embedded(kind, parent.body)) for parent in parents.objects]
+        listed = iter(await _all([self._below(kind, parent) for parent, bodies in inside if bodies is None]))
+        found = [next(listed) if bodies is None else _listing(kind, bodies, "", parent.id) for parent, bodies in inside]
         cut = next((listing for listing in found if not listing.complete), None)
         return Listing(
             tuple(live for listing in found for live in listing.objects),
@@ -122,9 +125,6 @@ class _Look:
         )
 
     async def _below(self, kind: Kind, parent: Live) -> Listing:
-        bodies = embedded(kind, parent.body)
-        if bodies is not None:
-            return _listing(kind, bodies, "", parent.id)
         path = collection(kind, parent.id)
         listed, why = await self._bodies(path, kind.list_key)
         return self._listing(kind, path, listed, why, parent.id)

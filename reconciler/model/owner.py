@@ -56,16 +56,34 @@ def write(text: str, owner: Owner) -> str:
 def read(metadata: str | None) -> tuple[str, Owner | None]:
     """The user's text, and the record if there is one. A record that cannot be read is the user's text."""
     text = metadata or ""
-    if _NAME not in text and _MARK not in text:
-        return text, None
-    for rest, record in _candidates(text):
-        if owner := _decode(record, text):
-            return rest, owner
-    return text, None
+    found = _found(text)
+    return (text, None) if found is None else found[:2]
 
 
-def _candidates(text: str) -> Iterator[tuple[str, Any]]:
-    """What may be a record, and the text around it: lines from the last to the first, then the member of an object."""
+def _found(text: str) -> tuple[str, Owner, Any] | None:
+    """The text around the record, what the record says, and the record itself: the last line that is one, or else the
+    member of an object."""
+    is_marked = _MARK in text
+    if not is_marked and _NAME not in text:
+        return None
+    for rest, record in _lines(text) if is_marked else ():
+        if (owner := _decode(record, text)) is not None:
+            return rest, owner, record
+    parsed = _parsed(text)
+    member = parsed.get(KEY) if isinstance(parsed, dict) else None
+    owner = _decode(member, text)
+    return None if owner is None else (_without_member(text, parsed), owner, member)
+
+
+def holds(applied: Mapping[str, str], name: str) -> bool:
+    """Whether anything was applied to this field, or inside it."""
+    if isinstance(applied, _Applied) and not applied.may_name(name):
+        return False
+    return any(key == name or key.startswith(f"{name}.") for key in applied)
+
+
+def _lines(text: str) -> Iterator[tuple[str, Any]]:
+    """What may be a record, and the text around it: lines from the last to the first."""
     start = len(text)
     while (start := text.rfind(_MARK, 0, start)) >= 0:
         if start > 0 and text[start - 1] != "\n":
@@ -73,9 +91,6 @@ def _candidates(text: str) -> Iterator[tuple[str, Any]]:
         line, newline, after = text[start + len(_MARK) :].partition("\n")
         before = text[: start - 1] if start else ""
         yield (f"{before}{newline}{after}" if start else after), _parsed(line)
-    parsed = _parsed(text)
-    if isinstance(parsed, dict) and KEY in parsed:
-        yield _without_member(text, parsed), parsed[KEY]
 
 
 def _without_member(text: str, parsed: dict[str, Any]) -> str:
@@ -118,9 +133,14 @@ class _Applied(Mapping[str, str]):
     @property
     def _digests(self) -> Mapping[str, str]:
         if self._read is None:
-            record = next(each for _, each in _candidates(self._metadata) if _decode(each, ""))
-            self._read = {_once(path): str(told) for path, told in record["applied"].items()}
+            found = _found(self._metadata)
+            assert found is not None
+            self._read = {_once(path): str(told) for path, told in found[2]["applied"].items()}
         return self._read
+
+    def may_name(self, word: str) -> bool:
+        """False: the record surely says nothing of it, for which it need not be read."""
+        return word in self._metadata or "\\" in self._metadata
 
     def __getitem__(self, path: str) -> str:
         return self._digests[path]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
@@ -11,32 +12,39 @@ from reconciler.model.owner import Owner
 from reconciler.model.value import Json
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
-    """One object as a list response showed it. `id` is what names it in its path.
+class _Seen(NamedTuple):
+    kind: str
+    id: str
+    body: Mapping[str, Json]
+    parent_id: str | None
+    owner: Owner | None
+    metadata: str
+    locator: str
+    key: tuple[str, str]
+
+
+class Live(_Seen):
+    """One object as a list response showed it. `id` is what names it in its path. A tuple, as its owner record is.
 
     owner      the record on it; one that names another kind was copied by hand, and says nothing
     metadata   the user's own, without our record
     locator    its id, below its parent's if it has one: unique within the kind
+    key        kind and locator
     """
 
-    kind: str
-    id: str
-    body: Mapping[str, Json]
-    parent_id: str | None = None
-    owner: Owner | None = field(init=False, repr=False, compare=False)
-    metadata: str = field(init=False, repr=False, compare=False)
-    locator: str = field(init=False, repr=False, compare=False)
-    key: tuple[str, str] = field(init=False, repr=False, compare=False)  # kind and locator
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        text = self.body.get("metadata")
+    def __new__(cls, kind: str, id: str, body: Mapping[str, Json], parent_id: str | None = None) -> Self:
+        text = body.get("metadata")
         metadata, owner = owners.read(text) if isinstance(text, str) else ("", None)
-        object.__setattr__(self, "owner", owner if owner is not None and owner.address.kind == self.kind else None)
-        object.__setattr__(self, "metadata", metadata)
-        locator = f"{self.parent_id}/{self.id}" if self.parent_id else self.id
-        object.__setattr__(self, "locator", locator)
-        object.__setattr__(self, "key", (self.kind, locator))
+        if owner is not None and owner.address.kind != kind:
+            owner = None
+        locator = f"{parent_id}/{id}" if parent_id else id
+        return super().__new__(cls, kind, id, body, parent_id, owner, metadata, locator, (kind, locator))
+
+    def showing(self, body: Mapping[str, Json]) -> Live:
+        """The same object with another body."""
+        return Live(self.kind, self.id, body, self.parent_id)
 
 
 @dataclass(frozen=True)

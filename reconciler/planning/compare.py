@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.model import owner
 from reconciler.model.address import Address
 from reconciler.model.change import FieldChange, Mover
 from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape
@@ -46,7 +47,7 @@ class Record:
 
     def holds(self, name: str) -> bool:
         """Whether anything was applied to this field, or inside it."""
-        return any(key == name or key.startswith(f"{name}.") for key in self.applied or ())
+        return self.applied is not None and owner.holds(self.applied, name)
 
 
 @dataclass(frozen=True)

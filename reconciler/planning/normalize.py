@@ -68,6 +68,7 @@ class Column(NamedTuple):
     is_optional: bool  # what is not declared is the platform's to choose
     is_unread: bool
     is_direct: bool  # responses carry the value as it is, under its own name
+    blanks: frozenset[type]  # of which an empty value in a response says that nothing is set
 
 
 @cache
@@ -80,6 +81,7 @@ def columns(kind: Kind) -> tuple[Column, ...]:
             is_optional=ServerDefault in field,
             is_unread=InputOnly in field,
             is_direct=not (field.read_as or field.as_map or PathOnly in field or field.name == "metadata"),
+            blanks=frozenset(each.__class__ for each in absences(field) if not each),
         )
         for field in kind.fields
     )
@@ -187,6 +189,15 @@ def empty(field: Field) -> Value:
         case Shape.MAP:
             return {}
     return None
+
+
+@cache
+def absences(field: Field) -> tuple[Json, ...]:
+    """The values with which a response says that nothing is set, besides leaving the field out."""
+    if InputOnly in field:
+        return ()
+    candidates: tuple[Json, ...] = ("", [], {}, False, 0, field.default)
+    return (None, *(each for each in candidates if each is not None and canon_read(field, each) == empty(field)))
 
 
 def read(field: Field, body: Mapping[str, Json]) -> Json:

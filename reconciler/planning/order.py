@@ -6,7 +6,7 @@ Dependencies are written references, hosts that a value mentions, and ids inside
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
@@ -37,19 +37,22 @@ class HostIndex(Generic[Node]):
         if isinstance(host, str):
             self._holders[host.strip().rstrip(".").lower()].append(holder)
 
-    def holders(self, host: str) -> Iterator[Node]:
+    def holders(self, host: str) -> Sequence[Node]:
         """Of the name itself, of `host:port`, or else of the nearest wildcard above it."""
         name = host.strip().lower()
-        for candidate in (name, name.rpartition(":")[0] or name):
+        bare = name.rpartition(":")[0] or name
+        for candidate in (name, bare, *_wildcards(bare)):
             if candidate in self._holders:
-                yield from self._holders[candidate]
-                return
-        labels = (name.rpartition(":")[0] or name).split(".")
-        for depth in range(1, len(labels)):
-            wildcard = ".".join(["*", *labels[depth:]])
-            if wildcard in self._holders:
-                yield from self._holders[wildcard]
-                return
+                return self._holders[candidate]
+        return ()
+
+
+def _wildcards(host: str) -> Iterator[str]:
+    """Those that a name falls under, the nearest first."""
+    _, _, above = host.partition(".")
+    while above:
+        yield f"*.{above}"
+        _, _, above = above.partition(".")
 
 
 def mentions(field: Field, value: Value) -> Iterator[str]:
@@ -68,19 +71,20 @@ def dependencies(
 ) -> dict[Address, tuple[Address, ...]]:
     """For each declaration, the declarations it needs."""
     declared = manifest.declarations
-    return {
-        address: tuple(
-            each
-            for each in dict.fromkeys(_needs(declaration, kinds[address.kind], hosts))
-            if each in declared and each != address
-        )
-        for address, declaration in declared.items()
-    }
+    found: dict[Address, tuple[Address, ...]] = {}
+    for address, declaration in declared.items():
+        needed = _needs(declaration, kinds[address.kind], hosts)
+        others = [each for each in dict.fromkeys(needed) if each in declared and each != address] if needed else ()
+        found[address] = tuple(others)
+    return found
 
 
 def _needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> list[Address]:
     spec = declaration.spec
-    needed = [ref.target for value in spec.values() if value.__class__ is not str for ref in references(value)]
+    needed: list[Address] = []
+    for value in spec.values():
+        if value.__class__ is not str:
+            needed += [ref.target for ref in references(value)]
     for field in _mentioning(kind):
         if field.name in spec:
             for host in mentions(field, spec[field.name]):

@@ -36,7 +36,6 @@ class Register:
     forms: dict[tuple[str, str], Form] = field(default_factory=dict)
     superseded: list[tuple[Address, Live]] = field(default_factory=list)
     twice: set[tuple[str, str]] = field(default_factory=set)
-    reserved: dict[tuple[str, str], Address] = field(default_factory=dict)
     taken: dict[tuple[str, str], Address] = field(default_factory=dict)
     twins: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # one object seen as two kinds
     seconds: set[tuple[str, str]] = field(default_factory=set)  # of each such pair, the one that need not be told of
@@ -52,7 +51,6 @@ class Register:
         register._tell_replaced_from_replacing()
         register._tell_replaced_from_bound(catalogue)
         register._tell_first_from_later(catalogue)
-        register._reserve(catalogue)
         return register
 
     def _enter(self, live: Live) -> None:
@@ -129,24 +127,27 @@ class Register:
         owner = live.owner
         return owner is not None and owner.pending and owner.intent in self.snapshot.undelivered
 
-    def _reserve(self, kinds: Mapping[str, Kind]) -> None:
+    @cached_property
+    def reserved(self) -> Mapping[tuple[str, str], Address]:
+        """Asked for only where a natural key leads to an object."""
         # What has been replaced is about to go, and is nobody else's even if its key is wanted.
-        self.reserved.update({(live.kind, live.locator): address for address, live in self.superseded})
+        reserved = {(live.kind, live.locator): address for address, live in self.superseded}
         declarations = self.manifest.declarations
         for address, lives in self.by_owner.items():
             for live in lives if address in declarations else ():
-                self.reserved.setdefault(live.key, address)
+                reserved.setdefault(live.key, address)
         for address in sorted(self.snapshot.bindings.keys() & declarations.keys()):
-            for live in self.recorded(kinds[address.kind], address):
-                self.reserved.setdefault(live.key, address)
+            for live in self.recorded(self.kinds[address.kind], address):
+                reserved.setdefault(live.key, address)
         special = sorted((each for each in declarations.values() if _is_special(each)), key=attrgetter("address"))
         for declaration in special:
-            for _, live in self.formerly(kinds[declaration.address.kind], declaration):
-                self.reserved.setdefault(live.key, declaration.address)
+            for _, live in self.formerly(self.kinds[declaration.address.kind], declaration):
+                reserved.setdefault(live.key, declaration.address)
         for declaration in special:
             named = self.by_locator.get((declaration.address.kind, str(declaration.id)))
             if named is not None:
-                self.reserved.setdefault(named.key, declaration.address)
+                reserved.setdefault(named.key, declaration.address)
+        return reserved
 
     def sole(self, declaration: Declaration) -> Live | None:
         """The one object with the declaration's record, if no other rung could lead elsewhere."""
@@ -263,11 +264,13 @@ def copies(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]
 
 def unowned(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], ...]:
     """What nobody declares and nobody's record is on."""
-    known = {(live.kind, live.locator) for live in ours} | register.taken.keys()
+    unmarked = [live for live in register.by_locator.values() if live.owner is None]
+    if not unmarked:
+        return ()
+    known = {live.key for live in ours} | register.taken.keys()
     known |= {twin for key in known if (twin := register.twins.get(key)) is not None}
     known |= register.seconds
-    strange = [live for key, live in register.by_locator.items() if key not in known and live.owner is None]
-    return tuple(sorted((live.kind, live.locator) for live in strange if not _is_within(register, live)))
+    return tuple(sorted(live.key for live in unmarked if live.key not in known and not _is_within(register, live)))
 
 
 def _is_within(register: Register, live: Live) -> bool:

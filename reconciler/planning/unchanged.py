@@ -7,14 +7,13 @@ Values are compared as they were written and as they were read. Canonical forms 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Value, substitute
 from reconciler.planning.compare import Follows, Record, differs
-from reconciler.planning.normalize import Column, canon_read, columns, empty, read, seen_in, wanted_in
+from reconciler.planning.normalize import Column, absences, columns, read, seen_in, wanted_in
 from reconciler.planning.register import Register
 
 Resolve = Callable[[Ref], Value]
@@ -25,7 +24,7 @@ def unchanged(
 ) -> Live | None:
     """The live object, taken for the declaration, if surely nothing has to be done. None: look closely."""
     live = register.sole(declaration)
-    if live is None or live.owner is None or not kind.keeps_owner or kind.name not in register.complete:
+    if live is None or live.owner is None or not kind.keeps_owner or declaration.address.kind not in register.complete:
         return None
     owner, special = live.owner, declaration.lifecycle
     if declaration.ensure is not Ensure.PRESENT or declaration.rotate is not None or special.ignore:
@@ -34,14 +33,15 @@ def unchanged(
         return None
     spec, body = declaration.spec, live.body
     for column in columns(kind):  # every field of every resource comes by here
-        said = spec.get(column.name)
-        shown = body.get(column.name) if column.is_direct else _shown(column.field, live)
+        field, name, _, is_optional, is_unread, is_direct, blanks = column
+        said = spec.get(name)
+        shown = body.get(name) if is_direct else _shown(field, live)
         if said is None:
-            if column.is_optional or (shown is None and not column.is_unread):
+            if is_optional or (not shown and shown.__class__ in blanks):
                 continue
-        elif said.__class__ is str and said == shown and not column.is_unread:
+        elif said.__class__ is str and said == shown and not is_unread:
             continue
-        if not _alike(column.field, said, shown, resolve):
+        if not _alike(field, said, shown, resolve):
             record = Record(owner.applied, owner.intent, follows)
             if _is_moved(column, declaration, live, resolve, record):
                 return None
@@ -49,9 +49,9 @@ def unchanged(
 
 
 def _shown(field: Field, live: Live) -> Json:
-    if PathOnly in field.behaviours:
-        return live.parent_id
-    return live.metadata if field.name == "metadata" else read(field, live.body)
+    if field.name == "metadata":
+        return live.metadata
+    return live.parent_id if PathOnly in field.behaviours else read(field, live.body)
 
 
 def _is_moved(column: Column, declaration: Declaration, live: Live, resolve: Resolve, record: Record) -> bool:
@@ -67,7 +67,7 @@ def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
     if InputOnly in field.behaviours:
         return False
     if said is None:
-        return shown is None or any(shown.__class__ is each.__class__ and shown == each for each in _absences(field))
+        return any(shown.__class__ is each.__class__ and shown == each for each in absences(field))
     if said.__class__ is Ref:
         said = resolve(said)
     if said.__class__ is shown.__class__ and said == shown:
@@ -77,16 +77,11 @@ def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
     if said.__class__ is list and shown.__class__ is list:
         return [resolve(each) if each.__class__ is Ref else each for each in said] == shown
     if field.shape is Shape.OBJECT and said.__class__ is dict and shown.__class__ is dict:
-        return all(
-            _alike(sub, said.get(sub.name), read(sub, shown), resolve)
-            for sub in field.fields
-            if ServerDefault not in sub.behaviours or said.get(sub.name) is not None
-        )
+        for sub in field.fields:
+            inner = said.get(sub.name)
+            if inner is None and ServerDefault in sub.behaviours:
+                continue
+            if not _alike(sub, inner, read(sub, shown), resolve):
+                return False
+        return True
     return False
-
-
-@cache
-def _absences(field: Field) -> tuple[Json, ...]:
-    """The values with which a response says that nothing is set, besides leaving the field out."""
-    candidates: tuple[Json, ...] = ("", [], {}, False, 0, field.default)
-    return tuple(each for each in candidates if each is not None and canon_read(field, each) == empty(field))

@@ -63,15 +63,25 @@ async def test_children_come_out_of_their_parents_body() -> None:
 async def test_children_are_listed_where_the_parent_does_not_show_them() -> None:
     reader = Scripted(
         {
-            "/event_subscriptions": [[{"id": "esb_1"}, {"id": "esb_2", "sources": []}]],
-            "/event_subscriptions/esb_1/sources": [[{"type": "ip_policy_created.v0"}]],
+            "/event_subscriptions": [
+                [
+                    {"id": "esb_1"},
+                    {"id": "esb_2", "sources": [{"type": "b.v0"}]},
+                    {"id": "esb_3", "sources": []},
+                    {"id": "esb_4"},
+                ]
+            ],
+            "/event_subscriptions/esb_1/sources": [[{"type": "a.v0"}]],
+            "/event_subscriptions/esb_4/sources": [[{"type": "c.v0"}]],
         }
     )
     snapshot = await observe(reader, some("EventSubscription", "EventSource"))
     assert [(live.kind, live.id, live.parent_id) for live in snapshot.of("EventSource").objects] == [
-        ("EventSource", "ip_policy_created.v0", "esb_1")
+        ("EventSource", "a.v0", "esb_1"),
+        ("EventSource", "b.v0", "esb_2"),
+        ("EventSource", "c.v0", "esb_4"),
     ]
-    assert len(reader.asked) == 2
+    assert len(reader.asked) == 3
 
 
 async def test_a_kind_with_fixed_values_keeps_only_what_is_of_its_kind() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.address import Address
-from reconciler.model.owner import Owner, read, write
+from reconciler.model.owner import Owner, holds, read, write
 
 OWNER = Owner("prod", Address("TLSEdge", "payments"), "intent-1")
 FULL = Owner("prod", Address("TLSEdge", "payments"), "intent-1", {"description": "0123456789"}, True, True, "edgtls_1")
@@ -110,3 +110,14 @@ def test_a_part_of_a_record_that_is_not_as_we_write_it_counts_for_nothing(
     owner = read(json.dumps({"reconciler": record}))[1]
     assert owner is not None
     assert getattr(owner, name) == expected
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_field_that_was_applied_is_held_however_the_record_spells_its_name(escaped: bool) -> None:
+    text = write("", OWNER._replace(applied={"region": "0123456789", "tls.enabled": "9876543210"}))
+    if escaped:
+        text = text.replace("region", "\\u0072egion").replace("tls", "\\u0074ls")
+    owner = read(text)[1]
+    assert owner is not None
+    held = [name for name in ("region", "tls", "enabled", "reg", "stack", "url") if holds(owner.applied, name)]
+    assert held == ["region", "tls"]

@@ -15,7 +15,6 @@ from reconciler import kinds as registry
 from reconciler.model import owner as owners
 from reconciler.model.kind import Kind
 from reconciler.model.owner import Owner
-from reconciler.planning.normalize import Form
 from tests.laws.world import World
 
 Key = tuple[str, str]  # kind and locator
@@ -63,7 +62,6 @@ class Account(World):
     tokens: dict[Key, str] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     _past: list[tuple[float, Bodies]] = field(default_factory=list)  # how it was until then
-    _forms: dict[Key, tuple[dict[str, Any], Form]] = field(default_factory=dict)
 
     # --- deeds -------------------------------------------------------------------------------------------------------
 
@@ -125,13 +123,6 @@ class Account(World):
             inside = [each for other, each in bodies.items() if other[0] == child and other[1].startswith(f"{key[1]}/")]
             body = {**body, embedded: inside}
         return body
-
-    def form(self, name: str, locator: str) -> Form:
-        body = self.objects[name, locator]
-        known = self._forms.get((name, locator))
-        if known is None or known[0] is not body:
-            self._forms[name, locator] = known = (body, super().form(name, locator))
-        return known[1]
 
     def records(self) -> Iterator[tuple[Key, Owner]]:
         for key, body in self.objects.items():

@@ -196,8 +196,8 @@ BUGS: tuple[Bug, ...] = (
         "planning/register.py",
         (
             (
-                "for address, live in self.superseded})",
-                "for address, live in ()})",
+                "for address, live in self.superseded}\n",
+                "for address, live in ()}\n",
             ),
         ),
         "planning",
