@@ -14,7 +14,7 @@ from reconciler.model.value import Json
 
 DEEPEST = 100  # levels; the deepest known answer has nine, and walking a value takes a stack frame or two a level
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
-_LONE: Final = re.compile(rb"\\u[dD]")
+_LONE: Final = re.compile(rb"\\u[dD]|\xed[\xa0-\xbf]")  # escaped, or in bytes that are not UTF-8 and pass for it
 
 
 def decoded(content: bytes) -> tuple[Json, bool]:
@@ -25,7 +25,7 @@ def decoded(content: bytes) -> tuple[Json, bool]:
         return None, False
     if not _is_shallow(value):
         return None, False
-    # The only way to a lone surrogate is an escape: nearly every answer is spared the walk.
+    # Nearly every answer is spared the walk.
     return (_whole(value) if _LONE.search(content) else value), True
 
 
