@@ -4,6 +4,9 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
+# Where it is set, each of the thousands of commands that tests start would compile all of us anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 bin := .venv/bin
 python := $(bin)/python
 

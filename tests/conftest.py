@@ -6,6 +6,7 @@ for new cases (`make soak` does), and `sketch` reports one as it was found, with
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,13 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("roam", deadline=None)
 settings.register_profile("sketch", deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 settings.load_profile("steady")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected lives until the end: nobody need look for garbage in it, over and over."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,6 +15,9 @@ from reconciler.model.value import Ref, Template
 
 Spec = dict[str, Any]
 _NAMES = ("a", "b", "c")
+# Strategies are made once: to make and check one costs more than to draw from it.
+_SOME_NAMES = st.lists(st.sampled_from(_NAMES), unique=True, max_size=3)
+_TENTH = st.integers(0, 9)
 TEXT = st.sampled_from(["", "x", "second text", "Grüße"])
 METADATA = st.sampled_from(["", "{}", '{"team": "a"}', "free text\nof two lines"])
 POLICIES = st.sampled_from(
@@ -23,6 +27,11 @@ POLICIES = st.sampled_from(
         '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 404}}]}]}',
     ]
 )
+
+
+@cache
+def _some(there: tuple[Address, ...], least: int, most: int) -> st.SearchStrategy[list[Address]]:
+    return st.lists(st.sampled_from(there), min_size=least, max_size=most, unique=True)
 
 
 class Draft:
@@ -41,7 +50,7 @@ class Draft:
             spec = {"description": self.draw(TEXT), "metadata": self.draw(METADATA), **spec}
         spec = {key: value for key, value in spec.items() if value is not None}
         deliver = {"token": Delivery("to_file", f"secrets/{name}")} if kind in ("APIKey", "TunnelCredential") else {}
-        protect = self.draw(st.integers(0, 9)) == 0
+        protect = self.draw(_TENTH) == 0
         self.declared[address] = Declaration(
             address, spec, Position("m.yaml", 1, 1), lifecycle=Lifecycle(protect=protect), deliver=deliver
         )
@@ -50,7 +59,7 @@ class Draft:
         there = [address for address in self.declared if address.kind in kinds]
         if len(there) < max(least, 1):
             return None if least else []
-        picked = self.draw(st.lists(st.sampled_from(there), min_size=least, max_size=most, unique=True))
+        picked = self.draw(_some(tuple(there), least, most))
         return [Ref(address) for address in picked]
 
     def one(self, *kinds: str) -> Ref | None:
@@ -58,7 +67,7 @@ class Draft:
         return found[0] if found else None
 
     def names(self) -> list[str]:
-        return list(self.draw(st.lists(st.sampled_from(_NAMES), unique=True, max_size=3)))
+        return list(self.draw(_SOME_NAMES))
 
     def maybe(self, module: Spec | None) -> Spec | None:
         return module if module is not None and self.draw(st.booleans()) else None

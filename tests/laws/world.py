@@ -25,6 +25,16 @@ class RefusedCall(AssertionError):
     pass
 
 
+@dataclass(frozen=True)
+class Known:
+    """What rules ask of an object again and again."""
+
+    form: Form
+    ids: tuple[tuple[tuple[str, ...], str], ...]
+    held: frozenset[str]
+    hosts: frozenset[str]
+
+
 @dataclass
 class World:
     kinds: Sequence[Kind]
@@ -35,6 +45,7 @@ class World:
     receipts: set[str] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
     born: int = 0
+    _known: dict[tuple[str, str], Known] = field(default_factory=dict)  # forgotten where an object changes
 
     def __post_init__(self) -> None:
         self.by_name = {kind.name: kind for kind in self.kinds}
@@ -68,6 +79,7 @@ class World:
         if kind.host and kind.host not in kind.by_name:
             shown[kind.host] = f"{self.born}.tcp.example.net:20000"
         self.objects[kind.name, locator] = shown
+        self._known.pop((kind.name, locator), None)
         if parent:
             self.parents[kind.name, locator] = parent
         return object_id
@@ -75,6 +87,7 @@ class World:
     def change(self, kind: Kind, locator: str, body: Mapping[str, Any]) -> None:
         shown = self.objects[kind.name, locator]
         self._check(kind, body, self.parents.get((kind.name, locator)), locator)
+        self._known.pop((kind.name, locator), None)
         for name, value in body.items():
             _show(shown, kind.by_name[name], value)
 
@@ -88,6 +101,7 @@ class World:
     # --- plans -------------------------------------------------------------------------------------------------------
 
     def carry_out(self, plan: Plan) -> None:
+        self._known.clear()  # a test may have changed objects by hand
         done: set[str] = set()
         answers: dict[Address, tuple[str, dict[str, Any]]] = {}
         for address, binding in plan.bindings.items():
@@ -173,10 +187,14 @@ class World:
         else:
             self.bindings[address] = binding
 
-    def form(self, name: str, locator: str) -> Form:
-        """A live object as it was written, in canonical form."""
-        body = self.objects[name, locator]
-        return seen(self.by_name[name], Live(name, "", body, self.parents.get((name, locator))))
+    def known(self, name: str, locator: str) -> Known:
+        """A live object as it was written, in canonical form, and what it refers to and occupies."""
+        if (name, locator) not in self._known:
+            kind, body = self.by_name[name], self.objects[name, locator]
+            form = seen(kind, Live(name, "", body, self.parents.get((name, locator))))
+            held, hosts = frozenset(_held(kind, form)), frozenset(_hosts(kind, form))
+            self._known[name, locator] = Known(form, tuple(_ids(kind, form)), held, hosts)
+        return self._known[name, locator]
 
     # --- rules -------------------------------------------------------------------------------------------------------
 
@@ -196,21 +214,21 @@ class World:
             rivals = (kind.unique and name == kind.name) or (holds and "hostports" in other_kind.by_name)
             if (name, locator) == (kind.name, me) or not rivals:
                 continue
-            other_form = self.form(name, locator)
-            if kind.unique and name == kind.name and identity(kind, form) == identity(kind, other_form) is not None:
+            other = self.known(name, locator)
+            if kind.unique and name == kind.name and identity(kind, form) == identity(kind, other.form) is not None:
                 raise RefusedCall(f"a second {kind.name} {identity(kind, form)}")
-            shared = holds & set(_held(other_kind, other_form))
+            shared = holds & other.held
             if shared:
                 raise RefusedCall(f"{shared} is held by {name} {locator}")
 
     def _users(self, kind: Kind, locator: str) -> Iterator[str]:
         object_id = locator.rsplit("/", 1)[-1]
         for name, other in self.objects:
-            user = self.by_name[name]
-            form = self.form(name, other)
-            if any(object_id == target and kind.name in names for names, target in _ids(user, form)):
+            known = self.known(name, other)
+            if any(object_id == target and kind.name in names for names, target in known.ids):
                 yield f"{name} {other}"
-            if kind.host and user.serves and self.objects[kind.name, locator][kind.host] in set(_hosts(user, form)):
+            serves = self.by_name[name].serves
+            if kind.host and serves and self.objects[kind.name, locator][kind.host] in known.hosts:
                 yield f"{name} {other}"
 
 

@@ -161,13 +161,21 @@ class Survivors:
                 tokens=dict(account.tokens),
                 log=[],
                 broken=[],
-                _forms={},
+                _known={},
             ),
             journal,
             sinks,
             SeededChance(len(self.carried) + 7),
             list(self.carried),
         )
+
+    @property
+    def remains(self) -> str:
+        """All that a next run finds and goes by. Chance is seeded by it: whoever finds the same does the same."""
+        account, journal = self.account, self.journal
+        things = (account.born, account.objects, account.parents, account.makers, account.numbers, account.tokens)
+        memory = (journal.open, journal.concluded, sorted(journal.receipts), journal.bindings)
+        return repr((things, memory, journal.made, journal.arrived, self.sinks.delivered, self.carried))
 
 
 @dataclass
@@ -318,6 +326,34 @@ class Change:
                 held = left.sinks.delivered.get(f"secrets/{record.address.name}")
                 found += [] if held == left.account.tokens[key] else [f"nobody holds the token of {key}"]
         return found
+
+
+class Known:
+    """What comes of a change, from wherever it starts. Many deaths leave the same behind: that is played once."""
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self._moments: dict[str, list[tuple[str, str]]] = {}
+        self._died: dict[tuple[str, int], Survivors] = {}
+        self._flaws: dict[str, list[str]] = {}
+
+    def moments(self, left: Survivors) -> list[tuple[str, str]]:
+        remains = left.remains
+        if remains not in self._moments:
+            self._moments[remains] = self.change.moments(left)
+        return self._moments[remains]
+
+    def died(self, left: Survivors, at: int) -> Survivors:
+        remains = left.remains
+        if (remains, at) not in self._died:
+            self._died[remains, at] = self.change.died(left, at)
+        return self._died[remains, at]
+
+    def flaws(self, left: Survivors) -> list[str]:
+        remains = left.remains
+        if remains not in self._flaws:
+            self._flaws[remains] = self.change.flaws(left)
+        return self._flaws[remains]
 
 
 @cache
