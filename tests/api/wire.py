@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from socket import SO_LINGER, SOL_SOCKET
@@ -88,23 +88,35 @@ def answer(body: Any, status: int = 200, content_type: str = "application/json",
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
 
 
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
 @asynccontextmanager
-async def wire(*answers: Callable[[Wire], bytes | None] | bytes) -> AsyncIterator[Wire]:
-    served = Wire(list(answers))
-    tasks: set[asyncio.Task[None]] = set()
+async def listening(serve: Serve) -> AsyncIterator[int]:
+    """A listener's port. At the end all its connections are closed, those as well that nobody has come to serve."""
+    tasks: list[asyncio.Task[None]] = []
+    writers: list[asyncio.StreamWriter] = []
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(served.serve(reader, writer))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        writers.append(writer)
+        tasks.append(asyncio.ensure_future(serve(reader, writer)))
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    served.port = server.sockets[0].getsockname()[1]
     try:
-        yield served
+        yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
         await server.wait_closed()
+
+
+@asynccontextmanager
+async def wire(*answers: Callable[[Wire], bytes | None] | bytes) -> AsyncIterator[Wire]:
+    served = Wire(list(answers))
+    async with listening(served.serve) as served.port:
+        yield served

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -20,6 +20,7 @@ from reconciler.api.platform import changing
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
 from reconciler.project.config import address_of_platform
+from tests.api import wire
 from tests.engine.world import VirtualClock
 from tests.security.addresses import filled, generated
 
@@ -52,14 +53,10 @@ class Listener:
 
 @asynccontextmanager
 async def listening(*listeners: Listener) -> AsyncIterator[None]:
-    servers = [await asyncio.start_server(each.serve, "127.0.0.1", 0) for each in listeners]
-    for each, server in zip(listeners, servers, strict=True):
-        each.port = server.sockets[0].getsockname()[1]
-    try:
+    async with AsyncExitStack() as open_:
+        for each in listeners:
+            each.port = await open_.enter_async_context(wire.listening(each.serve))
         yield
-    finally:
-        for server in servers:
-            server.close()
 
 
 def answer(body: object, status: str = "200 OK", **headers: bytes) -> bytes:
