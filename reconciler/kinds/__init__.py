@@ -14,7 +14,9 @@ from functools import cache
 
 from reconciler.model.kind import Home, Kind
 
-_NOT_KINDS = {"canon", "cel", "fields", "glance", "http", "login", "modules", "observed", "policy", "syntax"}
+_NOT_KINDS = frozenset(
+    "canon cel fields glance http login modules observed policy scalars skim syntax".split()  # noqa: SIM905 - as a line
+)
 
 
 @cache

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from reconciler.kinds import cel, glance
+from reconciler.kinds import cel, glance, skim
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
 from reconciler.model.value import Json, Ref, Secret, Template
@@ -94,6 +94,11 @@ def _decode(text: str) -> Any:
 
 
 def _decode_yaml(text: str) -> Any:
+    """As manifests are read. What is unusual goes to a reader that says where something is wrong, and takes long."""
+    skimmed = skim.documents(text.encode(errors="surrogatepass"))
+    if skimmed is not None and len(skimmed) == 1:
+        return skimmed[0][0]
+
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 

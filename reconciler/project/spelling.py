@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reconciler.project import scalars
+from reconciler.kinds import scalars
 
 INDENT: Final = "  "
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*( [A-Za-z0-9_.(/@+][A-Za-z0-9_.,()'/@+-]*)*")

@@ -13,11 +13,12 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from reconciler.kinds import scalars
 from reconciler.model.kind import Behaviour, Field, Finding, Part, Shape, Spec, fields_of
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Problem
 from reconciler.model.value import Sealed, Secret, Value, has_secret
-from reconciler.project import scalars, wording
+from reconciler.project import wording
 from reconciler.project.places import Places
 
 UNKNOWN_FIELD: Final = "unknown field"

@@ -22,12 +22,13 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from reconciler import kinds
+from reconciler.kinds import scalars
 from reconciler.model.address import Address
 from reconciler.model.kind import Behaviour, Field, Finding, Home, Shape, fields_of
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.problem import Position
 from reconciler.model.value import Json, Ref, Secret, Template, Value
-from reconciler.project import files, scalars, validation, wording
+from reconciler.project import files, validation, wording
 
 MAX_INCLUDE: Final = 1024 * 1024
 _OPENING: Final = re.compile(r"\$?\$\{\{")

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from reconciler.kinds import scalars
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Problem
 from reconciler.model.value import Json
-from reconciler.project import scalars, wording, yaml
+from reconciler.project import wording, yaml
 from reconciler.project.places import Places
 from reconciler.project.values import Variable
 from reconciler.project.weaving import Spot

@@ -19,14 +19,16 @@ from yaml import error as yaml_error
 from yaml import events
 from yaml._yaml import CParser
 
+from reconciler.kinds import skim
+from reconciler.kinds.scalars import MAY_BE_PLAIN, plain
+from reconciler.kinds.skim import MAX_DEPTH, MAX_SCALAR, Skimmed
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
-from reconciler.project import skim
-from reconciler.project.places import COLUMN_BITS, Places, key_mark, position
-from reconciler.project.scalars import MAY_BE_PLAIN, plain
-from reconciler.project.skim import MAX_DEPTH, MAX_DOCUMENTS, MAX_SCALAR, MAX_VALUES
+from reconciler.project.places import COLUMN_BITS, Places, key_mark, position, size
 from reconciler.project.unreadable import bytes_problem, syntax_problem
 
+MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
+MAX_DOCUMENTS: Final = 20_000
 MAX_PROBLEMS: Final = 100  # of one file: who has more has another problem
 MAX_EXPANDED: Final = 100_000  # of these, those that come from aliases: a bomb is refused before it costs anything
 _TOO_MANY: Final = f"more than {MAX_VALUES:,} values in one file"
@@ -64,13 +66,21 @@ def read(text: bytes, file: str) -> Reading:
     text = text.removeprefix(b"\xef\xbb\xbf")
     with unhurried_collector():
         skimmed = skim.documents(text)
-        if skimmed is None:
+        if skimmed is None or _is_excess(text, skimmed):
             _Reader(text, file, reading).run()
         else:
             again = _Again(text, file)
-            for index, (value, start) in enumerate(skimmed):
-                reading.documents.append(Document(value, Places.unread(file, start, index, again)))
+            for index, (value, line, column) in enumerate(skimmed):
+                where = Places.unread(file, line << COLUMN_BITS | column, index, again)
+                reading.documents.append(Document(value, where))
     return reading
+
+
+def _is_excess(text: bytes, skimmed: Skimmed) -> bool:
+    if len(skimmed) > MAX_DOCUMENTS:
+        return True
+    # No value takes less than a byte.
+    return len(text) > MAX_VALUES and sum(size(value) for value, _, _ in skimmed) > MAX_VALUES
 
 
 class _Again:

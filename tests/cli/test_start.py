@@ -84,7 +84,9 @@ def test_a_command_is_completed_without_loading_anything_heavy() -> None:
 
 def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
     (tmp_path / "reconciler.yaml").write_text("version: 1\nstack: prod\nmanifests: [m.yaml]\n")
-    (tmp_path / "m.yaml").write_text("kind: IPPolicy\nname: office\nspec: {description: ours}\n")
+    policy = "{on_http_request: [{actions: [{type: deny}]}]}"
+    endpoint = f"spec:\n  url: https://shop.internal\n  bindings: [internal]\n  traffic_policy: '{policy}'\n"
+    (tmp_path / "m.yaml").write_text(f"kind: CloudEndpoint\nname: shop\n{endpoint}")
     needed = {"pydantic", "yaml"}
     found = modules("validate", folder=tmp_path)
     assert {name.partition(".")[0] for name in found} & (HEAVY - {"asyncio"}) == needed

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
 from reconciler.model.problem import Position
-from reconciler.project import skim, yaml
+from reconciler.project import yaml
 from reconciler.project.unreadable import MAX_BYTES
 
 
@@ -162,7 +162,7 @@ def test_a_file_that_is_too_large_is_refused() -> None:
 
 
 def test_a_file_of_too_many_values_is_refused() -> None:
-    lines = told("[" + "1," * (skim.MAX_VALUES + 10) + "]")
+    lines = told("[" + "1," * (yaml.MAX_VALUES + 10) + "]")
     assert lines == ["f.yaml:1:1: more than 500,000 values in one file; split it"]
 
 

@@ -25,7 +25,7 @@ DETECTORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("planning", (*PYTEST, "tests/planning")),
     ("laws", (*PYTEST, "tests/laws")),
     ("store", (*PYTEST, "tests/store")),
-    ("project", (*PYTEST, "tests/project/test_skim.py")),
+    ("skim", (*PYTEST, "tests/kinds/test_skim.py")),
 )
 """In this order, but for the expected one, until one of them catches the bug."""
 

@@ -18,7 +18,7 @@ class Bug:
 
 CREATE, LOST, APPLY = "engine/create.py", "engine/lost.py", "engine/apply.py"
 SEQUENCE, IDENTIFY, DECIDE = "planning/sequence.py", "planning/identify.py", "planning/decide.py"
-UNCHANGED, SKIM = "planning/unchanged.py", "project/skim.py"
+UNCHANGED, SKIM = "planning/unchanged.py", "kinds/skim.py"
 
 RECEIPT = (
     '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(self._intent.id))\n'
@@ -292,7 +292,7 @@ BUGS: tuple[Bug, ...] = (
         "a key that is written twice counts once",
         SKIM,
         (("                    if key in container:\n                        raise _Unusual\n", ""),),
-        "project",
+        "skim",
     ),
     Bug(
         "a tag is not looked at",
@@ -303,15 +303,15 @@ BUGS: tuple[Bug, ...] = (
                 "                if event.anchor:\n",
             ),
         ),
-        "project",
+        "skim",
     ),
     Bug(
         "quotes do not make a text",
         SKIM,
         (("                if event.style:\n", "                if event.style is None:\n"),),
-        "project",
+        "skim",
     ),
-    Bug("a number can be a key", SKIM, (('text == "<<" or plain(text) is not text', 'text == "<<"'),), "project"),
+    Bug("a number can be a key", SKIM, (('text == "<<" or plain(text) is not text', 'text == "<<"'),), "skim"),
 )
 
 SAMPLE = (

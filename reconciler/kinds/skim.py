@@ -1,7 +1,7 @@
 """Reads YAML in which nothing is out of the ordinary, as nearly all of a project is, and leaves the rest alone.
 
-What is read here is what the careful reader in `yaml` finds in the same text, without the place of each value: those
-who ask for places have it read carefully. Tags, anchors, odd or repeated keys, excess and mistakes are not for here.
+What is read here is what the careful reader in `project.yaml` finds in the same text, without the place of each value.
+Tags, anchors, odd or repeated keys, excess and mistakes are not for here.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from yaml import error as yaml_error
 from yaml import events
 from yaml._yaml import CParser
 
+from reconciler.kinds.scalars import plain
 from reconciler.model.value import Json
-from reconciler.project.places import COLUMN_BITS, size
-from reconciler.project.scalars import plain
 
 MAX_DEPTH: Final = 64
-MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
-MAX_DOCUMENTS: Final = 20_000
 MAX_SCALAR: Final = 1024 * 1024  # characters; as much as an included file may have
 
 
@@ -27,16 +24,16 @@ class _Unusual(Exception):
     pass
 
 
-def documents(text: bytes) -> list[tuple[Json, int]] | None:
-    """The value of each document and the mark of its beginning; None: read it carefully."""
+Skimmed = list[tuple[Json, int, int]]
+"""The value of each document, and its beginning as line and column, from 0."""
+
+
+def documents(text: bytes) -> Skimmed | None:
+    """None: something is unusual, so read it carefully."""
     try:
-        found = _Skimmer(text).run()
+        return _Skimmer(text).run()
     except (_Unusual, ValueError, yaml_error.YAMLError):
         return None
-    if len(found) > MAX_DOCUMENTS:
-        return None
-    # No value takes less than a byte.
-    return None if len(text) > MAX_VALUES and sum(size(value) for value, _ in found) > MAX_VALUES else found
 
 
 class _Skimmer:
@@ -47,14 +44,14 @@ class _Skimmer:
         self._quoted: dict[str, str] = {}
         self._keys: dict[str, str] = {}
 
-    def run(self) -> list[tuple[Json, int]]:
-        found: list[tuple[Json, int]] = []
+    def run(self) -> Skimmed:
+        found: Skimmed = []
         get = self._get
         get()  # the stream's start
         while type(get()) is events.DocumentStartEvent:
             first: Any = get()
             mark = first.start_mark
-            found.append((self._value(first), mark.line << COLUMN_BITS | mark.column))
+            found.append((self._value(first), mark.line, mark.column))
             get()  # the document's end
         return found
 

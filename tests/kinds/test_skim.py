@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.project import skim, yaml
+from reconciler.kinds import skim
+from reconciler.project import yaml
 from tests.bench import worlds
 
 ORDINARY = """\
@@ -65,7 +66,7 @@ def check(text: str) -> bool:
     reading = carefully(written)
     assert reading.problems == []
     assert reading.complete
-    assert [typed(value) for value, _ in skimmed] == [typed(each.value) for each in reading.documents]
+    assert [typed(value) for value, _, _ in skimmed] == [typed(each.value) for each in reading.documents]
     again = yaml.read(written, "f.yaml").documents
     assert [each.places.start for each in again] == [each.places.start for each in reading.documents]
     assert [dict(each.places) for each in again] == [dict(each.places) for each in reading.documents]
@@ -121,9 +122,20 @@ def test_what_is_out_of_the_ordinary_is_left_to_the_careful_reader(text: str) ->
     assert skim.documents(text.encode()) is None
 
 
-@pytest.mark.parametrize("limit", ["MAX_VALUES", "MAX_DOCUMENTS", "MAX_SCALAR", "MAX_DEPTH"])
+TEXT = b"a: {b: {c: 'ddddddddd'}}\n---\n[1, 2, 3, 4, 5]\n---\nx: yyyyyyyyyy\n"
+
+
+@pytest.mark.parametrize("limit", ["MAX_SCALAR", "MAX_DEPTH"])
 def test_beyond_a_limit_nothing_is_skimmed(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    text = b"a: {b: {c: 'ddddddddd'}}\n---\n[1, 2, 3, 4, 5]\n---\nx: yyyyyyyyyy\n"
-    assert skim.documents(text) is not None
+    assert skim.documents(TEXT) is not None
     monkeypatch.setattr(skim, limit, 2)
-    assert skim.documents(text) is None
+    assert skim.documents(TEXT) is None
+
+
+@pytest.mark.parametrize("limit", ["MAX_VALUES", "MAX_DOCUMENTS"])
+def test_excess_is_left_to_the_careful_reader(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    assert yaml.read(TEXT, "f.yaml").complete
+    monkeypatch.setattr(yaml, limit, 2)
+    monkeypatch.setattr(yaml, "_SMALL", 10**9)
+    (problem,) = yaml.read(TEXT, "f.yaml").problems
+    assert "more than" in str(problem)
