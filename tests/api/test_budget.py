@@ -67,7 +67,8 @@ async def test_a_plan_followed_at_once_by_an_apply_is_never_turned_away(counting
     assert run.is_good
     assert statuses(counting) == {200: 2 * LOOK, 201: 50}
     waits = run.plan.forecast.seconds / 60  # a window is a minute there
-    assert waits * WINDOW <= took <= (waits + 1) * WINDOW + 0.9  # the plan before has used some up
+    # The plan before has used some up; and a machine that others use may pause for seconds.
+    assert waits * WINDOW <= took <= (waits + 1) * WINDOW + 10
 
 
 async def test_two_that_share_a_ledger_are_never_turned_away(counting: Sandbox, tmp_path: Path) -> None:
