@@ -47,6 +47,11 @@ _FUNCTIONS = frozenset(
 )
 _EMBEDDED = re.compile(r"(?<!\$)\$\{([^{}]+)\}")  # one with braces inside is left to the platform
 
+# What ruamel.yaml takes for a number, a moment or a mistake, and manifests for text.
+_OLDER = re.compile(
+    r"[0-9]_|0b[01]|\t|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]|(?:^|[\s\[{,:-])=(?:[\s\]},]|$)"
+)
+
 _SIZE = 256 * 1024  # characters: a hundred times a long policy
 _DEPTH = 40
 _NODES = 20_000  # counted with aliases written out, so that a small text cannot grow without end
@@ -94,8 +99,8 @@ def _decode(text: str) -> Any:
 
 
 def _decode_yaml(text: str) -> Any:
-    """As manifests are read. What is unusual goes to a reader that says where something is wrong, and takes long."""
-    skimmed = skim.documents(text.encode(errors="surrogatepass"))
+    """What is unusual goes to a reader that says where something is wrong, and takes long."""
+    skimmed = None if _OLDER.search(text) else skim.documents(text.encode(errors="surrogatepass"))
     if skimmed is not None and len(skimmed) == 1:
         return skimmed[0][0]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kinds import policy
+from reconciler.kinds import policy, skim
 from reconciler.model.address import Address
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
@@ -45,6 +46,46 @@ def test_json_and_yaml_spell_the_same_document() -> None:
 
 def test_yaml_is_yaml_1_2() -> None:
     assert policy.parse("a: no\nb: on\nc: 0o17\nd: 2020-01-01\n") == {"a": "no", "b": "on", "c": 15, "d": "2020-01-01"}
+
+
+NESTED = """\
+on_http_request:
+  - expressions: ["req.method != 'GET'", 'a == "b"']
+    actions:
+      - type: custom-response
+        config: {status_code: 403, ratio: -1.5e3, since: 2024-01-01, at: 10:30}
+        body: |
+          line one
+            two
+        folded: >-
+          a
+          b
+"""
+_SIGNS = [*"\n :-[]{},&*!|>'\"%@#?~.0x1eTZ_b=+", "---\n", "? ", "1_0", "0b1", "T10:00:00Z", " = ", "<<: ", " 7:0"]
+
+
+@given(st.lists(st.tuples(st.integers(0, len(NESTED)), st.sampled_from(_SIGNS), st.integers(0, 2)), max_size=3))
+def test_a_text_means_what_the_patient_reader_says(edits: list[tuple[int, str, int]]) -> None:
+    text = NESTED
+    for at, sign, gone in edits:
+        text = text[:at] + sign + text[at + gone :]
+    quickly = policy.parse(text)
+    with patch.object(skim, "documents", lambda text: None):
+        policy._read.cache_clear()
+        patiently = policy.parse(text)
+        policy._read.cache_clear()
+    # It refuses some texts besides, over the indentation within blocks.
+    assert patiently is None or repr(quickly) == repr(patiently)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("1_000", 1000), ("0b11", 3), ("2024-01-01 10:00:00", "2024-01-01 10:00:00"), ("0o17", 15), ("no", "no")],
+)
+def test_a_scalar_means_the_same_whatever_else_is_in_the_text(written: str, meant: object) -> None:
+    for else_ in ("x", "&anchor x"):
+        document = policy.parse(f"on_http_request: [{{value: {written}, other: {else_}}}]")
+        assert document == {"on_http_request": [{"value": meant, "other": "x"}]}
 
 
 @given(
