@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path as Folder
 from types import MappingProxyType
 
@@ -57,7 +57,7 @@ def load(
     """
     with yaml.unhurried_collector():
         texts, problems = _texts(config)
-        sources = {file: _Source(config.root, file, hash(text)).places for file, text in texts.items()}
+        sources = {file: cache(partial(_places, config.root, file, hash(text))) for file, text in texts.items()}
         return _assemble(config, texts, problems, environ, variables, absent=absent, sources=sources)
 
 
@@ -155,26 +155,13 @@ def _assemble(
     return Loaded(Manifest(config.stack, planned, digest), tuple(problems), tuple(texts), rendered)
 
 
-@dataclass
-class _Source:
-    """A manifest file on disk, read again when somebody asks where in it something was written."""
-
-    root: Folder
-    file: str
-    content: int  # the hash of what was read: the places in another text are not these
-
-    def places(self) -> Sequence[Places]:
-        return self._places
-
-    @cached_property
-    def _places(self) -> Sequence[Places]:
-        try:
-            text = files.read(self.root, self.file, MAX_BYTES)
-        except files.Unreadable:
-            return ()
-        if hash(text) != self.content:
-            return ()
-        return yaml.places(text, self.file)
+def _places(root: Folder, file: str, content: int) -> Sequence[Places]:
+    """Where everything is written in a manifest file on disk; nothing if it is not the text with this hash any more."""
+    try:
+        text = files.read(root, file, MAX_BYTES)
+    except files.Unreadable:
+        return ()
+    return yaml.places(text, file) if hash(text) == content else ()
 
 
 def digest_of(texts: Mapping[str, bytes]) -> str:

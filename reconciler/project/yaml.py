@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import gc
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
 from sys import intern
 from typing import Any, Final, NamedTuple
 
@@ -69,7 +70,7 @@ def read(text: bytes, file: str) -> Reading:
         if skimmed is None or _is_excess(text, skimmed):
             _Reader(text, file, reading).run()
         else:
-            again = _Again(text, file)
+            again = cache(partial(places, text, file))
             for index, (value, line, column) in enumerate(skimmed):
                 where = Places.unread(file, line << COLUMN_BITS | column, index, again)
                 reading.documents.append(Document(value, where))
@@ -81,20 +82,6 @@ def _is_excess(text: bytes, skimmed: Skimmed) -> bool:
         return True
     # No value takes less than a byte.
     return len(text) > MAX_VALUES and sum(size(value) for value, _, _ in skimmed) > MAX_VALUES
-
-
-class _Again:
-    """Reads a text that was skimmed with the places of its values, once, when somebody asks."""
-
-    def __init__(self, text: bytes, file: str) -> None:
-        self._text = text
-        self._file = file
-        self._places: list[Places] = []
-
-    def __call__(self) -> Sequence[Places]:
-        if not self._places:
-            self._places = places(self._text, self._file)
-        return self._places
 
 
 def places(text: bytes, file: str) -> list[Places]:
