@@ -19,6 +19,8 @@ _PLAIN = re.compile(r"[!-~]+")  # printable ASCII without the blank: all that a 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
+    """Where a platform is: requests go there and nowhere else."""
+
     scheme: str
     host: str
     port: int

@@ -34,6 +34,8 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True)
 class Match:
+    """The live object that a declaration means, and how that is known."""
+
     live: Live | None
     basis: Basis
     former: Address | None = None

@@ -69,6 +69,8 @@ def paired(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Map
 
 @dataclass
 class _Planning:
+    """A plan in the making: what is decided so far, of the declarations and of what nobody declares any more."""
+
     register: Register
     kinds: Mapping[str, Kind]
     policy: Policy
