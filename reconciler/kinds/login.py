@@ -27,7 +27,7 @@ class SAMLModule(LoginModule):
     force_authn: Annotated[bool, Doc("Ask for credentials even when a session exists.")] = False
     allow_idp_initiated: Annotated[bool, Doc("Let the identity provider start a login.")] = False
     authorized_groups: Annotated[list[Text], Unordered, Doc("If present, only members of these groups pass.")] = []
-    nameid_format: Annotated[Text, ServerDefault, Doc("The name identifier format asked for.")] = PERSISTENT
+    nameid_format: Annotated[Text, Doc("The name identifier format asked for.")] = PERSISTENT
 
 
 class OIDCModule(LoginModule):

@@ -27,7 +27,7 @@ from reconciler.model.value import Json
 class Behaviour(Enum):
     IMMUTABLE = "another value needs another object"
     INPUT_ONLY = "never read back: compared by the digest in the owner record"
-    SERVER_DEFAULT = "the platform fills it in: compared only when declared"
+    SERVER_DEFAULT = "the platform fills it in: compared when declared, and given back when declared no more"
     UNORDERED = "a list whose order means nothing"
     SENSITIVE = "never shown, logged or stored"
     PATH_ONLY = "part of the object's path, not of its body"
@@ -334,7 +334,7 @@ class Kind:
     one_time        the response field that is readable once, in the answer to the create
     irreplaceable   once deleted, the same name or address may belong to somebody else
     modules_by_id   modules that can be managed on an object that is named by id and not otherwise managed
-    removals_first  values that the platform accepts only once the removed modules are gone
+    removals_first  values that the platform accepts only once the removed modules are gone, and without its own choices
     serves          traffic passes through it, so that losing it breaks what is live
     host            the field or output with the host name it reserves, which other values may mention
     untimed         responses carry no `created_at`

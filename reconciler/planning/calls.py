@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Order
-from reconciler.model.kind import Field, Kind, PathOnly, Shape, UpdateOnly
+from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape, UpdateOnly
 from reconciler.model.plan import Call, OwnerDraft, Verb
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
+from reconciler.planning.choices import kept
 from reconciler.planning.decide import Decision
 from reconciler.planning.normalize import applied, body_value, canon
 
@@ -202,7 +203,7 @@ def _split(decision: Decision) -> tuple[list[Field], list[Field]]:
     removed: list[Field] = []
     for difference in decision.differences:
         field = difference.field
-        goes = decision.want[field.name] is None and field.clearing is not None
+        goes = field.name in decision.want and decision.want[field.name] is None and field.clearing is not None
         unless = field.read_as.unless if field.read_as else ""
         if goes and unless and decision.want.get(unless) is not None:
             continue  # the platform lets go of it when it is given the other
@@ -211,7 +212,10 @@ def _split(decision: Decision) -> tuple[list[Field], list[Field]]:
 
 
 def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
-    """Whether the platform refuses the new values while this is still there."""
+    """Whether the platform refuses the new values while this is still there, or nobody could tell that it still is: a
+    record that says nothing of it comes last."""
+    if InputOnly in field:
+        return True
     if any(each.read_as is not None and each.read_as.unless == field.name for each in set_):
         return True
     for path, value in decision.kind.removals_first.items():
@@ -247,11 +251,25 @@ def _reopened(decision: Decision) -> Field | None:
 
 def _sent(decision: Decision, field: Field) -> Value:
     """The declared value, the live one of what is left to others, or what empties the field."""
-    value = decision.spec.get(field.name) if field.name in decision.want else decision.have.get(field.name)
+    differing = {change.path for difference in decision.differences for change in difference.changes}
+    if field.name in decision.want:
+        value = decision.spec.get(field.name)
+    else:
+        value = field.default if ServerDefault in field else decision.have.get(field.name)
     if value is not None:
+        if not _excludes_choices(decision.kind, field, value):
+            value = kept(field, value, decision.have.get(field.name), differing)
         return body_value(field, value)
     empty = canon(field, None)
     return "" if empty is None and field.shape is Shape.TEXT else empty
+
+
+def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:
+    """Whether the platform accepts a value only with nothing beside it that it chose for another."""
+    rules = ((path.partition("."), excluding) for path, excluding in kind.removals_first.items())
+    return isinstance(value, dict) and any(
+        top == field.name and value.get(inner) == excluding for (top, _, inner), excluding in rules
+    )
 
 
 def _modules(decision: Decision) -> Iterator[Call]:

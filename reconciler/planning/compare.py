@@ -15,6 +15,7 @@ from reconciler.model.change import FieldChange, Mover
 from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known, references
+from reconciler.planning.choices import Choice, given_back
 from reconciler.planning.normalize import UNREAD, Form, agrees, applied, canon, leaves
 
 Follows = Callable[[Ref, Value], bool]
@@ -69,13 +70,33 @@ def digest_of(value: Value, salt: str) -> str:
 def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, record: Record) -> tuple[Difference, ...]:
     """Every field in which the declaration wants something else than is live."""
     found = []
+    given = list(given_back(kind, want, record.applied or {}, declaration.lifecycle.ignore))
     for field in kind.fields:
-        if field.name not in want or (field.is_exact and want[field.name] == have.get(field.name)):
-            continue
-        changes = tuple(_changes(field, want[field.name], have.get(field.name), record, declaration))
+        changes = [each for choice in given if choice.top is field for each in _back(choice, have, record, declaration)]
+        if field.name in want and not (field.is_exact and want[field.name] == have.get(field.name)):
+            changes += _changes(field, want[field.name], have.get(field.name), record, declaration)
         if changes:
-            found.append(Difference(field, changes))
+            found.append(Difference(field, tuple(changes)))
     return tuple(found)
+
+
+def _back(choice: Choice, have: Form, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
+    """To the documented default, or to whatever the platform chooses where a part is sent without it."""
+    path, field, top = choice
+    old = _at(path, have.get(top.name))
+    new = canon(field, field.default) if field.default else None
+    if old is None or old is UNREAD or old == new:
+        return
+    last = record.of(path, field, top)
+    moved = digest_of(old, record.salt) != last
+    due = new is not None and digest_of(new, record.salt) == last
+    yield FieldChange(
+        path=path,
+        old=_shown(old, declaration.address, path),
+        new=new,
+        mover=Mover.PLATFORM if due else Mover.BOTH if moved else Mover.GIT,
+        position=declaration.at(*path.split(".")),
+    )
 
 
 def differs(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> bool:

@@ -12,6 +12,7 @@ from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefaul
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Value, substitute
+from reconciler.planning.choices import given_back
 from reconciler.planning.compare import Follows, Record, differs
 from reconciler.planning.normalize import Column, absences, columns, read, seen_in, wanted_in
 from reconciler.planning.register import Register
@@ -32,6 +33,8 @@ def unchanged(
     if owner.pending or owner.protect != special.protect or owner.intent in register.snapshot.overwritten:
         return None
     spec, body = declaration.spec, live.body
+    if any(given_back(kind, spec, owner.applied)):
+        return None
     for column in columns(kind):  # every field of every resource comes by here
         field, name, _, is_optional, is_unread, is_direct, blanks = column
         said = spec.get(name)

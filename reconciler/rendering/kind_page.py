@@ -19,7 +19,7 @@ _PLAIN = {
 _SAID = {
     Behaviour.IMMUTABLE: "another value replaces the resource",
     Behaviour.INPUT_ONLY: "never read back; a change on the platform goes unseen",
-    Behaviour.SERVER_DEFAULT: "left to the platform unless declared",
+    Behaviour.SERVER_DEFAULT: "left to the platform unless declared, and again once declared no more",
     Behaviour.UNORDERED: "the order means nothing",
     Behaviour.SENSITIVE: "never shown",
     Behaviour.PATH_ONLY: "part of the address",

@@ -60,6 +60,11 @@ class Leaf:
         """Whether the platform's value stands where nothing is declared."""
         return ServerDefault in self.field or ServerDefault in self.top
 
+    @property
+    def is_given_back(self) -> bool:
+        """Whether the platform chooses anew once the value is declared no more."""
+        return ServerDefault in self.field and not self.is_fixed and ("." in self.path or bool(self.field.default))
+
 
 def leaves(kind: Kind) -> dict[str, Leaf]:
     return {leaf.path: leaf for top in kind.fields for leaf in _below(top, top.name, top)}

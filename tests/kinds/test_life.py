@@ -48,12 +48,23 @@ def parts(life: Life) -> list[Field]:
     ]
 
 
+def choices_of(life: Life) -> list[str]:
+    """The declared parts of modules that are the platform's to choose."""
+    known = leaves(kinds.get(life.kind))
+    return [
+        path
+        for path, leaf in known.items()
+        if leaf.is_given_back and leaf.top.module and value_at(life.spec, path) is not None
+    ]
+
+
 FIRST = {life.kind: life for life in reversed(LIVES)}  # each kind's fullest life
 WHOLE = [life for life in LIVES if not life.brief]
 each_life = pytest.mark.parametrize("life", LIVES, ids=str)
 each_whole_life = pytest.mark.parametrize("life", WHOLE, ids=str)
 each_kind = pytest.mark.parametrize("life", FIRST.values(), ids=str)
 with_fixed = pytest.mark.parametrize("life", [life for life in WHOLE if life.anew or fixed_fields(life)], ids=str)
+with_choices = pytest.mark.parametrize("life", [life for life in WHOLE if choices_of(life)], ids=str)
 with_parts = pytest.mark.parametrize("life", [life for life in WHOLE if parts(life)], ids=str)
 
 
@@ -161,6 +172,25 @@ def test_each_field_that_is_left_out_goes_back_to_its_default(project: Project) 
             spec = without(spec, top.name)
             project.declare(spec)
             assert_cleared(project, leaf, top.name, before)
+    assert project.plan().is_empty
+
+
+@with_choices
+def test_what_the_platform_chose_stays_when_something_beside_it_changes(project: Project) -> None:
+    known, spec, chosen = leaves(project.kind), project.life.spec, project.life.spec
+    for path in choices_of(project.life):
+        spec = without(spec, path)
+    project.declare(spec)
+    project.apply()
+    for top in {known[path].top.name for path in choices_of(project.life)}:
+        project.patch_by_hand(project.live(), top, chosen)
+        assert project.plan().is_empty
+        spec = with_value(spec, f"{top}.enabled", not spec[top].get("enabled", True))
+    project.declare(spec)
+    assert {path.rpartition(".")[2] for path in the_change(project.apply().plan, project)[1]} == {"enabled"}
+    live = project.live()
+    for path in choices_of(project.life):
+        assert_holds(project, live, known[path], value_at(chosen, path))
     assert project.plan().is_empty
 
 
@@ -316,7 +346,8 @@ def assert_cleared(project: Project, leaf: Leaf, path: str, before: Any) -> None
     may_be_missing = leaf.field.shape is Shape.OBJECT and leaf.field.default is None
     is_default = before == {} or same(leaf, before, leaf.field.default)
     says_nothing = not may_be_missing and is_default
-    if leaf.is_platforms or says_nothing or (leaf.is_fixed and leaf.is_hidden):
+    stays = leaf.is_platforms and not leaf.is_given_back
+    if stays or says_nothing or (leaf.is_fixed and leaf.is_hidden):
         assert applied.plan.is_empty, path
         return
     action, paths, _ = the_change(applied.plan, project)
@@ -324,7 +355,9 @@ def assert_cleared(project: Project, leaf: Leaf, path: str, before: Any) -> None
     assert all(each == path or each.startswith(f"{path}.") for each in paths), (paths, path)
     takes_delete = leaf.field is leaf.top and leaf.field.clearing is not None
     assert (f"DELETE {live.path}/{leaf.field.clearing}" in applied.calls) is takes_delete
-    if not leaf.is_hidden or leaf.field.read_as:
+    if leaf.is_given_back and not leaf.field.default:
+        assert not same(leaf, live.holds(leaf), project.resolved(before)), path
+    elif not leaf.is_hidden or leaf.field.read_as:
         assert same(leaf, live.holds(leaf), leaf.field.default), path
 
 

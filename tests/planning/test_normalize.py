@@ -178,12 +178,6 @@ def test_a_server_default_that_is_declared_is_enforced() -> None:
     assert list(fields(planned(declare("TLSEdge/a", was), seen=snapshot(there)))) == ["tls_termination.min_version"]
 
 
-def test_a_server_default_that_was_removed_from_git_stays_as_it_is() -> None:
-    was = {"tls_termination": {"min_version": "1.3"}}
-    there = live("TLSEdge", "e", was, owner=record("TLSEdge/a", was))
-    assert planned(declare("TLSEdge/a", {"tls_termination": {}}), seen=snapshot(there)).changes == ()
-
-
 def test_sources_left_out_are_left_alone() -> None:
     there = live("EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {}))
     assert planned(declare("EventSubscription/a"), seen=snapshot(there)).changes == ()

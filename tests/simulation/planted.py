@@ -18,22 +18,23 @@ class Bug:
 
 CREATE, LOST, APPLY = "engine/create.py", "engine/lost.py", "engine/apply.py"
 SEQUENCE, IDENTIFY, DECIDE = "planning/sequence.py", "planning/identify.py", "planning/decide.py"
-UNCHANGED, SKIM = "planning/unchanged.py", "kinds/skim.py"
+UNCHANGED, CALLS, SKIM = "planning/unchanged.py", "planning/calls.py", "kinds/skim.py"
 
 RECEIPT = (
-    '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(self._intent.id))\n'
+    '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(answer.intent.id))\n'
 )
 DELIVERING = "        try:\n            await delivery.deliver("
-DELIVER = "            await self._deliver(object_id, answer.body)\n"
-REMEMBER = "        await self._remember(object_id, answer.body)\n"
-LEARN = "        means.known.learn(call.address, self._kind, answer)\n"
-CONCLUDE = "        await self._conclude(object_id)\n"
+DELIVER = "            await self._deliver(answer)\n"
+REMEMBER = "        await self._remember(answer)\n"
+LEARN = "        means.known.learn(call.address, self._kind, answer.body)\n"
+CONCLUDE = "        await self._conclude(answer)\n"
 INTEND = '        await means.step("intend", call, lambda: means.journal.intend(intent))\n'
-MADE = "        object_id = str(answer.body[self._kind.key])\n"
+MADE = "        if self._call.deliver:\n            if answer.found:\n"
+INTEND_LATE = INTEND.replace("means.", "self._means.").replace("call,", "self._call,").replace("(intent)", "(answer.intent)")
 
 BUGS: tuple[Bug, ...] = (
     # --- the engine: a create happens once ---------------------------------------------------------------------------
-    Bug("the intent is written after the POST", CREATE, ((INTEND, ""), (MADE, INTEND + MADE))),
+    Bug("the intent is written after the POST", CREATE, ((INTEND, ""), (MADE, INTEND_LATE + MADE))),
     Bug(
         "nobody waits until the intent is on disk",
         CREATE,
@@ -64,7 +65,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the twin of a repeated create stays",
         CREATE,
-        (("        if not self._kind.keeps_owner:\n            return\n", "        return\n"),),
+        (("if not self._may_linger or not self._kind.keeps_owner:", "if True:"),),
         "engine",
     ),
     Bug(
@@ -75,7 +76,7 @@ BUGS: tuple[Bug, ...] = (
                 LEARN,
                 LEARN + CONCLUDE,
             ),
-            (CONCLUDE + "\n    async def _conclude", "\n    async def _conclude"),
+            (CONCLUDE + "\n    async def _conclude(", "\n    async def _conclude("),
         ),
     ),
     Bug(
@@ -97,7 +98,7 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 DELIVER + REMEMBER,
-                "    " + REMEMBER + DELIVER + "            return Made(Outcome.DONE, object_id)\n" + REMEMBER,
+                "    " + REMEMBER + DELIVER + "            return Made(Outcome.DONE, self._id(answer))\n" + REMEMBER,
             ),
         ),
         "engine",
@@ -111,7 +112,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a credential whose token was lost stays",
         CREATE,
-        (("        if call.deliver:\n", "        if call.deliver and not answer.found:\n"),),
+        (("        if self._call.deliver:\n", "        if self._call.deliver and not answer.found:\n"),),
     ),
     Bug(
         "nobody asks whether a pending secret arrived",
@@ -286,6 +287,31 @@ BUGS: tuple[Bug, ...] = (
         "an orphan is never deleted",
         "planning/planner.py",
         (("self.orphaned.append(", "str("),),
+    ),
+    # --- what the platform chooses ------------------------------------------------------------------------------------
+    Bug(
+        "a choice is lost when something beside it changes",
+        CALLS,
+        (("            value = kept(", "            value or kept("),),
+        "planning",
+    ),
+    Bug(
+        "a line that goes gives nothing back",
+        "planning/compare.py",
+        (("given = list(given_back(", "given = 0 * list(given_back("),),
+        "planning",
+    ),
+    Bug(
+        "the short way does not see that a line went",
+        UNCHANGED,
+        (("    if any(given_back(kind, spec, owner.applied)):\n        return None\n", ""),),
+        "planning",
+    ),
+    Bug(
+        "what nobody can see is forgotten before it is removed",
+        CALLS,
+        (("    if InputOnly in field:\n        return True\n", ""),),
+        "planning",
     ),
     # --- files that are skimmed ---------------------------------------------------------------------------------------
     Bug(

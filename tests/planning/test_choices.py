@@ -1,0 +1,95 @@
+"""What the platform chooses where nothing is declared: kept while what is beside it changes, given back when a line goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.model.change import Mover
+from reconciler.model.plan import Plan
+from reconciler.planning.choices import choices
+from tests.planning.builders import declare, fields, live, planned, record, requests, snapshot
+
+PICKED = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
+
+
+def after(kind: str, was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any], **lifecycle: Any) -> Plan:
+    there = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
+    return planned(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there))
+
+
+def test_a_choice_stays_when_something_beside_it_changes() -> None:
+    made = after(
+        "TLSEdge",
+        {"tls_termination": {}},
+        {"tls_termination": PICKED},
+        {"tls_termination": {"enabled": False}},
+    )
+    assert list(fields(made)) == ["tls_termination.enabled"]
+    assert made.calls[0].body == {"tls_termination": {"enabled": False, "min_version": "1.3"}}
+    assert made.calls[0].owner is not None
+    assert "tls_termination.min_version" not in made.calls[0].owner.applied
+
+
+def test_a_choice_that_the_new_value_excludes_does_not_stay() -> None:
+    upstream = {"tls_termination": {"terminate_at": "upstream"}}
+    made = after("TLSEdge", {"tls_termination": {}}, {"tls_termination": PICKED}, upstream)
+    assert made.calls[0].body == upstream
+
+
+def test_a_line_that_goes_gives_a_module_s_choice_back_once() -> None:
+    was = {"tls_termination": {"min_version": "1.3"}}
+    made = after("TLSEdge", was, {"tls_termination": PICKED}, {"tls_termination": {"terminate_at": "edge"}})
+    (told,) = fields(made).values()
+    assert (told.path, told.old, told.new, told.mover) == ("tls_termination.min_version", "1.3", None, Mover.GIT)
+    assert made.calls[0].body == {"tls_termination": {"terminate_at": "edge"}}
+    assert made.calls[0].owner is not None
+    assert "tls_termination.min_version" not in made.calls[0].owner.applied
+
+
+@pytest.mark.parametrize(
+    ("kind", "was", "default"),
+    [
+        ("HTTPResponseBackend", {"status_code": 503}, {"status_code": 200}),
+        ("CloudEndpoint", {"bindings": ["kubernetes"]}, {"bindings": ["public"]}),
+    ],
+)
+def test_a_line_that_goes_means_the_documented_default(kind: str, was: dict[str, Any], default: dict[str, Any]) -> None:
+    rest = {"url": "https://a.x", "traffic_policy": "p"} if kind == "CloudEndpoint" else {}
+    made = after(kind, {**rest, **was}, {**rest, **was}, rest)
+    assert [(call.method, call.body) for call in made.calls] == [("PATCH", default)]
+    assert after(kind, {**rest, **was}, {**rest, **default}, rest).changes == ()
+
+
+def test_who_moved_what_is_given_back_is_told() -> None:
+    both = after("HTTPResponseBackend", {"status_code": 503}, {"status_code": 404}, {})
+    assert [each.mover for each in fields(both).values()] == [Mover.BOTH]
+    theirs = after("HTTPResponseBackend", {"status_code": 200}, {"status_code": 404}, {})
+    assert [each.mover for each in fields(theirs).values()] == [Mover.PLATFORM]
+
+
+def test_what_was_never_declared_is_left_alone() -> None:
+    assert after("HTTPResponseBackend", {}, {"status_code": 404}, {}).changes == ()
+    assert after("TLSEdge", {"tls_termination": {}}, {"tls_termination": PICKED}, {"tls_termination": {}}).changes == ()
+
+
+def test_what_is_ignored_is_not_given_back() -> None:
+    ignored = after("HTTPResponseBackend", {"status_code": 503}, {"status_code": 503}, {}, ignore=("status_code",))
+    assert ignored.changes == ()
+    was = {"tls_termination": {"min_version": "1.3"}}
+    inside = {"ignore": ("tls_termination.min_version",)}
+    assert after("TLSEdge", was, {"tls_termination": PICKED}, {"tls_termination": {}}, **inside).changes == ()
+
+
+def test_a_choice_goes_with_the_whole_that_it_is_a_part_of() -> None:
+    made = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
+    assert requests(made) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
+
+
+def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
+    assert [each.path for each in choices(kinds.get("ReservedDomain"))] == []
+    assert [each.path for each in choices(kinds.get("SSHCertificateAuthority"))] == []
+    there = live("ReservedAddress", "ra_1", {"region": "eu"}, owner=record("ReservedAddress/a", {"region": "eu"}))
+    assert planned(declare("ReservedAddress/a"), seen=snapshot(there)).changes == ()
