@@ -178,6 +178,6 @@ def _without_defaults(document: dict[str, Any]) -> dict[str, Any]:
                 else rule
                 for rule in rules
             ]
-        if rules:
+        if phase not in policies.PHASES or rules not in (None, []):
             phases[phase] = rules
     return phases

@@ -93,6 +93,7 @@ Instant = Annotated[str, checked(syntax.instant), Deferred, EqualAs(canon.instan
 CertificatePem = Annotated[str, checked(syntax.certificates, discreet=True), Deferred, EqualAs(canon.pem)]
 CaPem = Annotated[str, checked(syntax.certificate_authority, discreet=True), Deferred, EqualAs(canon.pem)]
 PrivateKeyPem = Annotated[str, checked(syntax.private_key, discreet=True), Deferred, EqualAs(canon.pem), Sensitive]
+SshLine = Annotated[str, checked(syntax.ssh_line, discreet=True), Deferred, EqualAs(canon.ssh_key)]
 SshPublicKey = Annotated[str, checked(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canon.ssh_key)]
 
 AclRule = Annotated[str, checked(syntax.acl_rule), Deferred]

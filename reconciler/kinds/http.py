@@ -80,3 +80,5 @@ class WebhookVerificationModule(Module):
             yield Finding(("provider",), f"{provider!r} is not a provider we know", remedy, Severity.WARNING)
         if provider != _SECRETLESS and self.secret == "":
             yield Finding(("secret",), "is missing", "give the secret that the provider signs with")
+        elif provider == _SECRETLESS and self.secret != "":
+            yield Finding(("secret",), f"is not for {_SECRETLESS}, which signs with none", "leave it out")

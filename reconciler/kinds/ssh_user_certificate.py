@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.fields import Description, Id, Instant, Metadata, NonEmpty, SshPublicKey, Text, period
+from reconciler.kinds.fields import Description, Id, Instant, Metadata, NonEmpty, SshLine, Text, period
 from reconciler.model.kind import Finding, Immutable, Kind, Read, RefTo, ServerDefault, Spec, Unordered
 
 
@@ -15,7 +15,7 @@ class SSHUserCertificate(Spec):
     ssh_certificate_authority_id: Annotated[
         Id, RefTo("SSHCertificateAuthority"), Immutable, Doc("The authority that signs it.")
     ]
-    public_key: Annotated[SshPublicKey, Immutable, Doc("The user's key, as a line of authorized_keys.")]
+    public_key: Annotated[SshLine, Immutable, Doc("The user's key, as a line of authorized_keys.")]
     principals: Annotated[
         list[NonEmpty], Immutable, Unordered, Doc("Names of users it is for; none means every user.")
     ] = []

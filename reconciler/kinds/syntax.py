@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 from reconciler.kinds import canon, policy
 from reconciler.model.value import Json
 
-_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
+_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
 _ACL_LABEL = re.compile(r"(?:\*|[^*=\s]+)=(?:\*|[^*=\s]+)")
 _TUNNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _SCHEMES = ("http", "https", "tcp", "tls")
 _LARGEST_PORT = 65535
-_NO_KEY = "this is not a public key; write it like ssh-ed25519 AAAA…, or as PEM"
+_NO_KEY = "this is not a public key; write it like ssh-ed25519 AAAA…"
 
 
 # --- names and addresses ----------------------------------------------------------------------------------------------
@@ -31,6 +31,18 @@ _NO_KEY = "this is not a public key; write it like ssh-ed25519 AAAA…, or as PE
 
 def host(text: str) -> str | None:
     """A full hostname; its first label may be `*`."""
+    if "_" in text:
+        return f"{text!r} has an underscore; hostnames use letters, digits and '-'"
+    labels = text.strip().removesuffix(".").removeprefix("*.").split(".")
+    if (wrong := bindable(text)) is not None:
+        return wrong
+    if len(labels) < 2 or labels[-1].isdigit():
+        return f"{text!r} is not a full hostname; write it like app.example.com"
+    return None
+
+
+def bindable(text: str) -> str | None:
+    """A name of any host, such as localhost; its first label may be `*`, and underscores are letters."""
     name = text.strip().removesuffix(".")
     if not name.isascii():
         return f"{text!r} has letters outside ASCII; write the name in its xn-- form"
@@ -39,15 +51,11 @@ def host(text: str) -> str | None:
     labels = name.removeprefix("*.").split(".")
     if "*" in name.removeprefix("*."):
         return f"{text!r} has a wildcard that is not its first label; write *.example.com"
-    if "_" in name:
-        return f"{text!r} has an underscore; hostnames use letters, digits and '-'"
     for label in labels:
         if len(label) > 63:
             return f"{text!r} has a label of {len(label)} characters; the longest allowed is 63"
         if not _LABEL.fullmatch(label):
             return f"{text!r} is not a hostname; write it like app.example.com, with no scheme, port or path"
-    if len(labels) < 2 or labels[-1].isdigit():
-        return f"{text!r} is not a full hostname; write it like app.example.com"
     return None
 
 
@@ -59,10 +67,14 @@ def plain_host(text: str) -> str | None:
 
 
 def hostport(text: str) -> str | None:
+    return _with_port(text, host)
+
+
+def _with_port(text: str, rule: Callable[[str], str | None]) -> str | None:
     name, colon, port = text.strip().rpartition(":")
     if not colon:
         return f"{text!r} has no port; write it like app.example.com:443"
-    return host(name) or _port(port)
+    return rule(name) or _port(port)
 
 
 def reachable(text: str) -> str | None:
@@ -93,10 +105,15 @@ def url(text: str) -> str | None:
     if "@" in rest:
         return "a url holds no user name or password; remove what stands before the @"
     if ":" in rest:
-        return hostport(rest)
+        return _with_port(rest, _served)
     if scheme.lower() == "tcp":
         return f"{text!r} has no port; a tcp url needs one, like tcp://1.tcp.example.com:20000"
-    return host(rest)
+    return _served(rest)
+
+
+def _served(text: str) -> str | None:
+    """A full hostname, or all of those below `.internal`, which nobody reserves."""
+    return None if text.lower() == "*.internal" else host(text)
 
 
 def cidr(text: str) -> str | None:
@@ -134,7 +151,7 @@ def acl_rule(text: str) -> str | None:
         return f"{text!r} is not a label rule; write bind:key=value, with * for any key or any value"
     if target in ("", "*"):
         return f"{text!r} names nothing; name a host like bind:app.example.com, or permit everything with *"
-    return hostport(target) if ":" in target else host(target)
+    return _with_port(target, bindable) if ":" in target else bindable(target)
 
 
 def upstream(text: str) -> str | None:
@@ -241,15 +258,29 @@ def ssh_public_key(text: str) -> str | None:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
 
+    if "-----BEGIN" not in text or "PRIVATE KEY-----" in text:
+        wrong = ssh_line(text)
+        return f"{_NO_KEY}, or as PEM" if wrong == _NO_KEY else wrong
+    try:
+        serialization.load_pem_public_key(text.strip().encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return f"{_NO_KEY}, or as PEM"
+    return None
+
+
+def ssh_line(text: str) -> str | None:
+    """One public key, as a line of authorized_keys."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
     if "PRIVATE KEY-----" in text:
         return "this is a private key; give the public one, usually the file that ends in .pub"
+    if "-----BEGIN" in text:
+        return "this is PEM; give the key as a line of authorized_keys, as ssh-keygen -i -m PKCS8 prints it"
+    if "\n" in text.strip():
+        return "there is more than one line; give one public key"
     try:
-        if "-----BEGIN" in text:
-            serialization.load_pem_public_key(text.strip().encode())
-        elif "\n" in text.strip():
-            return "there is more than one line; give one public key"
-        else:
-            serialization.load_ssh_public_key(text.strip().encode())
+        serialization.load_ssh_public_key(text.strip().encode())
     except UnsupportedAlgorithm:
         # Perhaps a sort of key that our library does not read, such as one that lives on a security token.
         return None if _says_its_sort(text) else _NO_KEY

@@ -54,15 +54,14 @@ class Agent:
         self.forget()
         if not all(path.exists() for path in self._configs):
             return
-        configured = [_read(path) for path in self._configs]
-        tokens = [str(each["authtoken"]) for each in configured if each.get("authtoken")]
-        self._token = authtoken or (tokens[-1] if tokens else None if authtoken == "" else self._token)
+        configured = _merged([_read(path) for path in self._configs])
+        token = configured.get("authtoken")
+        self._token = authtoken or (str(token) if token else None if authtoken == "" else self._token)
         with self._database.transaction():
             self._session()
         self.is_ready = True
-        for each in configured:
-            for name, settings in (each.get("tunnels") or {}).items():
-                self.open({**settings, "name": name})
+        for name, settings in configured["tunnels"].items():
+            self.open({**settings, "name": name})
 
     def forget(self) -> None:
         """End everything that an agent ran, of this process or of an earlier one."""
@@ -125,7 +124,8 @@ class Agent:
     def _run(
         self, name: str, place: tunnels.Place, upstream: str, settings: Mapping[str, Any], session: Stored
     ) -> Document:
-        if self._database.named("url", place.url) or self._database.named("hostport", place.hostport):
+        named, pooled = self._database.named, self._database.others_named("pool", f"{place.url} ", "")
+        if pooled or named("url", place.url) or named("hostport", place.hostport):
             raise tunnels.refused(334, f"The endpoint {place.url!r} is already online.")
         moment, metadata = keys.stamp(derive.now()), str(settings.get("metadata") or "")
         endpoint_id, tunnel_id = self._database.new_id("ep_"), self._database.new_id("tn_")
@@ -222,6 +222,17 @@ class Agent:
     def _told(self, session: Stored) -> Document:
         raw = session.body["_raw"]
         return {"id": session.id, **{name: value for name, value in raw.items() if name != "credential"}}
+
+
+def _merged(files: Sequence[Document]) -> Document:
+    """One configuration, of each key the value that is given last; of a tunnel's keys as well."""
+    merged: Document = {}
+    tunnels: dict[str, Document] = {}
+    for each in files:
+        merged |= each
+        for name, settings in (each.get("tunnels") or {}).items():
+            tunnels[name] = {**tunnels.get(name, {}), **settings}
+    return {**merged, "tunnels": tunnels}
 
 
 def _read(path: Path) -> Document:

@@ -16,6 +16,7 @@ import json
 import re
 import secrets
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -125,6 +126,8 @@ class App:
             status, body = self._operate(asked)
         except Refusal as refused:
             return self._error(refused)
+        except Exception:  # noqa: BLE001 - ours, and no reason to answer in another form
+            return self._unforeseen()
         return status, body, {}
 
     async def _caught(self, answer: Awaitable[tuple[int, Json]]) -> tuple[int, Json, dict[str, str]]:
@@ -132,6 +135,10 @@ class App:
             status, body = await answer
         except Refusal as refused:
             return self._error(refused)
+        except ClientDisconnect:
+            raise
+        except Exception:  # noqa: BLE001 - as above
+            return self._unforeseen()
         return status, body, {}
 
     # --- errors -------------------------------------------------------------------------------------------------------
@@ -142,6 +149,11 @@ class App:
         details = {"operation_id": operation}
         body = {**code, "status_code": refused.status, "msg": refused.msg, "details": details}
         return refused.status, body, {**refused.headers, "Ngrok-Operation-Id": operation}
+
+    def _unforeseen(self) -> _Answer:
+        """The answer to a mistake of the sandbox, which whoever runs it gets to see."""
+        traceback.print_exc()
+        return self._error(Refusal(None, 500, "The sandbox made a mistake; its standard error tells which."))
 
     def _asked_for(self, fault: Fault) -> tuple[int, Json, dict[str, str]]:
         """The answer that a fault puts in the place of the real one."""
@@ -187,7 +199,8 @@ class App:
                 raise refusal.BAD_AUTHORIZATION() from error
         elif scheme.lower() != "bearer" or not given.strip():
             raise refusal.BAD_AUTHORIZATION()
-        if not secrets.compare_digest(given.strip().encode(), self._api_key.encode()):
+        key = given.strip()
+        if not secrets.compare_digest(key.encode(), self._api_key.encode()) and not self.objects.has_key(key):
             raise refusal.WRONG_KEY()
 
     def _check_version(self, asked: Asked) -> None:

@@ -74,7 +74,7 @@ def _credential(draft: Draft, world: World) -> None:
     draft.doc["owner_id"] = draft.doc["owner_id"] or world.user()
     if draft.kind.one_time and draft.is_new:
         draft.once = ids.token(draft.id)
-        # What an agent presents later is compared with this; the token itself is kept nowhere.
+        # What an agent or a client presents later is compared with this; the token itself is kept nowhere.
         draft.doc["_token_sha256"] = hashlib.sha256(draft.once.encode()).hexdigest()
 
 
@@ -158,13 +158,21 @@ def _ssh_authority(draft: Draft, world: World) -> None:
         doc["key_type"] = kind_of_key
 
 
+def period(draft: Draft) -> tuple[datetime, datetime]:
+    """From when until when an SSH certificate is to be good; what the request leaves open is counted from now."""
+    after, until = draft.doc["valid_after"], draft.doc["valid_until"]
+    lifetime = _DAY if draft.kind.name == "SSHUserCertificate" else 365 * _DAY
+    return (
+        vocabulary.instant(after) if after else now(),
+        vocabulary.instant(until) if until else now() + lifetime,
+    )
+
+
 def _ssh_certificate(draft: Draft, world: World) -> None:
     doc, of_user = draft.doc, draft.kind.name == "SSHUserCertificate"
     if not draft.is_new:
         return
-    since = vocabulary.instant(doc["valid_after"]) if doc["valid_after"] else now()
-    until = vocabulary.instant(doc["valid_until"]) if doc["valid_until"] else now() + (_DAY if of_user else 365 * _DAY)
-    doc["valid_after"], doc["valid_until"] = keys.stamp(since), keys.stamp(until)
+    since, until = period(draft)
     doc["key_type"] = keys.key_type(keys.ssh_public_key(doc["public_key"]))
     authority = world.find(doc["ssh_certificate_authority_id"])
     assert authority is not None

@@ -28,6 +28,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from reconciler.sandbox.database import Document
 
+MOST_PRINCIPALS = 256  # of an SSH certificate: more of them no host reads
+
 _USAGES = {
     "digital_signature": "DigitalSignature",
     "content_commitment": "ContentCommitment",

@@ -69,8 +69,9 @@ def references(draft: Draft) -> Iterator[tuple[str, str, str]]:
     """(path, field name, id) of every reference in the document."""
     for field, path, value in bodies.walk(bodies.holders(draft.kind, _REFERRING), draft.doc):
         if field.name in _REFERENCES:
-            for identity in value if isinstance(value, (list, dict)) else [value]:
-                if identity:
+            several = isinstance(value, (list, dict))
+            for identity in value if several else [value]:
+                if identity or several:  # only a reference that stands alone may be left empty
                     yield path, field.name, identity
 
 

@@ -71,7 +71,7 @@ def _check_saml(module: dict[str, Any]) -> None:
     parser.EntityDeclHandler = _no_entities
     try:
         parser.Parse(module["idp_metadata"].encode(), True)
-    except (expat.ExpatError, ValueError) as error:
+    except (expat.ExpatError, ValueError, LookupError) as error:  # the last of an encoding that does not exist
         raise refusal.SAML_METADATA(why=error) from error
     if roots[0].rpartition(" ")[2] != "EntityDescriptor":
         raise refusal.SAML_METADATA(why="its root is another element")

@@ -7,12 +7,17 @@ Choices where the platform's documentation is silent:
 - GET and DELETE of a module that is not set answer 404, as of an object that does not exist.
 - Deleting an edge deletes its routes, a subscription its sources, a policy its rules; an object that others refer to is
   not deleted. The credentials of a deleted bot stay.
-- A managed certificate is obtained at the second time that its domain is read; it goes with its policy.
+- A managed certificate is obtained at the second time that its domain is read; it goes with its policy. A domain takes
+  an uploaded certificate only, and an empty `certificate_id` beside a policy is refused (436).
 - An update that supplies nothing is refused for the kinds whose code for it is known, and changes nothing elsewhere.
 - A description holds 255 bytes and metadata 4096, counted as UTF-8. Kinds that have codes of their own for that use
   them; of the neighbouring pairs 1914 to 1917 the first is of TLS certificates, of 1945 to 1948 of host certificates.
 - A url with a slash at its end is refused (9038). A limit that is a number out of range is 233, and 244 otherwise.
 - Endpoints with one url all have `pooling_enabled`, or there is one: 18016, 18017, and 18009 between two without it.
+- Where an edge is, no endpoint comes, whatever its scheme (18009), and no tunnel (334); where one of these is, no edge
+  comes (7122). What an edge serves is not listed among the endpoints, as one of type `edge`: only what is planted is.
+- Routes can be listed below their edge; clients of the public service read them with the edge.
+- The list of a subscription's sources takes `limit` and `before_id`, and shows all of them: it names no next page.
 - Upstream of a TLS edge that does not terminate TLS there is no traffic policy (7062) and no mutual TLS (1694).
 - The last rule of a policy that a dashboard restriction names is kept (1419), whether or not it is enforced.
 - A failover backend holds up to ten of its kind (6513), and never itself (6525); a `ca_pem` up to 64 KiB (1921).
@@ -25,12 +30,16 @@ Choices where the platform's documentation is silent:
 - Nothing is capped but what `PUT /_sandbox/budget` caps: requests in a window (226), at the same time (225), creates
   (432, 509, 614, 7071). All of these are 429.
 - The user behind the key is an admin and owns the account: no request is refused for want of a right, and nothing
-  belongs to other accounts.
+  belongs to other accounts. A key made at `/api_keys` is as good as the one that the sandbox was started with, until
+  it is deleted.
+- An SSH certificate names up to 256 principals.
 - Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -232,8 +241,8 @@ class Objects:
         if taken is not None:
             raise links.taken(*taken)
         self.database.use(stored, links.uses(draft, self.world), is_new=draft.is_new)
-        if kind.name == "EventSubscription" and "sources" in draft.supplied:
-            self._put_sources(stored, [each["type"] for each in sources or []])
+        if kind.name == "EventSubscription" and sources is not None:  # None: an update that says nothing of them
+            self._put_sources(stored, [each["type"] for each in sources])
         self._drop_managed(draft.before, draft.doc)
         return stored
 
@@ -322,6 +331,14 @@ class Objects:
             return
         if command == "stop":
             self.uproot(stored.id)
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def has_key(self, token: str) -> bool:
+        """Whether it is the token of an API key that was made here and is still there."""
+        found = self.database.find("APIKey", f"{self._by_name['APIKey'].id_prefix}{token.partition('_')[0]}")
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        return found is not None and secrets.compare_digest(found.body.get("_token_sha256", ""), digest)
 
     # --- what no client can do ----------------------------------------------------------------------------------------
 

@@ -109,7 +109,9 @@ def _operation(operation: Operation) -> Document:
 
 
 def _query(name: str, kind: Kind) -> Schema:
-    identity = {"type": "string", "pattern": f"^{kind.id_prefix}[0-9A-Za-z]{{27}}$"}
+    identity: Schema = {"type": "string"}
+    if kind.id_prefix:
+        identity["pattern"] = f"^{kind.id_prefix}[0-9A-Za-z]{{27}}$"
     described: dict[str, tuple[str, Schema]] = {
         "limit": ("Objects in a page.", {"type": "integer", "minimum": 1, "maximum": 100, "default": 100}),
         "before_id": ("Only objects older than this one.", identity),

@@ -101,13 +101,13 @@ def _decided(compiled: filters.Filter, shown: Mapping[str, Any]) -> bool:
 
 
 def is_paged(operation: Operation) -> bool:
-    """Whether a list comes in pages: objects without an id have nothing to go on after."""
+    """Whether a list comes in pages: objects without an id have nothing to go on after, and are always all shown."""
     return bool(operation.kind.id_prefix)
 
 
 def parameters(operation: Operation) -> tuple[str, ...]:
     """The query parameters of an operation."""
-    if operation.act is not Act.LIST or not is_paged(operation):
+    if operation.act is not Act.LIST:
         return ()
     path = operation.path
     return ("before_id", "limit", *(("filter",) if path in FILTERED else ()), *_REPEATABLE.get(path, ()))

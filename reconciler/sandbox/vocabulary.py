@@ -86,14 +86,16 @@ def wrong_policy(text: str) -> str | None:
     """What is wrong with a traffic policy document, if anything is."""
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
+    except _UNREADABLE:
         return "it is neither JSON nor YAML"
     if not isinstance(document, dict):
         return "it is not an object of phases"
     for phase, rules in document.items():
         if phase not in PHASES:
             return f"{phase!r} is not a phase"
-        for rule in rules if isinstance(rules, list) else [rules]:
+        if not isinstance(rules, list):
+            return f"{phase}: a phase is a list of rules"
+        for rule in rules:
             wrong = _wrong_rule(rule)
             if wrong is not None:
                 return f"{phase}: {wrong}"
@@ -102,7 +104,7 @@ def wrong_policy(text: str) -> str | None:
 
 def _wrong_rule(rule: Any) -> str | None:
     if not isinstance(rule, dict):
-        return "a phase is a list of rules, and a rule an object"
+        return "a rule is an object"
     expressions, actions = rule.get("expressions"), rule.get("actions")
     if expressions is not None and not (isinstance(expressions, list) and all(isinstance(e, str) for e in expressions)):
         return "expressions is a list of texts"
@@ -116,4 +118,6 @@ def _wrong_rule(rule: Any) -> str | None:
     return None
 
 
+# A loader trips over tags that do not fit their values in ways of its own: `!!bool maybe`, `!!timestamp soon`.
+_UNREADABLE = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

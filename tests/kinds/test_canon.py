@@ -101,11 +101,12 @@ SAME: dict[Form, list[tuple[Json, Json]]] = {
     canon.word: [("TWILIO", "twilio")],
     canon.policy: [
         ('{"on_http_request": [{"actions": [{"type": "deny"}]}]}', "on_http_request:\n- actions:\n  - type: deny\n"),
-        ({"on_http_request": [], "on_http_response": []}, {}),
+        ({"on_http_request": [], "on_http_response": None}, {}),
         ({"on_http_request": [{"name": "", "expressions": [], "actions": []}]}, {"on_http_request": [{"actions": []}]}),
     ],
 }
 
+FALSY: list[Json] = [False, 0, "", {}]
 DIFFERENT: dict[Form, list[tuple[Json, Json]]] = {
     canon.url: [("https://app.example.com", "http://app.example.com"), ("tcp://a.b:443", "tcp://a.b:444")],
     canon.cidr: [("10.0.0.0/8", "10.0.0.0/9")],
@@ -115,6 +116,8 @@ DIFFERENT: dict[Form, list[tuple[Json, Json]]] = {
     canon.policy: [
         ("on_http_request: [{actions: [{type: deny}]}]", "on_http_response: [{actions: [{type: deny}]}]"),
         ("not: a\npolicy", "not: another"),
+        *(({"enabled": each}, {}) for each in [*FALSY, [], None]),
+        *(({"on_http_request": each}, {}) for each in FALSY),
     ],
 }
 

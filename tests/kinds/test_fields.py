@@ -55,6 +55,7 @@ TEXTS = [
     fields.Instant,
     fields.CaPem,
     fields.PrivateKeyPem,
+    fields.SshLine,
     fields.SshPublicKey,
     fields.AclRule,
     fields.TrafficPolicy,

@@ -74,6 +74,15 @@ def test_one_webhook_provider_needs_none(provider: str) -> None:
     assert found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": provider}) == []
 
 
+@pytest.mark.parametrize(
+    "secret", ["s", Secret("s", "env:S"), Template((manifests.ELSEWHERE,))], ids=["text", "secret", "ref"]
+)
+def test_the_webhook_provider_that_needs_no_secret_takes_none(secret: Any) -> None:
+    module = {"provider": "SNS", "secret": secret}
+    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification=module)
+    assert (only.path, only.severity) == (("webhook_verification", "secret"), Severity.ERROR)
+
+
 def test_an_unknown_webhook_provider_is_a_warning() -> None:
     (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "githb", "secret": "s"})
     assert (only.path, only.remedy, only.severity) == (
@@ -162,6 +171,15 @@ def test_a_bad_acl_rule_is_found_at_its_place() -> None:
     assert refuses("TunnelCredential", "acl.1", acl=["bind:a.example.com", "allow:b.example.com"])
 
 
+@pytest.mark.parametrize("rule", ["bind:*.internal", "bind:localhost", "bind:my_app.example.com"])
+def test_a_credential_may_bind_what_no_domain_could_be(rule: str) -> None:
+    assert found_beside_the_example("TunnelCredential", acl=[rule]) == []
+
+
+def test_an_endpoint_may_serve_all_that_is_internal() -> None:
+    assert found_beside_the_example("CloudEndpoint", url="https://*.internal", bindings=["internal"]) == []
+
+
 def test_a_bot_user_has_a_name() -> None:
     assert refuses("BotUser", "name", name=" ")
 
@@ -215,6 +233,12 @@ def test_key_parameters_may_be_left_to_the_platform(spec: dict[str, Any]) -> Non
 )
 def test_a_certificate_ends_after_it_begins(after: Any, until: Any, errors: int) -> None:
     assert len(found_beside_the_example("SSHHostCertificate", valid_after=after, valid_until=until)) == errors
+
+
+@pytest.mark.parametrize("name", ["SSHHostCertificate", "SSHUserCertificate"])
+def test_a_certificate_is_made_of_a_line_and_a_credential_of_a_pem_too(name: str) -> None:
+    assert refuses(name, "public_key", public_key=pems.public_pem())
+    assert found_beside_the_example("SSHCredential", public_key=pems.public_pem()) == []
 
 
 def test_a_certificate_comes_with_its_own_key() -> None:

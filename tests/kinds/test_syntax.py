@@ -36,6 +36,8 @@ ACCEPTED = {
         "tls://example.com",
         "tcp://1.tcp.example.com:20000",
         "https://*.example.com",
+        "https://*.internal",
+        "https://*.Internal:8443",
     ],
     syntax.cidr: ["10.0.0.0/8", "203.0.113.7/32", "0.0.0.0/0", "2001:db8::/32", "2001:DB8::/32", "::/0"],
     syntax.instant: [
@@ -54,6 +56,11 @@ ACCEPTED = {
         "bind:*=payments",
         "bind:team=*",
         "bind:*=*",
+        "bind:localhost",
+        "bind:localhost:8080",
+        "bind:my_app.example.com",
+        "bind:*.internal",
+        "bind:10.0.0.1",
     ],
     syntax.route_path: ["/", "/hooks/", "/a%20b", "/a.b-c_d~e"],
     syntax.event_type: ["ip_policy_created.v0", "vault_deleted.v12"],
@@ -102,6 +109,8 @@ REFUSED = {
         "tcp://1.tcp.example.com",
         "https://",
         "https://example.com:99999",
+        "https://internal",
+        "https://*.example",
     ],
     syntax.cidr: ["10.0.0.0", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/255.0.0.0", "::1/64", "office", "10.0.0.0/8/9"],
     syntax.instant: [
@@ -128,6 +137,11 @@ REFUSED = {
         "bind:a=b=c",
         "bind:a.*.example.com",
         "bind:example.com:port",
+        "bind:*.",
+        "bind:-a.example.com",
+        "bind:a b",
+        "bind:https://example.com",
+        "bind:b\u00fccher.example.com",
     ],
     syntax.route_path: ["", "hooks", "/a b", "/a?b", "/a#b"],
     syntax.event_type: ["ip_policy_created", "ip_policy_created.0", "ip policy.v0", ""],
@@ -217,13 +231,24 @@ def test_a_public_key_may_be_a_line_or_a_pem(text: str) -> None:
     assert syntax.ssh_public_key(text) is None
 
 
+@pytest.mark.parametrize("text", [pems.ssh_key(), pems.ssh_key("me@laptop")], ids=["line", "comment"])
+def test_a_key_that_must_be_a_line_may_be_one(text: str) -> None:
+    assert syntax.ssh_line(text) is None
+
+
+def test_a_key_that_must_be_a_line_is_no_pem() -> None:
+    assert "ssh-keygen" in (syntax.ssh_line(pems.public_pem()) or "")
+
+
 @pytest.mark.parametrize("text", ["", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-rsa !!!!", "hello world"])
 def test_a_line_that_holds_no_key_is_refused(text: str) -> None:
-    assert syntax.ssh_public_key(text) is not None
+    assert "PEM" in (syntax.ssh_public_key(text) or "")
+    assert "PEM" not in (syntax.ssh_line(text) or "PEM")
 
 
 def test_a_private_key_where_the_public_one_belongs_is_named() -> None:
-    assert "private key" in (syntax.ssh_public_key(pems.private_key()) or "")
+    for rule in (syntax.ssh_public_key, syntax.ssh_line):
+        assert "private key" in (rule(pems.private_key()) or "")
 
 
 def test_two_public_keys_are_one_too_many() -> None:

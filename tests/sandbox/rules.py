@@ -22,6 +22,14 @@ BEARER = {"Authorization": f"Bearer {KEY}"}
 JSON = {"Content-Type": "application/json"}
 ROUTE = "/edges/https/{edge_id}/routes/{id}"
 
+# Texts that are no policy, by each way in which a reader of YAML gives up.
+BAD_POLICIES = (
+    "on_http_request: !!bool maybe",
+    'on_http_request: !!int ""',
+    "on_http_request: !!timestamp soon",
+    "on_http_request: {actions: [{type: deny}]}",
+)
+
 Request = Callable[[Account], httpx.Response]
 
 
@@ -133,6 +141,17 @@ def _detached(account: Account) -> httpx.Response:
     return account.sandbox.request("DELETE", f"{domain['uri']}/certificate")
 
 
+def _emptied(account: Account) -> httpx.Response:
+    _managed_certificate(account)
+    [domain] = account.sandbox.get("/reserved_domains")["reserved_domains"]
+    return account.sandbox.request("PATCH", domain["uri"], {"certificate_id": ""})
+
+
+def _managed_of_another(account: Account) -> httpx.Response:
+    certificate = _managed_certificate(account).rpartition("/")[2]
+    return create("/reserved_domains", certificate_id=certificate)(account)
+
+
 def _both_certificates(account: Account) -> httpx.Response:
     both = {**ATTACHED["certificate"](account), **ATTACHED["certificate_management_policy"](account)}
     return account.sandbox.request("PATCH", account.place("/reserved_domains/{id}"), both)
@@ -152,6 +171,25 @@ def _pooled(first: bool, second: bool) -> Request:
     def send(account: Account) -> httpx.Response:
         made = account.make("/endpoints", pooling_enabled=first)
         body = {"url": made["url"], "traffic_policy": POLICY, "pooling_enabled": second}
+        return account.sandbox.request("POST", "/endpoints", body)
+
+    return send
+
+
+def _edge_on_endpoint(collection: str, **more: Any) -> Request:
+    """An edge where a cloud endpoint is."""
+
+    def send(account: Account) -> httpx.Response:
+        url = account.make("/endpoints", **more)["url"]
+        return account.sandbox.request("POST", collection, {"hostports": [f"{url.partition('://')[2]}:443"]})
+
+    return send
+
+
+def _endpoint_on_edge(collection: str, url: str) -> Request:
+    def send(account: Account) -> httpx.Response:
+        host, _, port = account.make(collection)["hostports"][0].rpartition(":")
+        body = {"url": url.format(host=host, port=port), "traffic_policy": POLICY}
         return account.sandbox.request("POST", "/endpoints", body)
 
     return send
@@ -213,6 +251,11 @@ def _spent(*requests: Request, **limits: Any) -> Request:
     return send
 
 
+def _encoded(name: str) -> str:
+    """Metadata in an encoding of this name."""
+    return f'<?xml version="1.0" encoding="{name}"?><EntityDescriptor/>'
+
+
 def _basic(text: bytes) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(text).decode(), "Service-Version": "2"}
 
@@ -265,6 +308,7 @@ ROWS = [
     Row("MALFORMED_ID", 400, "223", get("/endpoints?id=nobody")),
     Row("MALFORMED_ID", 400, "223", create("/reserved_domains", certificate_id="mine")),
     Row("MALFORMED_ID", 400, "223", create("/event_subscriptions", destination_ids=["mine"])),
+    Row("MALFORMED_ID", 400, "223", create("/event_subscriptions", destination_ids=[""])),
     Row("WRONG_ID", 400, "227", get(f"/bot_users?before_id=ipp_{NOBODY}")),
     Row("WRONG_ID", 400, "227", create("/event_subscriptions", destination_ids=[f"ipp_{NOBODY}"])),
     Row("SEVERAL_WRONG_ID", 400, "243", create("/credentials", owner_id=f"ipp_{NOBODY}")),
@@ -333,11 +377,15 @@ ROWS = [
     Row("ENDPOINT_URL", 400, "249", create("/endpoints", url="https://nobody.example.com/path")),
     Row("TRAILING_SLASH", 400, "9038", create("/endpoints", url="https://nobody.example.com/")),
     Row("ENDPOINT_POLICY", 400, "18002", create("/endpoints", traffic_policy="on_http_request: 1")),
+    *(Row("ENDPOINT_POLICY", 400, "18002", create("/endpoints", traffic_policy=text)) for text in BAD_POLICIES),
     Row("ENDPOINT_UNCHANGED", 400, "18004", update("/endpoints/{id}")),
     Row("ENDPOINT_SCHEME", 400, "18005", update("/endpoints/{id}", url="http://d1.example.com")),
     Row("ENDPOINT_UNRESERVED", 400, "18006", create("/endpoints", url="https://nobody.example.com")),
     Row("ENDPOINT_UNRESERVED", 400, "18006", create("/endpoints", url="tcp://1.tcp.sandbox.test:9")),
     Row("ENDPOINT_DUPLICATE", 400, "18009", twice("/endpoints", "url")),
+    Row("ENDPOINT_DUPLICATE", 400, "18009", _endpoint_on_edge("/edges/https", "https://{host}")),
+    Row("ENDPOINT_DUPLICATE", 400, "18009", _endpoint_on_edge("/edges/tls", "http://{host}:443")),
+    Row("ENDPOINT_DUPLICATE", 400, "18009", _endpoint_on_edge("/edges/tcp", "tcp://{host}:{port}")),
     Row("POOLING_BESIDE_ONE", 400, "18016", _pooled(False, True)),
     Row("NO_POOLING_BESIDE_POOL", 400, "18017", _pooled(True, False)),
     Row("ENDPOINT_READ_ONLY", 400, "", _planted("/endpoints", "DELETE", type="ephemeral")),
@@ -360,6 +408,8 @@ ROWS = [
     Row("TLS_HOSTPORT_OF_ADDRESS", 400, "7133", _address_on("/edges/tls")),
     Row("HOSTPORT_TAKEN", 400, "7122", twice("/edges/tls", "hostports")),
     Row("HOSTPORT_TAKEN", 400, "7122", twice("/edges/tcp", "hostports")),
+    Row("HOSTPORT_TAKEN", 400, "7122", _edge_on_endpoint("/edges/https", pooling_enabled=False)),
+    Row("HOSTPORT_TAKEN", 400, "7122", _edge_on_endpoint("/edges/tls", pooling_enabled=True)),
     Row("TERMINATE_AT", 400, "", create("/edges/tls", tls_termination={"terminate_at": "nowhere"})),
     Row("NO_TERMINATE_AT", 400, "7109", create("/edges/https", tls_termination={"terminate_at": "edge"})),
     Row("NO_TERMINATE_AT", 400, "7109", put("/edges/https/{id}", "tls_termination", terminate_at="edge")),
@@ -373,8 +423,11 @@ ROWS = [
     Row("NO_POLICY_OF_MODULE", 400, "7007", put(ROUTE, "ip_restriction", ip_policy_ids=[f"ipp_{NOBODY}"])),
     Row("POLICY_ID", 400, "229", put(ROUTE, "ip_restriction", ip_policy_ids=[f"ca_{NOBODY}"])),
     Row("POLICY_ID", 400, "229", create("/ip_restrictions", ip_policy_ids=["mine"])),
+    Row("POLICY_ID", 400, "229", create("/ip_restrictions", ip_policy_ids=[""])),
+    Row("POLICY_ID", 400, "229", create("/edges/tcp", ip_restriction={"ip_policy_ids": [""]})),
     Row("NO_AUTHORITY", 400, "1672", put("/edges/tls/{id}", "mutual_tls", certificate_authority_ids=[f"ca_{NOBODY}"])),
     Row("AUTHORITY_ID", 400, "228", put("/edges/https/{id}", "mutual_tls", certificate_authority_ids=["mine"])),
+    Row("AUTHORITY_ID", 400, "228", create("/edges/tls", mutual_tls={"certificate_authority_ids": [""]})),
     Row(
         "AUTHORITY_IN_USE",
         400,
@@ -382,10 +435,12 @@ ROWS = [
         delete_in_module("/edges/tls/{id}", "mutual_tls", "certificate_authorities", "/certificate_authorities"),
     ),
     Row("MODULE_POLICY", 400, "2200", create("/edges/tls", traffic_policy={"value": "[]"})),
+    *(Row("MODULE_POLICY", 400, "2200", create("/edges/tls", traffic_policy={"value": text})) for text in BAD_POLICIES),
     Row("ROUTE_ELSEWHERE", 404, "7110", _foreign_route),
     Row("ROUTE_DUPLICATE", 400, "7126", _same_route),
     Row("ROUTE_MATCH", 400, "7131", lambda a: _routed(a, match="pay")),
     Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata="<html/>")),
+    *(Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata=_encoded(name))) for name in ("foo", "base64")),
     Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata='<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')),
     Row("NAMEID_FORMAT", 400, "", put(ROUTE, "saml", nameid_format="initials")),
     Row("WEBHOOK_PROVIDER", 400, "", put(ROUTE, "webhook_verification", provider="nobody")),
@@ -452,6 +507,8 @@ ROWS = [
     Row("UNKNOWN_FIELD", 400, "214", update("/reserved_domains/{id}", region="us")),
     Row("CERTIFICATE_TWICE", 400, "434", _both_certificates),
     Row("MANAGED_CERTIFICATE", 400, "436", _detached),
+    Row("MANAGED_CERTIFICATE", 400, "436", _emptied),
+    Row("CERTIFICATE_NOT_UPLOADED", 400, "", _managed_of_another),
     Row("CERTIFICATE_MANAGED", 400, "1966", lambda a: a.sandbox.request("DELETE", _managed_certificate(a))),
     Row(
         "POLICY_ON_OWN_DOMAIN",
@@ -482,6 +539,8 @@ ROWS = [
     # Backends.
     Row("NO_CHILD", 400, "6501", create("/backends/failover", backends=[f"bkdtg_{NOBODY}"])),
     Row("CHILD_ID", 400, "6526", create("/backends/failover", backends=["mine"])),
+    Row("CHILD_ID", 400, "6526", create("/backends/failover", backends=[""])),
+    Row("CHILD_ID", 400, "6526", create("/backends/weighted", backends={"": 3})),
     Row("CHILD_KIND", 400, "6527", create("/backends/failover", backends=[f"ipp_{NOBODY}"])),
     Row("BACKEND_IN_USE", 400, "6502", delete_used("/backends/failover", "backends", "/backends/tunnel_group")),
     Row(
@@ -539,6 +598,8 @@ ROWS = [
     Row("HOST_KEY_INVALID", 400, "", create("/ssh_host_certificates", public_key="mine")),
     Row("BAD_TIMESTAMP", 400, "241", create("/ssh_host_certificates", valid_until="yesterday")),
     Row("NOT_A_DURATION", 400, "1963", create("/ssh_host_certificates", valid_until="2001-01-01T00:00:00Z")),
+    Row("NOT_A_DURATION", 400, "1963", create("/ssh_host_certificates", valid_after="2999-01-01T00:00:00Z")),
+    Row("PRINCIPALS", 400, "", create("/ssh_host_certificates", principals=[f"h{n}" for n in range(257)])),
     Row(
         "SSH_AUTHORITY_IN_USE",
         400,

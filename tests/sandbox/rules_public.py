@@ -61,6 +61,8 @@ ROWS = [
     Row("BREAKER", 400, "", put(ROUTE, "circuit_breaker", error_threshold_percentage=1.5)),
     # SSH user certificates.
     Row("NOT_A_DURATION", 400, "1963", create("/ssh_user_certificates", valid_until="2001-01-01T00:00:00Z")),
+    Row("NOT_A_DURATION", 400, "1963", create("/ssh_user_certificates", valid_after="2999-01-01T00:00:00Z")),
+    Row("PRINCIPALS", 400, "", create("/ssh_user_certificates", principals=[f"u{n}" for n in range(257)])),
     Row(
         "NO_SSH_AUTHORITY",
         400,

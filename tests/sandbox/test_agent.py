@@ -9,6 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from reconciler.kinds import observed
+from reconciler.sandbox.agent import Agent
+from reconciler.sandbox.database import Database
+from reconciler.sandbox.objects import Objects
 from tests.platform import Sandbox
 
 TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
@@ -219,9 +223,38 @@ def test_a_name_and_an_address_are_given_once(agent: httpx.Client) -> None:
 def test_an_address_that_an_edge_or_a_cloud_endpoint_serves_is_taken(sandbox: Sandbox, agent: httpx.Client) -> None:
     sandbox.post("/edges/https", {"hostports": ["edge.berlin.example.com:443"]})
     policy = '{"on_http_request": [{"actions": [{"type": "deny"}]}]}'
-    sandbox.post("/endpoints", {"url": "https://cloud.berlin.example.com", "traffic_policy": policy})
-    for name in ("edge", "cloud"):
+    for name in ("cloud", "pooled"):
+        body = {"url": f"https://{name}.berlin.example.com", "traffic_policy": policy}
+        sandbox.post("/endpoints", body | {"pooling_enabled": name == "pooled"})
+    for name in ("edge", "cloud", "pooled"):
         assert refusal(start(agent, domain=f"{name}.berlin.example.com")) == (502, 103, "334")
+
+
+def test_an_address_that_a_tunnel_serves_is_taken(sandbox: Sandbox, agent: httpx.Client) -> None:
+    start(agent)
+    host = TUNNEL["domain"]
+    policy = '{"on_http_request": [{"actions": [{"type": "deny"}]}]}'
+    endpoint = {"url": f"https://{host}", "traffic_policy": policy}
+    for collection in ("/edges/https", "/edges/tls"):
+        assert sandbox.refusal("POST", collection, {"hostports": [f"{host}:443"]}) == (400, "7122")
+    assert sandbox.refusal("POST", "/endpoints", endpoint) == (400, "18009")
+    agent.delete("/api/tunnels/orders")
+    sandbox.post("/edges/https", {"hostports": [f"{host}:443"]})
+
+
+def test_configuration_files_are_merged_before_anything_starts(tmp_path: Path) -> None:
+    """Key by key, and the later file wins; within a tunnel too."""
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text("authtoken: unknown\ntunnels: {orders: {proto: http, addr: 8080, inspect: false}}\n")
+    second.write_text("authtoken: ''\ntunnels: {orders: {addr: 9090}, shop: {proto: http, addr: 80}}\n")
+    database = Database(":memory:")
+    agent = Agent(Objects(database, observed.served()), [first, second])
+    agent.start()
+    assert {each["name"]: each["config"] for each in agent.running()} == {
+        "orders": {"addr": "http://localhost:9090", "inspect": False},
+        "shop": {"addr": "http://localhost:80", "inspect": True},
+    }
+    database.close()
 
 
 def test_a_reserved_address_serves_a_tcp_tunnel(sandbox: Sandbox, agent: httpx.Client) -> None:

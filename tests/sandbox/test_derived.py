@@ -45,6 +45,9 @@ PREFIXES = {
 }
 
 
+SOURCES = [{"type": "ip_policy_created.v0"}, {"type": "ip_policy_updated.v0"}]
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -77,6 +80,21 @@ def test_a_token_is_readable_once(sandbox: Sandbox) -> None:
     assert re.fullmatch(made["id"].removeprefix("cr_") + "_[0-9A-Za-z]{21}", made["token"])
     later = [sandbox.get(path), sandbox.patch(path, {"acl": ["*"]}), *sandbox.get("/credentials")["credentials"]]
     assert [each["token"] for each in later] == [None, None, None]
+
+
+def test_a_key_made_through_the_api_opens_it_until_it_is_deleted(sandbox: Sandbox) -> None:
+    made = sandbox.post("/api_keys", {})
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    assert sandbox.client.get("/api_keys", headers=headers).status_code == 200
+    almost = {"Authorization": f"Bearer {made['token'][:-1]}"}
+    assert sandbox.client.get("/api_keys", headers=almost).status_code == 403
+    sandbox.delete(f"/api_keys/{made['id']}")
+    assert sandbox.client.get("/api_keys", headers=headers).status_code == 403
+
+
+def test_the_token_of_an_agent_is_no_key(sandbox: Sandbox) -> None:
+    headers = {"Authorization": f"Bearer {sandbox.post('/credentials', {})['token']}"}
+    assert sandbox.client.get("/credentials", headers=headers).status_code == 403
 
 
 def test_a_credential_belongs_to_the_caller_unless_another_owner_is_named(sandbox: Sandbox) -> None:
@@ -247,6 +265,13 @@ def test_a_host_certificate_is_good_for_a_year_and_for_every_host(sandbox: Sandb
     assert certificate.valid_principals == []
 
 
+def test_a_host_certificate_may_begin_within_the_year_that_it_is_good_for(sandbox: Sandbox) -> None:
+    soon = (_now() + timedelta(days=30)).isoformat(timespec="seconds")
+    made = Account(sandbox).make("/ssh_host_certificates", valid_after=soon)
+    assert _moment(made["valid_after"]) == datetime.fromisoformat(soon)
+    assert _moment(made["valid_until"]) - _now() > timedelta(days=364)
+
+
 # --- routes, modules, events ------------------------------------------------------------------------------------------
 
 
@@ -294,6 +319,20 @@ def test_a_subscription_carries_its_sources(sandbox: Sandbox) -> None:
     assert [each["type"] for each in sandbox.get(path)["sources"]] == ["ip_policy_created.v0", "ip_policy_updated.v0"]
     assert sandbox.patch(path, {"description": "d"})["sources"] != []
     assert sandbox.patch(path, {"sources": []})["sources"] == []
+
+
+def test_the_sources_of_a_subscription_are_none_again_by_null(sandbox: Sandbox) -> None:
+    path = f"/event_subscriptions/{sandbox.post('/event_subscriptions', {'sources': SOURCES})['id']}"
+    assert sandbox.patch(path, {"sources": None})["sources"] == []
+    assert sandbox.get(path)["sources"] == []
+
+
+def test_a_list_of_sources_takes_a_page_and_shows_all(sandbox: Sandbox) -> None:
+    """No next page can be named, so that a part would pass for the whole."""
+    path = f"/event_subscriptions/{sandbox.post('/event_subscriptions', {'sources': SOURCES})['id']}/sources"
+    assert sandbox.get(f"{path}?limit=1&before_id=ip_policy_created.v0") == sandbox.get(path)
+    assert len(sandbox.get(path)["sources"]) == 2
+    assert sandbox.refusal("GET", f"{path}?limit=0") == (400, "233")
 
 
 # --- modules by POST, PATCH, PUT and DELETE ---------------------------------------------------------------------------

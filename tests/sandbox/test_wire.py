@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.platform import KEY, Sandbox
+from reconciler.kinds import observed
+from reconciler.sandbox import bodies
+from reconciler.sandbox.app import App
+from reconciler.sandbox.database import Database
+from reconciler.sandbox.objects import Objects
+from tests.platform import HEADERS, KEY, Sandbox
 from tests.sandbox.account import POLICY, Account
 
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -27,6 +33,27 @@ def test_a_second_delete_is_404(sandbox: Sandbox) -> None:
 def test_a_method_that_is_not_there_is_405(sandbox: Sandbox) -> None:
     answer = sandbox.request("PUT", "/bot_users", {})
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, POST")
+
+
+def test_what_nobody_foresaw_has_the_common_form_and_is_told_on_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = Database(":memory:")
+    app = App(Objects(database, observed.served()), api_key=KEY, cut=lambda scope: None)
+    monkeypatch.setattr(bodies, "complete", lambda *given: 1 // 0)
+
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://sandbox.test", headers=HEADERS) as client:
+            return await client.post("/bot_users", json={"name": "a"})
+
+    answer = asyncio.run(asked())
+    database.close()
+    body = answer.json()
+    assert (answer.status_code, body["status_code"]) == (500, 500)
+    assert body["details"] == {"operation_id": answer.headers["ngrok-operation-id"]}
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert [each["status"] for each in app.log.since(0)] == [500]
 
 
 # --- what public clients are used to send -----------------------------------------------------------------------------

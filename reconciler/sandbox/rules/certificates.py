@@ -84,9 +84,13 @@ def _ssh_certificate(draft: Draft, world: World) -> None:
                 vocabulary.instant(doc[name])
             except ValueError as error:
                 raise refusal.BAD_TIMESTAMP(field=name, value=doc[name]) from error
-    since = vocabulary.instant(doc["valid_after"]) if doc["valid_after"] else derive.now()
-    if doc["valid_until"] and vocabulary.instant(doc["valid_until"]) <= since:
+    since, until = derive.period(draft)
+    if until <= since:
         raise refusal.NOT_A_DURATION()
+    # What was compared is what will be signed, even if a second passes until then.
+    doc["valid_after"], doc["valid_until"] = keys.stamp(since), keys.stamp(until)
+    if len(doc["principals"]) > keys.MOST_PRINCIPALS:
+        raise refusal.PRINCIPALS(most=keys.MOST_PRINCIPALS, count=len(doc["principals"]))
     try:
         keys.key_type(keys.ssh_public_key(doc["public_key"]))
     except ValueError as error:

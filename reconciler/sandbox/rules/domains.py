@@ -26,6 +26,11 @@ def _domain(draft: Draft, world: World) -> None:
     if draft.supplied.get(policy) is not None and draft.supplied.get(certificate):
         raise refusal.CERTIFICATE_TWICE()
     _check_certificate_policy(doc[policy])
+    chosen = world.find(draft.supplied.get(certificate) or "")
+    if chosen is not None and "_managed" in chosen.body:
+        raise refusal.CERTIFICATE_NOT_UPLOADED(id=chosen.id)
+    if draft.supplied.get(certificate) == "" and draft.before is not None and draft.before[policy] is not None:
+        raise refusal.MANAGED_CERTIFICATE()
     if doc["domain"] == f"*.{world.platform_domain}":
         raise refusal.WILDCARD_OF_ALL(value=doc["domain"])
     if world.is_platforms(doc["domain"]):

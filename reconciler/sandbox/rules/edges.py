@@ -17,6 +17,9 @@ UNCHANGED: dict[str, Cause] = {
 }
 
 
+_SCHEMES = ("http", "https", "tcp", "tls")
+
+
 def _endpoint(draft: Draft, world: World) -> None:
     doc = draft.doc
     refusal.choice(draft.supplied.get("type", "cloud"), ("cloud",), refusal.ENDPOINT_TYPE)
@@ -40,10 +43,13 @@ def _endpoint(draft: Draft, world: World) -> None:
     wrong = vocabulary.wrong_policy(doc["traffic_policy"])
     if wrong is not None:
         raise refusal.ENDPOINT_POLICY(why=wrong)
+    hostport = f"{host}:{urlsplit(doc['url']).port or derive.DEFAULT_PORTS.get(scheme)}"
+    if "url" in draft.supplied and world.database.named("hostport", hostport) is not None:
+        raise refusal.ENDPOINT_DUPLICATE(value=doc["url"])
     if internal or "kubernetes" in bindings:
         return
     if scheme == "tcp":
-        if world.address_of(f"{host}:{urlsplit(doc['url']).port}") is None:
+        if world.address_of(hostport) is None:
             raise refusal.ENDPOINT_UNRESERVED(host=host)
     elif world.domain_of(host) is None:
         raise refusal.ENDPOINT_UNRESERVED(host=host)
@@ -70,7 +76,7 @@ def _url(text: str) -> str:
     shown = parts.netloc.lower() == f"{parts.hostname}" + ("" if port is None else f":{port}")
     if shown and scheme and parts.path == "/" and not parts.query:
         raise refusal.TRAILING_SLASH(url=text.strip().rstrip("/"))
-    if scheme not in ("http", "https", "tcp", "tls") or not shown or parts.path or parts.query:
+    if scheme not in _SCHEMES or not shown or parts.path or parts.query:
         raise refusal.ENDPOINT_URL(url=text)
     if scheme == "tcp" and port is None:
         raise refusal.ENDPOINT_PORT(url=text)
@@ -80,14 +86,14 @@ def _url(text: str) -> str:
 
 
 def _tcp_edge(draft: Draft, world: World) -> None:
-    for value in _hostports(draft):
+    for value in _hostports(draft, world):
         if world.address_of(value) is None:
             domain = world.domain_of(value.rpartition(":")[0])
             raise (refusal.HOSTPORT_ADDRESS if domain is None else refusal.HOSTPORT_OF_DOMAIN)(value=value)
 
 
 def _domain_edge(draft: Draft, world: World) -> None:
-    for value in _hostports(draft):
+    for value in _hostports(draft, world):
         if world.address_of(value) is not None:
             tls = draft.kind.name == "TLSEdge"
             raise (refusal.TLS_HOSTPORT_OF_ADDRESS if tls else refusal.HTTPS_HOSTPORT_OF_ADDRESS)(value=value)
@@ -98,12 +104,25 @@ def _domain_edge(draft: Draft, world: World) -> None:
             raise refusal.HOSTPORT_DOMAIN(value=value)
 
 
-def _hostports(draft: Draft) -> list[str]:
+def _hostports(draft: Draft, world: World) -> list[str]:
     for value in draft.doc["hostports"]:
         if not vocabulary.is_hostport(value.strip().lower()):
             raise refusal.HOSTPORT_MALFORMED(value=value)
     draft.doc["hostports"] = [value.strip().lower() for value in draft.doc["hostports"]]
+    for value in draft.doc["hostports"] if "hostports" in draft.supplied else ():
+        if _has_endpoint(value, world):
+            raise refusal.HOSTPORT_TAKEN(value=value)
     return list(draft.doc["hostports"])
+
+
+def _has_endpoint(hostport: str, world: World) -> bool:
+    """Whether a cloud endpoint or an agent's tunnel is reached there."""
+    host, _, port = hostport.rpartition(":")
+    for scheme in _SCHEMES:
+        url = f"{scheme}://{host if derive.DEFAULT_PORTS.get(scheme) == int(port) else hostport}"
+        if world.database.named("url", url) is not None or world.database.others_named("pool", f"{url} ", ""):
+            return True
+    return False
 
 
 def _route(draft: Draft, world: World) -> None:
