@@ -1,5 +1,5 @@
-"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the list of decisions, the man page, and the
-README's help block. For developers.
+"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the page of the project file, the list of decisions,
+the man page, and the README's help block. For developers.
 
 python -m reconciler.cli.generate           writes the files, from the repository's root
 python -m reconciler.cli.generate --check   changes nothing; exits 1 if a file is not as it would be written
@@ -20,6 +20,7 @@ import click
 from reconciler import kinds
 from reconciler.cli import manual
 from reconciler.cli.main import reconciler as command
+from reconciler.model.kind import fields_of
 from reconciler.project.config import ProjectForm
 from reconciler.project.policies import PolicyForm
 from reconciler.rendering import events, kind_page, schema
@@ -44,6 +45,7 @@ def files(root: Path) -> Mapping[str, str]:
         "schemas/plan.json": _json(plan_json.plan_schema()),
         "schemas/policy.json": _json(policy_schema(PolicyForm)),
         **{f"schemas/kinds/{kind.name}.json": _json(schema.kind_schema(kind)) for kind in every},
+        "docs/project-file.md": kind_page.project_page(fields_of(ProjectForm)),
         "docs/kinds/README.md": kind_page.index(every),
         **{f"docs/kinds/{kind.name}.md": kind_page.page(kind) for kind in every},
     }

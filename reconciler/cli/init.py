@@ -36,6 +36,7 @@ class _Wishes:
     profile: profiles.Name
     base_url: str | None
     host: str
+    package: str  # what the pipelines install; empty: it is still to be said
 
 
 @click.command(
@@ -44,6 +45,7 @@ class _Wishes:
         reconciler init
         reconciler init infrastructure --ci github
         reconciler init --yes --base-url https://api.example.com --stack prod --ci gitlab
+        reconciler init --ci github --package https://packages.example.com/reconciler-0.1.0-py3-none-any.whl
     """,
 )
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
@@ -62,6 +64,12 @@ class _Wishes:
     type=click.Choice(_HOSTS),
     help="Write the pipelines of this code host; by default of the one that the folder's Git points to.",
 )
+@click.option(
+    "--package",
+    metavar="WHAT",
+    help="What the pipelines install, as pip spells it: a wheel's URL, git+https://…@commit, or a name on your index; "
+    "where this reconciler came from by default, if that was a URL.",
+)
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: what no flag says is as it would be proposed.")
 @click.option("--no-check", is_flag=True, help="Do not try the API key.")
 def command(
@@ -70,6 +78,7 @@ def command(
     profile: profiles.Name | None,
     base_url: str | None,
     host: str | None,
+    package: str | None,
     yes: bool,
     no_check: bool,
 ) -> int:
@@ -80,13 +89,15 @@ def command(
     asking = not yes
     if asking and not sys.stdin.isatty():
         raise exits.Stop(exits.USAGE, "error: init asks, and nobody is there to answer; give -y")
-    wishes = _asked(_proposed(folder, stack, profile, base_url, host), asking, given={stack, profile, base_url, host})
+    proposed = _proposed(folder, stack, profile, base_url, host, package)
+    wishes = _asked(proposed, asking, given={stack, profile, base_url, host, package})
     _refuse_nonsense(wishes)
     key = None if no_check else _check(wishes, asking)
     flags = {"--stack": stack, "--profile": profile, "--base-url": base_url}
     given = [flag for flag, value in flags.items() if value is not None]
     if given and (folder / "reconciler.yaml").exists():
         talk.say(f"note: reconciler.yaml is there already and stays as it is: {', '.join(given)} went unheard")
+    _tell_unheard_package(folder, wishes, package)
     _write(folder, wishes)
     talk.answer(_next_steps(folder, wishes))
     if asking and key and click.confirm("Write manifests for what the account has already?", err=True):
@@ -101,14 +112,22 @@ def command(
 
 
 def _proposed(
-    folder: Path, stack: str | None, profile: profiles.Name | None, base_url: str | None, host: str | None
+    folder: Path,
+    stack: str | None,
+    profile: profiles.Name | None,
+    base_url: str | None,
+    host: str | None,
+    package: str | None,
 ) -> _Wishes:
+    from reconciler.project import pipelines
+
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:63]
     return _Wishes(
         stack or name or "main",
         profile or _PROFILES[0],
         base_url or os.environ.get("RECONCILER_BASE_URL") or None,
         host or _host_of(folder),
+        pipelines.installed_from() if package is None else package,
     )
 
 
@@ -143,16 +162,22 @@ def _asked(proposed: _Wishes, asking: bool, given: set[str | None]) -> _Wishes:
     if profile == "specification":
         base_url = ask("Address of the platform", proposed.base_url)
     host = ask("Pipelines for", proposed.host, type=click.Choice(_HOSTS))
-    return _Wishes(stack, profile, base_url, host)
+    package = proposed.package
+    if host != "none":
+        question = "What they install: a wheel's URL, or git+https://…@commit (empty: later)"
+        package = ask(question, package, show_default=bool(package)).strip()
+    return _Wishes(stack, profile, base_url, host, package)
 
 
 def _refuse_nonsense(wishes: _Wishes) -> None:
     """Usage errors in the words that the project file's own check has for them."""
-    from reconciler.project import config
+    from reconciler.project import config, pipelines
 
     wrong = {"--stack": config.stack_name(wishes.stack)}
     if wishes.base_url is not None:
         wrong["--base-url"] = config.address_of_platform(wishes.base_url)
+    if wishes.package:
+        wrong["--package"] = pipelines.package(wishes.package)
     lines = [f"error: {flag}: {text}" for flag, text in wrong.items() if text]
     if lines:
         raise exits.Stop(exits.USAGE, *lines)
@@ -213,6 +238,16 @@ def _write(folder: Path, wishes: _Wishes) -> None:
         talk.say(f"wrote {path}")
 
 
+def _tell_unheard_package(folder: Path, wishes: _Wishes, given: str | None) -> None:
+    from reconciler.project import pipelines
+
+    place = pipelines.PACKAGE_IN.get(wishes.host)
+    if given and place is None:
+        talk.say("note: no pipelines are written: --package went unheard")
+    elif given and (folder / str(place)).exists():
+        talk.say(f"note: {place} is there already and stays as it is: --package went unheard")
+
+
 def _files(wishes: _Wishes) -> Mapping[str, str]:
     from reconciler import kinds
     from reconciler.project import pipelines
@@ -226,7 +261,7 @@ def _files(wishes: _Wishes) -> Mapping[str, str]:
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
         **{f"{_SCHEMAS}/{name}": json.dumps(each, indent=1) + "\n" for name, each in schemas.items()},
     }
-    return {**found, **(pipelines.of(wishes.host) if wishes.host in pipelines.HOSTS else {})}
+    return {**found, **(pipelines.of(wishes.host, wishes.package) if wishes.host in pipelines.HOSTS else {})}
 
 
 def _project_file(wishes: _Wishes) -> str:
@@ -276,7 +311,7 @@ def _next_steps(folder: Path, wishes: _Wishes) -> str:
     if wishes.profile == "specification" and wishes.base_url is None:
         steps.append("edit reconciler.yaml     # base_url; `reconciler sandbox` is a platform to rehearse on")
     steps += [
-        f"export {_KEY}=…",
+        f"export {_KEY}='<your key>'",
         "reconciler import --dry-run     # what exists already, as manifests",
         "reconciler plan                 # what would change; nothing does yet",
         "reconciler apply",
@@ -289,4 +324,20 @@ def _next_steps(folder: Path, wishes: _Wishes) -> str:
         text += "RECONCILER_API_KEY. docs/gitops.md of reconciler says more.\n"
     elif wishes.host == "gitlab":
         text += "The jobs want masked variables, which .gitlab-ci.yml lists at its top.\n"
-    return text
+    return text + _still_to_say(folder, wishes)
+
+
+def _still_to_say(folder: Path, wishes: _Wishes) -> str:
+    """What the pipelines do not know yet of what they install."""
+    from reconciler.project import pipelines
+
+    package, index = {"github": ("package", "index")}.get(wishes.host, ("RECONCILER_PACKAGE", "PIP_INDEX_URL"))
+    place = pipelines.PACKAGE_IN.get(wishes.host)
+    if place is None:
+        return ""
+    text = talk.read(folder / place)
+    if not pipelines.is_said(wishes.host, text):
+        return f"They install nothing yet: say in {place} what, as {package}.\n"
+    if pipelines.wants_index(wishes.package) and pipelines.with_store(wishes.package) in text:
+        return f"{wishes.package} is a name: say in {place} on which index of yours, as {index}.\n"
+    return ""

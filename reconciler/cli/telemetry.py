@@ -173,7 +173,7 @@ def watched(name: str, command: Callable[[], int], *, required: bool) -> int:
     try:
         processors, readers = _spans(), _metrics()
     except ImportError:
-        text = "OpenTelemetry is not installed; pip install 'reconciler[telemetry]' brings it"
+        text = "OpenTelemetry is not installed; install reconciler with its extra telemetry"
         if required:
             raise exits.Stop(exits.ERROR, f"error: {text}") from None
         talk.say(f"note: nothing is traced: {text}")

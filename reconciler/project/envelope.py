@@ -5,7 +5,7 @@ Checks the envelope alone. The spec inside is validated, and references are foll
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,11 +22,23 @@ from reconciler.project.yaml import Document
 
 _DURATION = re.compile(r"[0-9]{1,6}[smhdw]")
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_A_DURATION = "write a duration, as in 90d or 24h"
+_WRITTEN = {  # what is meant, where something of another sort was found
+    "lifecycle": "write a map, as in {protect: true}",
+    "deliver": "write a map, as in {token: {to_file: secrets/token}}",
+    "rotate": "write a map, as in {after: 90d}",
+    "after": _A_DURATION,
+    "overlap": _A_DURATION,
+    "to_file": "write a path, as in secrets/token",
+    "to_dotenv": "write a map, as in {file: secrets/.env, name: TOKEN}",
+    "to_kubernetes_secret": "write a map, as in {file: secrets/token.yaml, name: token}",
+    "to_command": "write a map, as in {run: [program, argument]}",
+}
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def _duration(text: str) -> str | None:
-    return None if _DURATION.fullmatch(text) else f"{text!r} is not a duration; write a number and s, m, h, d or w"
+    return None if _DURATION.fullmatch(text) else f"{text!r} is not a duration; {_A_DURATION}"
 
 
 def _entry(text: str) -> str | None:
@@ -41,8 +53,8 @@ class LifecycleForm(_Form):
     """Exceptions to the rule."""
 
     protect: Annotated[bool, Doc("Never delete it, even when it is gone from the manifests.")] = False
-    ignore: Annotated[list[str], Doc("Fields that are left to others.")] = []
-    adopt: Annotated[bool, Doc("Take over an object that exists already.")] = False
+    ignore: Annotated[list[str], Doc("Fields that are left to others, by dotted path.")] = []
+    adopt: Annotated[bool, Doc("Take over an object that exists already and belongs to nobody.")] = False
     replace: Annotated[bool, Doc("False: a change that needs another object is a problem instead.")] = True
 
 
@@ -95,9 +107,15 @@ class ManifestForm(_Form):
 
     kind: Annotated[str, Doc("What it is.")]
     name: Annotated[str, Doc("Its name, unique among its kind in the stack.")]
-    id: Annotated[str | None, Doc("The id of an existing object.")] = None
-    ensure: Annotated[Literal["present", "absent", "forgotten"], Doc("Whether the object must exist.")] = "present"
-    moved: Annotated[Any, Doc("Its earlier address, or a list of them.")] = None
+    id: Annotated[str | None, Doc("The id of an existing object, to say which one is meant.")] = None
+    ensure: Annotated[
+        Literal["present", "absent", "forgotten"],
+        Doc("present: it must exist. absent: it must not. forgotten: it stays, and is no longer ours."),
+    ] = "present"
+    moved: Annotated[
+        Any,
+        Doc("Its earlier address, as in Kind/oldname, or a list of them: the object stays, and takes the new name."),
+    ] = None
     # By factory: of a default that is a value pydantic makes a deep copy for each resource.
     lifecycle: LifecycleForm = Field(default_factory=lambda: _NO_EXCEPTIONS)
     deliver: Annotated[dict[str, DeliveryForm], Doc("Where one-time secrets go.")] = Field(default_factory=dict)
@@ -172,12 +190,24 @@ def _form(value: dict[str, Any]) -> tuple[ManifestForm | None, list[Finding]]:
     try:
         return ManifestForm.model_validate(value), []
     except ValidationError as error:
-        findings = validation.problems_of(error, value, fields_of(ManifestForm))
+        findings = [_worded(each) for each in validation.problems_of(error, value, fields_of(ManifestForm))]
     wrong = {each.path[0] for each in findings if each.path}
     try:
         return ManifestForm.model_validate({key: item for key, item in value.items() if key not in wrong}), findings
     except ValidationError:
         return None, findings
+
+
+def _worded(finding: Finding) -> Finding:
+    """With what to write instead, where a value is of the wrong sort: that it is a map says little."""
+    if not finding.text.startswith("expected ") or not finding.path:
+        return finding
+    match finding.path:
+        case ("deliver", str(output)):
+            return replace(finding, remedy=f"write a map, as in {{to_file: secrets/{output}}}")
+        case (*_, str(word)) if word in _WRITTEN:
+            return replace(finding, remedy=_WRITTEN[word])
+    return finding
 
 
 def _name(made: Draft, value: dict[str, Any]) -> list[Finding]:

@@ -1,18 +1,111 @@
-"""The pipelines that a new project begins with: those of `examples/gitops`, which the package carries with it."""
+"""The pipelines that a new project begins with: those of `examples/gitops`, which the package carries with it, and what
+they install. No index has this package under a name that can be relied on, so nothing is installed that nobody named.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 HOSTS: Final = ("github", "gitlab")
 _PACKAGED: Final = Path(__file__).parents[1] / "pipelines"  # where a wheel has them
 _SOURCE: Final = Path(__file__).parents[2] / "examples" / "gitops"
 
+PACKAGE_IN: Final = {"github": ".github/actions/reconciler/action.yml", "gitlab": ".gitlab-ci.yml"}
+"""The file that says what is installed, by host."""
+_UNSAID: Final = {
+    "github": re.compile(r'(?<=\n  package:\n)(    description: .*\n    default: )""'),
+    "gitlab": re.compile(r'(?<=\nvariables:\n)(  RECONCILER_PACKAGE: )""'),
+}
+_NAME: Final = "reconciler"
+_STORE: Final = "postgres"  # the extra for the database that the pipelines may keep their history in
+_REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[(?P<extras>[^\]]*)\])?(?P<rest>.*)")
+_NO_PACKAGE: Final = "is not a package; write a wheel's URL, git+https://…@commit, or a name and its version"
 
-def of(host: str) -> Mapping[str, str]:
-    """Texts by path below the repository's root, for one of HOSTS."""
+
+def of(host: str, package: str = "") -> Mapping[str, str]:
+    """Texts by path below the repository's root, for one of HOSTS; they install this package, if it is said."""
     root = (_PACKAGED if _PACKAGED.is_dir() else _SOURCE) / host
     found = sorted(file for file in root.rglob("*") if file.is_file())
-    return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in found}
+    texts = {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in found}
+    if package:
+        quoted = json.dumps(with_store(package))
+        place = PACKAGE_IN[host]
+        texts[place] = _UNSAID[host].sub(lambda unsaid: unsaid[1] + quoted, texts[place])
+    return texts
+
+
+def is_said(host: str, text: str) -> bool:
+    """Whether the file of PACKAGE_IN, as it is now, names something."""
+    return _UNSAID[host].search(text) is None
+
+
+def with_store(package: str) -> str:
+    """The same package with what a store in PostgreSQL needs."""
+    if _is_address(package):
+        return f"{_NAME}[{_STORE}] @ {package}"
+    if _is_path(package):
+        return package if package.endswith("]") else f"{package}[{_STORE}]"
+    parts = _REQUIREMENT.fullmatch(package)
+    assert parts is not None, "its form was checked"
+    extras = [each.strip() for each in (parts["extras"] or "").split(",") if each.strip()]
+    return f"{parts['name']}[{','.join(dict.fromkeys([*extras, _STORE]))}]{parts['rest']}"
+
+
+def wants_index(package: str) -> bool:
+    """Whether it is a name, which means something else on each index."""
+    return bool(package) and not _is_path(package) and "://" not in package
+
+
+def package(text: str) -> str | None:
+    """What is wrong with something to install, as `what; what to do`."""
+    if not text.isprintable() or text != text.strip() or not (_is_path(text) or _REQUIREMENT.fullmatch(text)):
+        return _NO_PACKAGE
+    if "$" in text:
+        return "would be expanded by the code host; write %24 for $"
+    try:
+        secret = _tells_a_secret(text if _is_address(text) else text.partition("@")[2].strip())
+    except ValueError:
+        return _NO_PACKAGE
+    return "would write a user or password into the repository; remove them" if secret else None
+
+
+def installed_from() -> str:
+    """Where this very reconciler came from, as pip spells it, if that is to be had elsewhere too (PEP 610)."""
+    try:
+        told = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
+        found = _spelt(told)
+    except (metadata.PackageNotFoundError, OSError, ValueError, AttributeError, KeyError, TypeError):
+        return ""
+    return found if found and package(found) is None else ""
+
+
+def _spelt(told: Mapping[str, Any]) -> str:
+    url = str(told.get("url", ""))
+    if urlsplit(url).scheme not in ("https", "ssh"):
+        return ""
+    below = f"#subdirectory={told['subdirectory']}" if told.get("subdirectory") else ""
+    if "vcs_info" in told:
+        return f"{told['vcs_info']['vcs']}+{url}@{told['vcs_info']['commit_id']}{below}"
+    if "archive_info" not in told:
+        return ""
+    sha256 = (told["archive_info"].get("hashes") or {}).get("sha256")
+    return url + (f"#sha256={sha256}" if sha256 and not below else below)
+
+
+def _is_address(package: str) -> bool:
+    return re.match(r"[A-Za-z][A-Za-z0-9.+-]*://", package) is not None
+
+
+def _is_path(package: str) -> bool:
+    return "://" not in package and "/" in package and not package.startswith("-")
+
+
+def _tells_a_secret(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.password is not None or (parts.username is not None and not parts.scheme.endswith("ssh"))

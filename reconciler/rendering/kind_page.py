@@ -58,6 +58,43 @@ def index(kinds: Iterable[Kind]) -> str:
     )
 
 
+def project_page(fields: Iterable[Field]) -> str:
+    """The page of the project file, which has these fields."""
+    return f"{_PROJECT}\n## Settings\n\n" + "\n\n".join(_tables("", fields)) + "\n"
+
+
+_PROJECT = """\
+# The project file
+
+`reconciler.yaml` says whose account a project is about and where its manifests are; `init` writes one. `stack` has to
+be there. Commands that meet the platform want `platform.base_url` and `platform.api_key` too, from here or from the
+environment.
+
+```yaml
+version: 1
+stack: shop
+platform:
+  base_url: https://api.example.com
+  api_key: {from_env: RECONCILER_API_KEY}
+  account: production
+manifests: [manifests/]
+policies: [policies/]
+limits: {concurrency: 8}
+guards: {max_delete_percent: 10}
+variables:
+  region: eu
+  domain: {type: string, description: Below which the shops are.}
+defaults:
+  ReservedDomain: {lifecycle: {protect: true}}
+store: state/reconciler.db
+```
+
+`RECONCILER_BASE_URL`, `RECONCILER_API_KEY`, `RECONCILER_AGENT_URL` and `RECONCILER_STORE` override what is written
+here; `environments/NAME.yaml` lies above it with `--env NAME` ([environments](environments.md), which also shows
+variables and defaults). What manifests say is told in [manifests](manifests.md).
+"""
+
+
 def _collection(kind: Kind) -> str:
     return {Home.PLATFORM: f"`{kind.path}`", Home.AGENT: f"the agent's `{kind.path}`", Home.FILE: "a file"}[kind.home]
 

@@ -82,7 +82,7 @@ def _server(url: URL) -> tuple[Engine, str]:
             engine = create_engine(url.set(drivername=_DRIVERS.get(url.drivername, url.drivername)), pool_pre_ping=True)
         except ImportError as failure:
             why = f"its driver is not installed: {failure}"
-            raise Unavailable(shown, why, "install reconciler[postgres]") from failure
+            raise Unavailable(shown, why, "install reconciler with its extra postgres") from failure
         try:
             # A database serves many: our tables stand in a schema of their own.
             engine = engine.execution_options(schema_translate_map={None: schema.NAME})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Sandbox, Shell
 
 PROJECT = """\
@@ -70,6 +72,50 @@ def test_the_platform_is_asked_and_who_moved_a_value_is_told(shell: Shell, sandb
     assert said.out.splitlines()[-1].split(maxsplit=6) == [
         "on", "the", "platform,", "changed", "on", "the", 'platform  "moved"',
     ]  # fmt: skip
+
+
+def test_the_platform_s_value_is_told_of_what_is_as_it_is_declared_too(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y", "--quiet")
+    (policy,) = sandbox.send("GET", "/ip_policies")["ip_policies"]
+    assert shell("plan").code == 0
+    assert live(shell("explain", "IPPolicy/office.description", "--live").out) == ['on the platform "Office"']
+    assert live(shell("explain", "TLSEdge/payments", "--live").out) == [
+        'on the platform ["pay.example.com:443"]',
+        f'on the platform ["{policy["id"]}"]',
+    ]
+
+
+def test_of_what_the_platform_does_not_have_no_value_is_told(shell: Shell, sandbox: Sandbox) -> None:
+    said = shell("explain", "IPPolicy/office.description", "--live")
+    assert live(said.out) == ["on the platform (not set)"]
+
+
+def test_what_no_answer_of_the_platform_shows_is_not_told_as_absent(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METRICS_KEY", "canary")
+    shell.write(
+        "manifests/payments.yaml",
+        "kind: EventDestination\nname: hook\n"
+        "spec: {target: {metrics: {api_key: {from_env: METRICS_KEY}, service: edge}}}\n",
+    )
+    assert shell("apply", "-y", "--quiet").code == 0
+    said = shell("explain", "EventDestination/hook", "--live")
+    assert live(said.out) == ['on the platform "edge"']
+    assert "canary" not in said.out + said.err
+
+
+def test_what_could_not_be_listed_is_not_told_as_absent(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y", "--quiet")
+    sandbox.send("POST", "/_sandbox/faults", {"on": "GET /ip_policies", "then": "status", "status": 400, "times": 0})
+    said = shell("explain", "IPPolicy/office", "--live")
+    assert live(said.out) == []
+    assert "note: what the platform has of IPPolicy is not known: " in said.err
+
+
+def live(text: str) -> list[str]:
+    """The lines about the platform, with single spaces."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.lstrip().startswith("on the platform")]
 
 
 def test_what_is_not_declared_is_told_with_the_nearest(shell: Shell) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -13,6 +14,8 @@ import yaml
 from reconciler.project import pipelines
 from tests.cli.conftest import Sandbox, Shell
 from tests.platform import KEY
+
+WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
 
 
 def everything(folder: Path) -> dict[str, str]:
@@ -81,6 +84,12 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
         (("--stack", "a b"), "--stack: is not the name of a stack"),
         (("--base-url", "http://api.example.com"), "--base-url: would send the API key in the clear"),
         (("--base-url", "nonsense"), "--base-url: is not an address"),
+        (("--package", "--upgrade"), "--package: is not a package"),
+        (("--package", "one\ntwo"), "--package: is not a package"),
+        (("--package", "https://[1/x.whl"), "--package: is not a package"),
+        (("--package", "https://example.com/$X.whl"), "--package: would be expanded by the code host"),
+        (("--package", "https://me:word@example.com/x.whl"), "--package: would write a user or password"),
+        (("--package", "a @ git+https://token@example.com/x"), "--package: would write a user or password"),
     ],
 )
 def test_a_flag_that_makes_no_sense_is_refused_before_anything_is_written(
@@ -144,6 +153,7 @@ def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monk
             ("[fresh]:", "shop"),
             ("Address of the platform:", sandbox.url),
             ("[none]:", "gitlab"),
+            ("(empty: later):", WHEEL),
             ("API key", KEY),
         ):
             said += _until(ours, question)
@@ -154,6 +164,8 @@ def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monk
     assert process.returncode == 0
     assert f"{sandbox.url} accepts the key." in said
     assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == "shop"
+    pipeline = yaml.safe_load((shell.root / "fresh" / ".gitlab-ci.yml").read_text())
+    assert pipeline["variables"]["RECONCILER_PACKAGE"] == f"reconciler[postgres] @ {WHEEL}"
     assert "name: deployer" in (shell.root / "fresh" / "manifests" / "bot-user.yaml").read_text()
 
 
@@ -177,3 +189,98 @@ def test_what_an_import_writes_belongs_to_the_new_project(shell: Shell, sandbox:
     assert shell("init", "fresh", "--yes", "--base-url", sandbox.url).code == 0
     told = shell("import", "--project", "fresh")
     assert (told.code, told.err) == (0, "")
+
+
+def installs(shell: Shell, host: str) -> str:
+    """What the pipelines of the new project say is to be installed."""
+    written = yaml.safe_load((shell.root / "fresh" / pipelines.PACKAGE_IN[host]).read_text())
+    said = written["variables"]["RECONCILER_PACKAGE"] if host == "gitlab" else written["inputs"]["package"]["default"]
+    assert isinstance(said, str)
+    return said
+
+
+@pytest.mark.parametrize("host", pipelines.HOSTS)
+@pytest.mark.parametrize(
+    ("package", "written"),
+    [
+        (WHEEL, f"reconciler[postgres] @ {WHEEL}"),
+        ("git+https://example.com/r@0f0f", "reconciler[postgres] @ git+https://example.com/r@0f0f"),
+        ("git+ssh://git@example.com/r@0f0f", "reconciler[postgres] @ git+ssh://git@example.com/r@0f0f"),
+        ("reconciler @ https://example.com/r.whl", "reconciler[postgres] @ https://example.com/r.whl"),
+        ("reconciler[telemetry] @ https://a.example.com/r.whl", "reconciler[telemetry,postgres] @ https://a.example.com/r.whl"),
+        ("ours-reconciler~=0.1", "ours-reconciler[postgres]~=0.1"),
+        ("reconciler[postgres]==0.1.0", "reconciler[postgres]==0.1.0"),
+        ("wheels/reconciler-0.1.0-py3-none-any.whl", "wheels/reconciler-0.1.0-py3-none-any.whl[postgres]"),
+    ],
+)  # fmt: skip
+def test_the_pipelines_install_what_is_said_with_the_extra_for_their_store(
+    shell: Shell, host: str, package: str, written: str
+) -> None:
+    told = shell("init", "fresh", "--yes", "--ci", host, "--package", package)
+    assert told.code == 0
+    assert installs(shell, host) == written
+    assert ("is a name: say in" in told.out) == ("~=" in package or "==" in package)
+
+
+@pytest.mark.parametrize("host", pipelines.HOSTS)
+def test_pipelines_that_nobody_named_a_package_for_install_none_and_init_says_so(shell: Shell, host: str) -> None:
+    told = shell("init", "fresh", "--yes", "--ci", host)
+    assert installs(shell, host) == ""
+    assert f"They install nothing yet: say in {pipelines.PACKAGE_IN[host]} what" in told.out
+    again = shell("init", "fresh", "--yes", "--ci", host, "--package", WHEEL)
+    assert installs(shell, host) == ""
+    assert (
+        f"note: {pipelines.PACKAGE_IN[host]} is there already and stays as it is: --package went unheard" in again.err
+    )
+    assert "They install nothing yet" in again.out
+
+
+def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None:
+    told = shell("init", "fresh", "--yes", "--ci", "none", "--package", WHEEL)
+    assert "note: no pipelines are written: --package went unheard\n" in told.err
+
+
+@pytest.mark.parametrize(
+    ("told", "package"),
+    [
+        (
+            {
+                "url": "https://example.com/r",
+                "vcs_info": {"vcs": "git", "requested_revision": "main", "commit_id": "0f"},
+            },
+            "reconciler[postgres] @ git+https://example.com/r@0f",
+        ),
+        (
+            {"url": "https://example.com/r", "subdirectory": "a/b", "vcs_info": {"vcs": "git", "commit_id": "0f"}},
+            "reconciler[postgres] @ git+https://example.com/r@0f#subdirectory=a/b",
+        ),
+        (
+            {"url": WHEEL, "archive_info": {"hash": "sha256=0f", "hashes": {"sha256": "0f"}}},
+            f"reconciler[postgres] @ {WHEEL}#sha256=0f",
+        ),
+        ({"url": WHEEL, "archive_info": {}}, f"reconciler[postgres] @ {WHEEL}"),
+        ({"url": "file:///home/me/r", "dir_info": {"editable": True}}, ""),
+        ({"url": "file:///home/me/r.whl", "archive_info": {}}, ""),
+        ({"url": "https://${TOKEN}@example.com/r", "vcs_info": {"vcs": "git", "commit_id": "0f"}}, ""),
+        ({"url": "https://example.com/r", "vcs_info": None}, ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_the_url_that_this_reconciler_came_from_is_proposed(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: object, package: str
+) -> None:
+    info = tmp_path / "site" / "reconciler-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: reconciler\nVersion: 0.1.0\n")
+    if told is not None:
+        (info / "direct_url.json").write_text(json.dumps(told))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    assert shell("init", "fresh", "--yes", "--ci", "gitlab").code == 0
+    assert installs(shell, "gitlab") == package
+
+
+def test_the_next_steps_can_be_copied(shell: Shell) -> None:
+    told = shell("init", "fresh", "--yes")
+    (line,) = (line for line in told.out.splitlines() if "export" in line)
+    assert line == "  export RECONCILER_API_KEY='<your key>'"

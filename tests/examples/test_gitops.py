@@ -31,6 +31,7 @@ WORKFLOWS = sorted((GITOPS / "github/.github/workflows").glob("*.yml"))
 ACTIONS = sorted((GITOPS / "github/.github/actions").glob("*/action.yml"))
 GITLAB = GITOPS / "gitlab/.gitlab-ci.yml"
 PLAN_KEY = "sixteen characters, or more"
+PACKAGE = "git+https://example.com/reconciler@0f0f0f"
 PINNED = {"actions/checkout", "actions/setup-python", "actions/upload-artifact", "actions/download-artifact"}
 
 
@@ -85,6 +86,28 @@ def test_only_apply_has_the_key_that_can_write() -> None:
     assert read(WORKFLOWS[0])["jobs"]["apply"]["environment"] == "production"
 
 
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_no_step_has_a_secret_but_those_that_run_reconciler(file: Path) -> None:
+    for job in read(file)["jobs"].values():
+        assert "secrets." not in json.dumps({key: each for key, each in job.items() if key != "steps"})
+        having = [step for step in job["steps"] if "secrets." in json.dumps(step)]
+        assert all(re.search(r"^ *reconciler ", step.get("run", ""), re.MULTILINE) for step in having)
+        assert bool(having) == ("secrets." in json.dumps(job))
+
+
+def test_what_is_installed_is_said_nowhere_until_somebody_does() -> None:
+    (action,) = ACTIONS
+    assert {name: each["default"] for name, each in read(action)["inputs"].items()} == {"package": "", "index": ""}
+    assert read(GITLAB)["variables"] == {"RECONCILER_PACKAGE": ""}
+
+
+def test_no_page_message_or_pipeline_gets_us_from_an_index_by_name_alone() -> None:
+    found = [*(ROOT / "reconciler").rglob("*.py"), *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    found += [file for file in GITOPS.rglob("*") if file.is_file()]
+    by_name = re.compile(r"install '?reconciler(?! with)|reconciler *[~=<>]=")
+    assert [file for file in found if by_name.search(file.read_text())] == []
+
+
 def test_a_fork_is_planned_by_the_job_that_has_no_secret() -> None:
     jobs = read(GITOPS / "github/.github/workflows/plan.yml")["jobs"]
     same = "github.event.pull_request.head.repo.full_name == github.repository"
@@ -137,9 +160,9 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, monkeypatch: pytest.Mo
         )
         return done.stdout.strip()
 
-    def made(host: str) -> Runner:
+    def made(host: str, package: str = PACKAGE) -> Runner:
         if not origin.exists():
-            words = ("--stack", "prod", "--base-url", sandbox.base_url, "--ci", host)
+            words = ("--stack", "prod", "--base-url", sandbox.base_url, "--ci", host, "--package", package)
             assert main(["init", str(origin), "-y", *words]) == 0
             git("init", "--quiet", "--initial-branch", "main")
         git("add", "--all")
@@ -173,7 +196,6 @@ GITLAB_CI = {
     "GITHUB_RUN_ID": "{run}",
     "GITLAB_TOKEN": TOKEN,
     "RECONCILER_PLAN_KEY": PLAN_KEY,
-    "RECONCILER_PACKAGE": "reconciler",
 }
 SECRETS = {
     "secrets.RECONCILER_READ_KEY": KEY,
@@ -214,6 +236,40 @@ def test_github_a_pull_request_is_planned_and_told_and_applied_once_when_it_is_m
     assert sandbox.calls() == []
 
 
+@pytest.mark.parametrize(
+    ("package", "index"), [("", ""), ("reconciler", ""), ("reconciler~=0.1", "https://index.example.com/simple")]
+)
+def test_github_nothing_is_installed_that_nobody_named(clone: Clone, forge: Forge, package: str, index: str) -> None:
+    runner = clone("github", "")
+    said = {"package": package, "index": index}
+    action = read(runner.clone / ".github/actions/reconciler/action.yml")
+    install = [step for step in action["runs"]["steps"] if "run" in step]
+    ran = runner.steps(install, {}, said)
+    if index:
+        assert (ran.code, runner.installed) == (0, [package])
+        assert f"PIP_INDEX_URL={index}\n" in runner.shown_to_pip
+    else:
+        assert (ran.code, runner.installed) == (1, [])
+        assert ran.out.startswith("::error::.github/actions/reconciler/action.yml does not say what to install: ")
+        assert ran.out.count("\n") == 1
+
+
+def test_github_what_is_installed_is_what_was_said_and_sees_no_key(clone: Clone, forge: Forge) -> None:
+    runner = clone("github")
+    planned(runner, forge)
+    runner.context["secrets.RECONCILER_API_KEY"] = KEY
+    runner.job("apply.yml", "apply")
+    runner.job("drift.yml", "drift")
+    runner.job("snapshot.yml", "snapshot")
+    assert runner.installed == [f"reconciler[postgres] @ {PACKAGE}"] * 4
+    assert unseen(runner) == []
+
+
+def unseen(runner: Runner) -> list[str]:
+    """The secrets that pip could have read."""
+    return [secret for secret in (KEY, PLAN_KEY, TOKEN) if f"={secret}\n" in runner.shown_to_pip]
+
+
 def test_github_what_nobody_reviewed_is_not_applied(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
     runner = clone("github")
     pushed = runner.job("apply.yml", "apply")
@@ -252,10 +308,10 @@ def test_github_the_night_run_fails_where_there_is_drift_and_says_what(clone: Cl
 
 def gitlab(runner: Runner, job: str, **more: str) -> Ran:
     document = read(runner.clone / ".gitlab-ci.yml")
-    before = document["default"]["before_script"] if job == "plan" else []  # one of them is enough for this machine
-    lines = [*before, *document[job]["script"]]
-    own = {name: more.get(value.removeprefix("$"), value) for name, value in document[job].get("variables", {}).items()}
-    return runner.script(lines, {**more, **own})
+    lines = [*document["default"]["before_script"], *document[job]["script"]]
+    own = {**document["variables"], **document[job].get("variables", {})}
+    own = {name: more.get(value.removeprefix("$"), value) for name, value in own.items()}
+    return runner.script(lines, {**own, **more})
 
 
 def test_gitlab_a_merge_request_is_planned_and_told_and_applied_when_it_is_merged(
@@ -278,6 +334,33 @@ def test_gitlab_a_merge_request_is_planned_and_told_and_applied_when_it_is_merge
     forge.runs["plan", head] = int(run)
     good(gitlab(runner, "apply", RECONCILER_API_KEY=KEY))
     assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
+
+
+def test_gitlab_what_is_installed_is_what_was_said_and_sees_no_key(clone: Clone, forge: Forge) -> None:
+    runner = clone("gitlab")
+    secrets = {"RECONCILER_READ_KEY": KEY, "RECONCILER_API_KEY": KEY, "AGENT_TOKEN": KEY, "RECONCILER_STORE": ""}
+    for job in ("plan", "apply", "drift"):
+        gitlab(runner, job, **secrets)
+    assert runner.installed == [f"reconciler[postgres] @ {PACKAGE}"] * 3
+    assert unseen(runner) == []
+
+
+@pytest.mark.parametrize("more", [{}, {"RECONCILER_PACKAGE": "reconciler"}], ids=["nothing", "a name"])
+def test_gitlab_nothing_is_installed_that_nobody_named(clone: Clone, forge: Forge, more: dict[str, str]) -> None:
+    runner = clone("gitlab", "")
+    ran = gitlab(runner, "plan", RECONCILER_READ_KEY=KEY, **more)
+    assert (ran.code, runner.installed) == (1, [])
+    assert ran.err.startswith("RECONCILER_PACKAGE does not say what to install: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_gitlab_a_name_is_installed_from_the_index_that_a_variable_names(clone: Clone, forge: Forge) -> None:
+    runner = clone("gitlab", "")
+    index = "https://index.example.com/simple"
+    said = {"RECONCILER_PACKAGE": "reconciler~=0.1", "PIP_INDEX_URL": index}
+    good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY, **said))
+    assert runner.installed == ["reconciler~=0.1"]
+    assert f"PIP_INDEX_URL={index}\n" in runner.shown_to_pip
 
 
 def test_gitlab_the_scheduled_run_fails_where_there_is_drift(clone: Clone) -> None:

@@ -1,7 +1,8 @@
 """Carries out a GitHub workflow's job, or a GitLab job, as far as it takes: the very text of each step, in a shell.
 
-What the steps hand to GitHub's own actions is done here in their place: artifacts are folders. Expressions may stand in
-`env`, `with` and `if` only, and name a value; anything more is an error, so that no pipeline grows what is not tried.
+What the steps hand to GitHub's own actions is done here in their place: artifacts are folders. Nothing is installed:
+what pip was asked, and what it could have read, is kept beside the artifacts. Expressions may stand in `env`, `with`
+and `if` only, and name a value; anything more is an error, so that no pipeline grows what is not tried.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ import yaml
 
 _EXPRESSION = re.compile(r"\$\{\{\s*([a-zA-Z0-9_.-]+)\s*\}\}")
 _BIN = Path(sys.executable).parent
-_PREPARED: set[str] = set()  # actions of a project that did their work: they prepare a machine, and ours is one
+_PYTHON = """\
+#!/bin/sh
+[ "$1 $2" = "-m pip" ] || exec {python} "$@"
+for word in "$@"; do :; done
+printf '%s\\n' "$word" >> {installs}/packages
+env >> {installs}/environ
+"""
 
 
 def read(file: Path) -> Any:
@@ -45,6 +52,24 @@ class Runner:
     artifacts: Path
     context: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Puts first on the path a Python of which pip only says what it was asked."""
+        self.installs = self.artifacts / "installs"
+        self.installs.mkdir(exist_ok=True)
+        python = self.installs / "python"
+        python.write_text(_PYTHON.format(python=sys.executable, installs=self.installs))
+        python.chmod(0o755)
+
+    @property
+    def installed(self) -> list[str]:
+        """What was named to pip, the last word of each call."""
+        kept = self.installs / "packages"
+        return kept.read_text().splitlines() if kept.exists() else []
+
+    @property
+    def shown_to_pip(self) -> str:
+        return (self.installs / "environ").read_text()
 
     def job(self, workflow: str, job: str) -> Ran:
         """A job of `.github/workflows/<workflow>`."""
@@ -90,7 +115,7 @@ class Runner:
         return subprocess.run(
             command,
             cwd=self.clone,
-            env={**clean, "PATH": f"{_BIN}:/usr/bin:/bin", "CI": "true", **self.environ, **env},
+            env={**clean, "PATH": f"{self.installs}:{_BIN}:/usr/bin:/bin", "CI": "true", **self.environ, **env},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -100,15 +125,10 @@ class Runner:
     def _use(self, action: str, told: Mapping[str, str], env: Mapping[str, str], ran: Ran) -> None:
         name = action.partition("@")[0]
         if name.startswith("./"):
-            text = (self.clone / name / "action.yml").read_text()
-            if text in _PREPARED:
-                return
-            described = yaml.safe_load(text)
+            described = read(self.clone / name / "action.yml")
             inputs = {key: told.get(key, each["default"]) for key, each in described["inputs"].items()}
             inner = self.steps(described["runs"]["steps"], env, inputs)
             ran.code, ran.out, ran.err = inner.code, ran.out + inner.out, ran.err + inner.err
-            if inner.code == 0:
-                _PREPARED.add(text)
         elif name == "actions/upload-artifact":
             self._upload(told["name"], told["path"].split(), told["if-no-files-found"])
         elif name == "actions/download-artifact":

@@ -1,0 +1,64 @@
+"""`explain Kind.word`: of what stands beside a spec."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.kind import fields_of
+from reconciler.project.envelope import ManifestForm
+from tests.cli.conftest import Shell
+
+BESIDE = [each.name for each in fields_of(ManifestForm) if each.name != "name"]
+
+
+@pytest.mark.parametrize("word", [*BESIDE, "for_each"])
+def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
+    said = shell("explain", f"TunnelCredential.{word}")
+    assert said.code == 0
+    assert said.out.startswith(f"TunnelCredential.{word} (")
+    assert said.out.count("\n\n") >= 2  # what it is, and where it is shown
+    assert "It stands beside spec; docs/manifests.md" in said.out
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("HTTPSEdge.moved", "Its earlier address, as in Kind/oldname"),
+        ("HTTPSEdge.lifecycle.ignore", "Fields that are left to others"),
+        ("TunnelCredential.rotate.after", "such as 90d"),
+        ("TunnelCredential.deliver.to_dotenv", "* file  string. The file"),
+        ("TunnelCredential.deliver.token.to_dotenv.name", "The entry's name."),
+        ("HTTPSEdge.rotate", "HTTPSEdge has no one-time secret, and takes no rotate."),
+        ("HTTPSEdge.deliver", "HTTPSEdge has no one-time secret, and takes no deliver."),
+        ("AgentConfig.id", "AgentConfig is rendered to a file, and is no object to have this."),
+        ("BotUser.name", "Its name, unique in the account."),  # a field of the spec comes first
+    ],
+)
+def test_a_word_is_explained_for_the_kind_that_was_named(shell: Shell, path: str, told: str) -> None:
+    said = shell("explain", path)
+    assert said.out.startswith(f"{path} (")
+    assert told in said.out
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("TunnelCredential", "id, ensure, moved, lifecycle, deliver, rotate, for_each"),
+        ("BotUser", "id, ensure, moved, lifecycle, for_each"),
+        ("AgentConfig", "for_each"),
+    ],
+)
+def test_a_kind_lists_what_its_manifests_may_say_beside_the_spec(shell: Shell, kind: str, words: str) -> None:
+    assert shell("explain", kind).out.endswith(f"\nBeside spec: {words}\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("BotUser.lifecycle.protct", "there is no 'protct' in BotUser.lifecycle; did you mean 'protect'?"),
+        ("BotUser.moved.x", "there is no 'x' in BotUser.moved; it has nothing inside"),
+    ],
+)
+def test_what_is_not_inside_a_word_is_told(shell: Shell, path: str, told: str) -> None:
+    said = shell("explain", path)
+    assert (said.code, told in said.err) == (64, True)

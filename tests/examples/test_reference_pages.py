@@ -1,0 +1,68 @@
+"""The pages about manifests and the project file: their examples are valid, and no word is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import main
+from reconciler.model.kind import Field, fields_of
+from reconciler.project.config import ProjectForm
+from reconciler.project.envelope import ManifestForm
+from reconciler.rendering import kind_page
+
+DOCS = Path(__file__).parents[2] / "docs"
+MANIFESTS = (DOCS / "manifests.md").read_text(encoding="utf-8")
+PROJECT = (DOCS / "project-file.md").read_text(encoding="utf-8")
+
+
+def examples(page: str) -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def project(root: Path) -> Path:
+    """One of all that the page shows; a first line that is a path says which file it is."""
+    (root / "manifests").mkdir()
+    for index, text in enumerate(examples(MANIFESTS)):
+        told = re.match(r"# (\S+\.yaml)\n", text)
+        file = root / (told[1] if told else f"manifests/{index}.yaml")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("environment", [(), ("--env", "staging")], ids=["alone", "staging"])
+def test_the_examples_of_manifests_are_a_valid_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], environment: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("METRICS_KEY", "canary")
+    code = main(["validate", "--project", str(project(tmp_path)), *environment])
+    assert (code, capsys.readouterr().err) == (0, "")
+
+
+def words(fields: tuple[Field, ...]) -> Iterator[str]:
+    for each in fields:
+        yield each.name
+        yield from words(each.fields or (each.item.fields if each.item else ()))
+
+
+@pytest.mark.parametrize("word", [*dict.fromkeys(words(fields_of(ManifestForm))), "for_each"])
+def test_every_word_that_may_stand_beside_a_spec_has_an_example(word: str) -> None:
+    assert any(re.search(rf"^[^#]*\b{word}:", line) for text in examples(MANIFESTS) for line in text.splitlines())
+
+
+def test_the_page_of_the_project_file_is_what_its_form_gives() -> None:
+    assert kind_page.project_page(fields_of(ProjectForm)) == PROJECT
+
+
+def test_the_example_of_a_project_file_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (text,) = examples(PROJECT)
+    (tmp_path / "reconciler.yaml").write_text(text)
+    for name, kept in (("manifests", "kind: IPPolicy\nname: office\n"), ("policies", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.yaml").write_text(kept)
+    words = ["validate", "--project", str(tmp_path), "--var", "domain=example.com"]
+    assert (main(words), capsys.readouterr().err) == (0, "")

@@ -1,0 +1,52 @@
+"""What may stand beside a spec: of each word that is of the wrong sort the remedy says what to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import main
+
+DICTATED = {
+    "deliver: secrets/.env": (
+        "deliver: expected a map, found text; write a map, as in {token: {to_file: secrets/token}}"
+    ),
+    "deliver: {token: secrets/.env}": (
+        "deliver.token: expected a map, found text; write a map, as in {to_file: secrets/token}"
+    ),
+    "deliver: {token: {to_file: [a]}}": (
+        "deliver.token.to_file: expected text, found a list; write a path, as in secrets/token"
+    ),
+    "deliver: {token: {to_dotenv: secrets/.env}}": (
+        "deliver.token.to_dotenv: expected a map, found text; write a map, as in {file: secrets/.env, name: TOKEN}"
+    ),
+    "deliver: {token: {to_kubernetes_secret: token}}": (
+        "deliver.token.to_kubernetes_secret: expected a map, found text; "
+        "write a map, as in {file: secrets/token.yaml, name: token}"
+    ),
+    "deliver: {token: {to_command: cat}}": (
+        "deliver.token.to_command: expected a map, found text; write a map, as in {run: [program, argument]}"
+    ),
+    "rotate: 90d": "rotate: expected a map, found text; write a map, as in {after: 90d}",
+    "rotate: {after: 1}": "rotate.after: expected text, found a whole number; write a duration, as in 90d or 24h",
+    "rotate: {after: '1'}": "rotate.after: '1' is not a duration; write a duration, as in 90d or 24h",
+    "rotate: {after: 90d, overlap: 24}": (
+        "rotate.overlap: expected text, found a whole number; write a duration, as in 90d or 24h"
+    ),
+    "lifecycle: protect": "lifecycle: expected a map, found text; write a map, as in {protect: true}",
+    "lifecycle: {protect: 1}": "lifecycle.protect: expected true or false, found a whole number; write true or false",
+}
+
+
+@pytest.mark.parametrize("line", DICTATED)
+def test_of_a_word_of_the_wrong_sort_the_remedy_says_what_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "reconciler.yaml").write_text("stack: prod\n")
+    more = "" if line.startswith("deliver") else "deliver: {token: {to_file: secrets/token}}\n"
+    (tmp_path / "manifests" / "a.yaml").write_text(f"kind: TunnelCredential\nname: a\n{more}{line}\n")
+    assert main(["validate", "--project", str(tmp_path)]) == 1
+    told = [each for each in capsys.readouterr().err.splitlines() if "TunnelCredential/a." in each]
+    assert [each.partition("TunnelCredential/a.")[2] for each in told] == [DICTATED[line]]
