@@ -1,5 +1,5 @@
-"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the page of the project file, the list of decisions,
-the man page, and the README's help block. For developers.
+"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the page of the project file, the list of
+decisions, the man page, and the README's help block. For developers.
 
 python -m reconciler.cli.generate           writes the files, from the repository's root
 python -m reconciler.cli.generate --check   changes nothing; exits 1 if a file is not as it would be written

@@ -168,7 +168,8 @@ async def _update(means: Means, call: Call) -> Made:
         answer = await _send(means, call, body or {})
         if call.verb is Verb.UPDATE:
             means.known.learn(call.address, kind, answer)
-    if not kind.keeps_owner and call.verb is Verb.UPDATE and record is not None:
+    remembered = not kind.keeps_owner or call.address in means.formers
+    if remembered and call.verb is Verb.UPDATE and record is not None:
         await create.bind(means, call, _locator(means, call, kind), record)
     return Made(Outcome.DONE, call.target)
 
@@ -210,7 +211,8 @@ async def _delete(means: Means, call: Call) -> Made:
     if call.verb is Verb.DELETE:
         successor = means.bound.get(call.address)
         if call.unbinds:
-            await means.step("bind", call, lambda: means.journal.bind({call.address: None}))
+            gone = [each for each in (call.address, means.formers.get(call.address)) if each is not None]
+            await means.step("bind", call, lambda: means.journal.bind(dict.fromkeys(gone)))
         elif successor is not None and successor.replaces is not None:
             settled = replace(successor, replaces=None)
             await means.step("bind", call, lambda: means.journal.bind({call.address: settled}))

@@ -5,7 +5,7 @@ The order of the steps is the whole point; each may be the last thing this proce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -31,6 +31,7 @@ class Made:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     body: Mapping[str, Json]
+    intent: Intent
     found: bool  # by a search: the platform's own answer was lost, and with it what it says only once
 
 
@@ -47,49 +48,60 @@ async def create(means: Means, call: Call) -> Made:
 
 
 class _Create:
-    """One intent, from first to last."""
+    """One create, from first to last.
+
+    A request that may have taken effect shares its intent with no other: what comes of it later, even much later, is
+    told from what came of the others, and planning clears it away.
+    """
 
     def __init__(self, means: Means, call: Call, path: str) -> None:
         self._means = means
         self._call = call
         self._path = path
         self._kind = means.kind_of(call)
+        self._intents: list[Intent] = []  # the latest last, which the next request is for
         self._record: Owner | None = None
-        draft = call.owner
-        intent_id = means.chance.intent()
-        if draft is not None:
-            self._record = compose.owner(draft, means.known, self._kind, stack=means.plan.stack, intent=intent_id)
-        self._body: dict[str, Value] = compose.body(call, means.known, self._kind, self._record) or {}
-        self._intent: Intent = compose.intent(intent_id, call, self._body, self._kind, means.plan, path)
-        self._in_doubt = False  # a request left that may have taken effect
+        self._body: dict[str, Value] = {}
+        self._is_spent = False  # a request left for the latest intent that may have taken effect
+        self._in_doubt = False  # or for any of them
         self._may_linger = False  # and that may still be worked on
 
     async def run(self) -> Made | None:
         """None: it took effect, but its secret is lost, so it was deleted and must be created anew."""
-        means, call, intent = self._means, self._call, self._intent
-        await means.step("intend", call, lambda: means.journal.intend(intent))
+        await self._intend()
         try:
             answer = await self._send()
         except Failure:
             if not self._in_doubt:
                 await self._conclude(None)
             raise
-        object_id = str(answer.body[self._kind.key])
-        if call.deliver:
+        if self._call.deliver:
             if answer.found:
-                await self._discard(object_id, "the answer that held it was lost")
+                await self._discard(answer)
                 return None
-            await self._deliver(object_id, answer.body)
-        await self._remember(object_id, answer.body)
+            await self._deliver(answer)
+        await self._remember(answer)
+        object_id = self._id(answer)
         if answer.found:
             return Made(Outcome.ALREADY, object_id, "its answer was lost; found by a fresh list")
         return Made(Outcome.DONE, object_id)
+
+    async def _intend(self) -> None:
+        means, call = self._means, self._call
+        intent_id = means.chance.intent()
+        if call.owner is not None:
+            self._record = compose.owner(call.owner, means.known, self._kind, stack=means.plan.stack, intent=intent_id)
+        self._body = compose.body(call, means.known, self._kind, self._record) or {}
+        intent = compose.intent(intent_id, call, self._body, self._kind, means.plan, self._path)
+        self._intents.append(intent)
+        self._is_spent = False
+        await means.step("intend", call, lambda: means.journal.intend(intent))
 
     async def _send(self) -> _Answer:
         attempt = 1
         while True:
             try:
-                answer = await self._means.step("send", self._call, self._post)
+                body = await self._means.step("send", self._call, self._post)
             except (Transient, Lost) as failure:
                 found = await self._after(attempt, failure)
             except (Conflict, Gone, Refused) as failure:
@@ -97,11 +109,11 @@ class _Create:
                 if found is None:
                     raise
             else:
-                if self._may_linger:
-                    await self._remove_twins(answer)
-                return _Answer(answer, found=False)
+                return await self._answered(body)
             if found is not None:
-                return _Answer(found, found=True)
+                return found
+            if self._is_spent:
+                await self._intend()
             attempt += 1
 
     async def _post(self) -> Mapping[str, Json]:
@@ -110,10 +122,10 @@ class _Create:
             raise Lost(f"the platform's answer to the create names no {self._kind.key}")
         return answer
 
-    async def _after(self, attempt: int, failure: Failure) -> Mapping[str, Json] | None:
+    async def _after(self, attempt: int, failure: Failure) -> _Answer | None:
         """Wait, then look for what a lost request did. Raises when there is to be no further attempt."""
         if isinstance(failure, Lost):
-            self._in_doubt = True
+            self._is_spent = self._in_doubt = True
             self._may_linger = self._may_linger or lost.may_linger(failure)
         try:
             # Waiting comes first: a request that is still being worked on is not in the list yet.
@@ -126,49 +138,73 @@ class _Create:
             return found
         return await self._search(failure) if self._in_doubt else None
 
-    async def _search(self, cause: Failure) -> Mapping[str, Json] | None:
-        found = await lost.look(self._means, self._call, self._intent, cause)
-        return found[0] if found else None
+    async def _search(self, cause: Failure) -> _Answer | None:
+        found = await self._look(cause)
+        return await self._kept(found) if found else None
 
-    async def _remove_twins(self, answer: Mapping[str, Json]) -> None:
-        """A first request that outlived the search for it leaves a second object of the same intent."""
-        if not self._kind.keeps_owner:
-            return
-        key = self._kind.key
-        cause = Lost("the create was repeated")
-        for twin in await lost.look(self._means, self._call, self._intent, cause):
-            if twin.get(key) != answer[key]:
-                path = self._object(str(twin.get(key)))
-                await delivery.revoke(self._means, self._call, path, because="it was created twice")
+    async def _answered(self, body: Mapping[str, Json]) -> _Answer:
+        """A first request that outlived the search for it leaves a second object."""
+        answer = _Answer(body, self._intents[-1], found=False)
+        if not self._may_linger or not self._kind.keeps_owner:
+            return answer
+        found = await self._look(Lost("the create was repeated"))
+        return await self._kept([answer, *(each for each in found if self._id(each) != self._id(answer))])
 
-    async def _discard(self, object_id: str, because: str) -> None:
-        await delivery.revoke(self._means, self._call, self._object(object_id), because=because)
+    async def _look(self, cause: Failure) -> list[_Answer]:
+        found = await lost.look(self._means, self._call, self._intents, cause)
+        return [_Answer(body, intent, found=True) for body, intent in found]
+
+    async def _kept(self, made: Sequence[_Answer]) -> _Answer:
+        """Of several objects the one that planning would keep, too: the first, or the one whose secret is at hand."""
+        kept = min(made, key=self._rank)
+        for each in made if self._kind.keeps_owner else ():
+            if each is not kept:
+                await self._revoke(each, "it was created twice")
+        return kept
+
+    def _rank(self, made: _Answer) -> tuple[bool, str, str]:
+        return bool(self._call.deliver) and made.found, str(made.body.get("created_at") or ""), self._id(made)
+
+    async def _discard(self, answer: _Answer) -> None:
+        await self._revoke(answer, "the answer that held it was lost")
         await self._conclude(None)
 
-    async def _deliver(self, object_id: str, answer: Mapping[str, Json]) -> None:
+    async def _deliver(self, answer: _Answer) -> None:
         try:
-            await delivery.deliver(self._means, self._call, self._object(object_id), answer)
+            await delivery.deliver(self._means, self._call, self._object(answer), answer.body)
         except Refused as failure:
             if isinstance(failure.__cause__, Failure):
                 raise  # it could not be deleted either: the intent stays open
             await self._conclude(None)
             raise
-        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(self._intent.id))
+        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(answer.intent.id))
 
-    async def _remember(self, object_id: str, answer: Mapping[str, Json]) -> None:
+    async def _remember(self, answer: _Answer) -> None:
         means, call = self._means, self._call
-        means.known.learn(call.address, self._kind, answer)
-        means.intents[call.address] = self._intent.id
+        means.known.learn(call.address, self._kind, answer.body)
+        means.intents[call.address] = answer.intent.id
         if self._record is not None:
-            await bind(means, call, compose.locator(self._kind, self._path, object_id), self._record)
-        await self._conclude(object_id)
+            await bind(means, call, compose.locator(self._kind, self._path, self._id(answer)), self._record)
+        await self._conclude(answer)
 
-    async def _conclude(self, object_id: str | None) -> None:
-        means, intent = self._means, self._intent
+    async def _conclude(self, made: _Answer | None) -> None:
+        """Of one intent this object came, of the others nothing."""
+        for intent in self._intents:
+            object_id = self._id(made) if made is not None and intent is made.intent else None
+            await self._conclude_one(intent, object_id)
+
+    async def _conclude_one(self, intent: Intent, object_id: str | None) -> None:
+        means = self._means
         await means.step("conclude", self._call, lambda: means.journal.conclude(intent.id, object_id))
 
-    def _object(self, object_id: str) -> str:
-        return f"{self._path}/{quote(object_id, safe='')}"
+    async def _revoke(self, made: _Answer, because: str) -> None:
+        await delivery.revoke(self._means, self._call, self._object(made), because=because)
+
+    def _id(self, made: _Answer) -> str:
+        return str(made.body[self._kind.key])
+
+    def _object(self, made: _Answer) -> str:
+        return f"{self._path}/{quote(self._id(made), safe='')}"
 
 
 async def bind(means: Means, call: Call, locator: str, record: Owner) -> None:

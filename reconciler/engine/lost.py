@@ -30,11 +30,14 @@ def may_linger(failure: Lost) -> bool:
     return failure.status not in _ENDED
 
 
-async def look(means: Means, call: Call, intent: Intent, cause: Failure) -> list[Mapping[str, Json]]:
-    """The objects that came of an intent, by a fresh list. Raises Lost if the list cannot be had."""
+async def look(
+    means: Means, call: Call, intents: Sequence[Intent], cause: Failure
+) -> list[tuple[Mapping[str, Json], Intent]]:
+    """The objects that came of one create's intents, each with its own, by a fresh list. Raises Lost if the list cannot
+    be had."""
     kind = means.kind_of(call)
     try:
-        return await means.patiently("look", call, lambda: _matches(means, kind, intent))
+        return await means.patiently("look", call, lambda: _matches(means, kind, intents))
     except Failure as failure:
         raise Lost(
             f"the answer to the create was lost ({cause}), and whether it took effect cannot be told, because the list "
@@ -42,9 +45,11 @@ async def look(means: Means, call: Call, intent: Intent, cause: Failure) -> list
         ) from failure
 
 
-async def _matches(means: Means, kind: Kind, intent: Intent) -> list[Mapping[str, Json]]:
+async def _matches(means: Means, kind: Kind, intents: Sequence[Intent]) -> list[tuple[Mapping[str, Json], Intent]]:
     known = compose.ids(means.plan, kind.name)
-    return [body for body in await _newest(means.platform, kind, intent.path, known) if came_of(kind, body, intent)]
+    there = await _newest(means.platform, kind, intents[0].path, known)
+    found = ((body, next((each for each in intents if came_of(kind, body, each)), None)) for body in there)
+    return [(body, intent) for body, intent in found if intent is not None]
 
 
 async def _newest(reader: Reader, kind: Kind, path: str, known: frozenset[str]) -> list[Mapping[str, Json]]:

@@ -71,7 +71,10 @@ def _found(register: Register, kind: Kind, declaration: Declaration, want: Form)
     if owned:
         if (standing := _standing(register, kind, want, owned[0], declaration)) is not None:
             return standing
-        return Match(owned[0], Basis.BINDING if owned[0].owner is None else Basis.OWNER)
+        record = owned[0].owner
+        if record is not None and record.address != declaration.address:
+            return Match(owned[0], Basis.FORMER, record.address)  # taken back, and renamed in between
+        return Match(owned[0], Basis.BINDING if record is None else Basis.OWNER)
     if formers:
         former, live = formers[0]
         return Match(live, Basis.FORMER, former)
@@ -185,6 +188,8 @@ def _claim(register: Register, kind: Kind, declaration: Declaration, live: Live,
     if owner is None:
         return _claim_unmarked(register, kind, declaration, live, basis)
     if owner.stack != register.stack:
+        if declaration.ensure is Ensure.FORGOTTEN:
+            return Match(live, basis)  # handed over: there is nothing left to forget
         return _stuck(
             declaration,
             f"{live.id} belongs to stack {owner.stack!r} as {owner.address}",

@@ -92,7 +92,7 @@ class _Planning:
         spec: dict[str, Value] = {name: substitute(value, self.resolve) for name, value in declaration.spec.items()}
         want = wanted(kind, spec)
         found = match(self.register, kind, declaration, want)
-        left_alone = Decision(declaration.address, kind, live=found.live, declaration=declaration)
+        left_alone = Decision(declaration.address, kind, live=found.live, declaration=declaration, former=found.former)
         if not self.policy.selects(declaration.address):
             return left_alone
         decision = decide(self.register, kind, declaration, spec, want, found, self.policy, self.follows)
@@ -159,11 +159,12 @@ class _Planning:
         return any(isinstance(each, str) and each not in there for each in named)
 
     def consider_orphans(self) -> None:
-        spared = {address for address in self.decided if not self.policy.selects(address)}
-        for address, decision in self.decided.items():
-            if decision.problem is not None:
-                spared |= {address, *self.register.manifest.declarations[address].moved}
-        left = [each for each in orphans(self.register, self.kinds, spared) if self.policy.selects(each[0])]
+        spared = self._spared()
+        left = [
+            (address, live)
+            for address, live in orphans(self.register, self.kinds, spared)
+            if self.policy.selects(address) and not (spared and self.register.reserved.get(live.key) in spared)
+        ]
         doubtful = copies(left)
         self.problems += [copied(address, lives) for address, lives in doubtful.items()]
         for address, live in left:
@@ -183,6 +184,15 @@ class _Planning:
                     )
                 )
 
+    def _spared(self) -> set[Address]:
+        """The addresses of which nothing is an orphan: what is left out or could not be matched, under any name."""
+        spared: set[Address] = set()
+        for address, decision in self.decided.items():
+            if decision.problem is not None or not self.policy.selects(address):
+                spared |= {address, *self.register.manifest.declarations[address].moved}
+                spared |= {decision.former} if decision.former is not None else set()
+        return spared
+
     def _outlived_by(self, address: Address) -> bool:
         """Whether the address is declared, and has or gets an object of its own."""
         decision = self.decided.get(address)
@@ -190,10 +200,16 @@ class _Planning:
 
     def _overlaps(self, address: Address, live: Live) -> bool:
         """Whether it was renewed, and is to live for a while yet."""
-        decision = self.decided.get(address)
+        decision = self.decided.get(address) or self._renamed(address)
         if decision is None or decision.declaration is None or decision.live is None:
             return False
         return overlaps(decision.declaration, decision.live, live, self.policy.now)
+
+    def _renamed(self, address: Address) -> Decision | None:
+        """The decision for the object that bears an address in its record, and another one in Git."""
+        bearers = self.register.by_owner.get(address, ())
+        found = (self.decided.get(self.register.taken.get(each.key, address)) for each in bearers)
+        return next((each for each in found if each is not None), None)
 
     def finish(self) -> Plan:
         decisions, calls, problems = self._sequenced()
@@ -247,7 +263,9 @@ class _Planning:
             if each.live is None or not self.policy.selects(address):
                 continue
             if each.action is Action.FORGET:
-                found[address] = None
+                declared = self.register.manifest.declarations
+                others = [other for other in self.register.bound(each.live) if other not in declared]
+                found |= dict.fromkeys((address, *others))  # whatever the object was called before
             elif each.kind.keeps_owner or each.is_new:
                 continue
             elif each.is_kept and not each.differences:
@@ -266,27 +284,34 @@ class _Planning:
         return old if (kind.name, str(old)) in self.register.by_locator else None
 
     def _outlived(self) -> Iterator[Address]:
-        """Bindings to what is gone: another object may come to bear the same name, and is not ours."""
+        """Bindings to what is gone, since another object may come to bear the same name, and is not ours; and to what
+        says itself that it is called otherwise by now, since it may be forgotten under that name."""
         for address, binding in sorted(self.register.snapshot.bindings.items()):
             kind, declared = self.kinds.get(address.kind), self.register.manifest.declarations.get(address)
-            if kind is None or kind.keeps_owner or not self.policy.selects(address):
+            if kind is None or (declared is not None and declared.ensure is Ensure.PRESENT):
                 continue
-            listed = self.register.snapshot.of(kind.name).complete
-            present = declared is not None and declared.ensure is Ensure.PRESENT
             key = (kind.name, binding.id)
-            # What is declared as another kind by now is that declaration's.
-            elsewhere = self.register.twins.get(key) in self.register.taken
-            if listed and not present and (key not in self.register.by_locator or elsewhere):
+            live = self.register.by_locator.get(key)
+            if kind.keeps_owner:
+                owner = live.owner if live is not None else None
+                outlived = owner is not None and (owner.stack, owner.address) != (self.register.stack, address)
+            else:
+                listed = self.register.snapshot.of(kind.name).complete
+                # What is declared as another kind by now is that declaration's.
+                outlived = listed and (live is None or self.register.twins.get(key) in self.register.taken)
+            if outlived and self.policy.selects(address):
                 yield address
 
 
 def _orphan(kind: Kind, address: Address, live: Live, register: Register, outlived: bool) -> Decision:
+    recorded = live.owner.address if live.owner is not None else address
     return Decision(
         address,
         kind,
         action=Action.DELETE,
         reason=Reason.TWICE if (live.kind, live.locator) in register.twice else Reason.REMOVED,
         live=live,
+        former=recorded if recorded != address else None,
         have=register.form(kind, live),
         guarded=register.guards(live),
         outlived=outlived,
@@ -298,7 +323,7 @@ def _declared_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.Host
     index: order.HostIndex[Address] = order.HostIndex()
     for address, declaration in register.manifest.declarations.items():
         name = kinds[address.kind].host
-        if name is None:
+        if name is None or declaration.ensure is not Ensure.PRESENT:
             continue
         declared = declaration.spec.get(name)
         if isinstance(declared, str):

@@ -34,6 +34,7 @@ class Register:
     by_locator: dict[tuple[str, str], Live] = field(default_factory=dict)
     by_owner: dict[Address, list[Live]] = field(default_factory=lambda: defaultdict(list))
     forms: dict[tuple[str, str], Form] = field(default_factory=dict)
+    replacing: list[Live] = field(default_factory=list)  # whose records name what they took the place of
     superseded: list[tuple[Address, Live]] = field(default_factory=list)
     twice: set[tuple[str, str]] = field(default_factory=set)
     taken: dict[tuple[str, str], Address] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Register:
             for live in snapshot.of(kind.name).objects:
                 register._enter(live)
         register._pair(kinds)
+        register._follow_renames()
         register._tell_replaced_from_replacing()
         register._tell_replaced_from_bound(catalogue)
         register._tell_first_from_later(catalogue)
@@ -58,6 +60,8 @@ class Register:
         owner = live.owner
         if owner is not None and owner.stack == self.stack:
             self.by_owner[owner.address].append(live)
+            if owner.replaces is not None:
+                self.replacing.append(live)
 
     @cached_property
     def by_key(self) -> Mapping[tuple[str, tuple[object, ...]], list[Live]]:
@@ -78,6 +82,47 @@ class Register:
                 self.twins[kind.name, live.locator], self.twins[other] = other, (kind.name, live.locator)
                 if other in self.by_locator:
                     self.seconds.add((kind.name, live.locator))
+
+    def _follow_renames(self) -> None:
+        """What was replaced and renamed at once keeps its former address in its record: it is entered beside its
+        successor, as if it had had that name before."""
+        successors: dict[tuple[str, str], Live] = {}
+        for live in sorted(self.replacing, key=lambda live: (_address(live), live.locator)):
+            if live.owner is not None:
+                successors.setdefault((live.kind, str(live.owner.replaces)), live)
+        for former in [each for each in self.by_owner if successors and each not in self.manifest.declarations]:
+            for live in list(self.by_owner[former]):
+                address = self._address_after(live, successors)
+                if address != former:
+                    self.by_owner[former].remove(live)  # an empty list stays: the name is not free yet
+                    self.by_owner[address].append(live)
+
+    def _address_after(self, live: Live, successors: Mapping[tuple[str, str], Live]) -> Address:
+        row = [live]
+        while (after := successors.get((live.kind, row[-1].id))) is not None and after not in row:
+            row.append(after)
+        address = _address(row.pop())
+        for each in reversed(row):
+            former = _address(each)
+            # Nobody else declares it, or says that it was theirs.
+            heirs = self._heirs(address)
+            address = address if heirs and self._heirs(former) <= heirs else former
+        return address
+
+    def _heirs(self, address: Address) -> set[Address]:
+        """The declarations that an address leads to: its own, or else those that say they had it."""
+        if address in self.manifest.declarations:
+            return {address}
+        return self._moved.get(address, set())
+
+    @cached_property
+    def _moved(self) -> Mapping[Address, set[Address]]:
+        found: dict[Address, set[Address]] = defaultdict(set)
+        for address, declaration in self.manifest.declarations.items():
+            for former in declaration.moved:
+                if former.kind == address.kind:
+                    found[former].add(address)
+        return found
 
     def _tell_replaced_from_replacing(self) -> None:
         """An interrupted replacement leaves two objects with one address; the newer names the older."""
@@ -186,11 +231,14 @@ class Register:
 
     def bound(self, live: Live) -> list[Address]:
         """The addresses that the store binds to an object, in order."""
-        return sorted(
-            address
-            for address, binding in self.snapshot.bindings.items()
-            if address.kind == live.kind and binding.id == live.locator
-        )
+        return self._bound.get(live.key, [])
+
+    @cached_property
+    def _bound(self) -> Mapping[tuple[str, str], list[Address]]:
+        found: dict[tuple[str, str], list[Address]] = defaultdict(list)
+        for address, binding in sorted(self.snapshot.bindings.items()):
+            found[address.kind, binding.id].append(address)
+        return found
 
     def guards(self, live: Live) -> bool:
         """Whether the object is protected, which outlives its declaration."""
@@ -224,6 +272,11 @@ class Register:
     def is_free(self, live: Live, address: Address) -> bool:
         """Whether nothing promises the object to another declaration."""
         return not self.is_taken(live) and self.reserved.get(live.key, address) == address
+
+
+def _address(live: Live) -> Address:
+    assert live.owner is not None
+    return live.owner.address
 
 
 def _is_special(declaration: Declaration) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy import Engine, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Engine, Float, cast, delete, extract, func, insert, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.store import database, schema
@@ -72,7 +72,7 @@ async def held(
 
 def _acquire(engine: Engine, place: str, stack: str, mine: Holder, lasts: float, now: Callable[[], float]) -> None:
     lock = schema.locks
-    moment = now()
+    moment = _moment(engine, now)
     content = {
         "holder": mine.token,
         "host": mine.host,
@@ -95,6 +95,13 @@ def _acquire(engine: Engine, place: str, stack: str, mine: Holder, lasts: float,
             raise _refusal(engine, stack, moment) from failure
 
 
+def _moment(engine: Engine, now: Callable[[], float]) -> ColumnElement[float]:
+    """Seconds since 1970, for a statement. Who shares a server shares its clock: any other may be wrong."""
+    if engine.dialect.name == "postgresql":
+        return cast(extract("epoch", func.clock_timestamp()), Float)
+    return literal(now(), Float)
+
+
 def _dead_holder(engine: Engine, stack: str, mine: Holder) -> str:
     """The token of a holder that is surely dead: a process of this very machine that exists no more."""
     with engine.connect() as connection:
@@ -110,13 +117,15 @@ def _dead_holder(engine: Engine, stack: str, mine: Holder) -> str:
     return ""
 
 
-def _refusal(engine: Engine, stack: str, moment: float) -> Locked:
+def _refusal(engine: Engine, stack: str, moment: ColumnElement[float]) -> Locked:
+    lock = schema.locks
     with engine.connect() as connection:
-        row = connection.execute(select(schema.locks).where(schema.locks.c.stack == stack)).first()
+        held_by = select(lock, (lock.c.expires - moment).label("left")).where(lock.c.stack == stack)
+        row = connection.execute(held_by).first()
     if row is None:
         return Locked(stack, "some host", 0, "just now", 1.0)  # released while we looked
     since = datetime.fromtimestamp(row.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return Locked(stack, row.host, row.pid, since, row.expires - moment)
+    return Locked(stack, row.host, row.pid, since, row.left)
 
 
 async def _beat(
@@ -132,7 +141,7 @@ async def _beat(
     while True:
         await asyncio.sleep(lasts / 4)
         try:
-            await asyncio.to_thread(_renew, engine, place, stack, mine, now() + lasts)
+            await asyncio.to_thread(_renew, engine, place, stack, mine, _moment(engine, now) + lasts)
             kept = now()
         except StoreError as failure:
             # A database that is busy or away for a moment leaves time for another beat.
@@ -141,7 +150,7 @@ async def _beat(
                 return
 
 
-def _renew(engine: Engine, place: str, stack: str, mine: Holder, expires: float) -> None:
+def _renew(engine: Engine, place: str, stack: str, mine: Holder, expires: ColumnElement[float]) -> None:
     lock = schema.locks
     with database.explained(place), engine.begin() as connection:
         ours = update(lock).where(lock.c.stack == stack, lock.c.holder == mine.token)

@@ -49,6 +49,34 @@ def test_what_one_stack_no_longer_declares_stays_the_others(
     assert on_sandbox("drift").code == 0
 
 
+def test_what_is_handed_over_stands_in_nobodys_way(on_sandbox: Project, other: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(DOMAIN)
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(DOMAIN | {"ensure": "forgotten"})
+    assert on_sandbox("apply", "-y").code == 0
+    other.declare(DOMAIN)
+    assert other("apply", "-y", "--adopt").code == 0
+    assert stacks(sandbox, "/reserved_domains", "reserved_domains") == ["staging"]
+    sandbox.forget_log()
+    assert on_sandbox("apply", "-y").code == on_sandbox("drift").code == other("drift").code == 0
+    assert sandbox.calls() == []
+
+
+def test_a_name_that_is_used_again_does_not_lead_to_what_was_renamed_and_forgotten(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    for declared in (
+        resource("TLSEdge", "old", description="first"),
+        resource("TLSEdge", "new", description="first") | {"moved": ["TLSEdge/old"]},
+        resource("TLSEdge", "new", description="first") | {"ensure": "forgotten"},
+        resource("TLSEdge", "old", description="second"),
+    ):
+        on_sandbox.declare(declared)
+        assert on_sandbox("apply", "-y").code == 0
+    edges = sandbox.get("/edges/tls")["tls_edges"]
+    assert sorted(each["description"] for each in edges) == ["first", "second"]
+
+
 @pytest.mark.parametrize("words", [(), ("--adopt",)], ids=["asked", "with consent"])
 def test_what_is_another_stacks_is_not_taken_over(
     on_sandbox: Project, other: Project, sandbox: Sandbox, words: tuple[str, ...]

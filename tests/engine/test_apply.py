@@ -165,6 +165,24 @@ async def test_a_conflict_fails_the_call(world: World) -> None:
     assert list(world.journal.concluded.values()) == [None]
 
 
+async def test_a_move_is_bound_in_the_place_of_the_former_address_once_the_record_says_so(world: World) -> None:
+    await world.apply(plan(create("TLSEdge/old", "/edges/tls", {})))
+    (made,) = world.platform.all("/edges/tls")
+    old = Address("TLSEdge", "old")
+    moved = Change(EDGE, Action.MOVE, Reason.RENAMED, made["id"], former=old)
+    call = update(str(EDGE), f"/edges/tls/{made['id']}", {}, target=made["id"], owner=OwnerDraft(EDGE, intent="i"))
+    seen: list[tuple[Address, Address]] = []
+
+    def look(*_: Any) -> None:
+        record = owners.read(world.platform.all("/edges/tls")[0]["metadata"])[1]
+        (bound,) = world.journal.bindings
+        assert record is not None
+        seen.append((record.address, bound))
+
+    await world.apply(plan(call, changes=(moved,)), reach=look)
+    assert list(dict.fromkeys(seen)) == [(old, old), (EDGE, old), (EDGE, EDGE)]
+
+
 class TestKindsWithoutMetadata:
     async def test_a_create_is_bound(self, world: World) -> None:
         await world.apply(plan(create(str(BOT), "/bot_users", {"name": "berlin"}, applied={"name": "berlin"})))
@@ -208,6 +226,13 @@ class TestKindsWithoutMetadata:
         path = "/event_subscriptions/esb_1/sources/ip_policy_created.v0"
         await world.apply(plan(delete(str(address), path, "ip_policy_created.v0")))
         assert (world.journal.bindings, world.platform.all("/event_subscriptions/esb_1/sources")) == ({}, [])
+
+    async def test_a_delete_under_a_new_name_unbinds_the_former_one(self, world: World) -> None:
+        old = Address("BotUser", "old")
+        world.journal.bindings[old] = Binding("bot_7")
+        buried = Change(BOT, Action.DELETE, Reason.TOMBSTONE, "bot_7", former=old)
+        await world.apply(plan(delete(str(BOT), "/bot_users/bot_7", "bot_7"), changes=(buried,)))
+        assert world.journal.bindings == {}
 
     async def test_a_delete_unbinds(self, world: World) -> None:
         world.journal.bindings[BOT] = Binding("bot_7")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Delivery, Lifecycle, Manifest
 from reconciler.model.problem import Position
-from reconciler.model.value import Ref, Template
+from reconciler.model.value import Ref, Template, Value, substitute
 
 Spec = dict[str, Any]
 _NAMES = ("a", "b", "c")
@@ -90,6 +91,27 @@ class Draft:
 
     def policy(self) -> Spec | None:
         return self.maybe({"value": self.draw(POLICIES)})
+
+
+def renamed(manifest: Manifest, name: str, formers: Mapping[Address, Collection[Address]]) -> Manifest:
+    """The same resources, of which some bear the name now, and say what they were called before."""
+
+    def address(old: Address) -> Address:
+        return old._replace(name=name) if old in formers else old
+
+    def followed(ref: Ref) -> Value:
+        return replace(ref, target=address(ref.target))
+
+    declared = [
+        replace(
+            each,
+            address=address(old),
+            moved=tuple(formers.get(old, ())),
+            spec={name: substitute(value, followed) for name, value in each.spec.items()},
+        )
+        for old, each in manifest.declarations.items()
+    ]
+    return Manifest(manifest.stack, {each.address: each for each in declared})
 
 
 @st.composite

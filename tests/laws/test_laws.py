@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from reconciler import kinds
+from reconciler.model.address import Address
 from reconciler.model.change import Action, Mover
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning.planner import Policy, plan
-from tests.laws.manifests import manifests
+from tests.laws.manifests import manifests, renamed
 from tests.laws.world import World, dumped
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -202,6 +203,23 @@ def test_a_target_changes_nothing_else(manifest: Manifest) -> None:
     world = applied(manifest)
     chosen = planned(Manifest("laws", {}), world, replace(EVERYTHING, targets=("IPPolicyRule/*",)))
     assert {change.address.kind for change in chosen.changes} <= {"IPPolicyRule"}
+
+
+@law
+@given(manifests(), manifests(), st.data())
+def test_what_is_left_out_is_spared_under_all_its_names(before: Manifest, after: Manifest, data: st.DataObject) -> None:
+    """Also where it cannot be told which of them it means."""
+    both = sorted({each.kind for each in before.declarations} & {each.kind for each in after.declarations})
+    assume(both)
+    kind = data.draw(st.sampled_from(both))
+    chosen = data.draw(st.sampled_from([each for each in after.declarations if each.kind == kind]))
+    gone = [each for each in before.declarations if each.kind == kind and each not in after.declarations]
+    formers = [*gone, *([] if chosen in gone else [chosen])]
+    manifest = renamed(after, "new", {chosen: formers})
+    world = applied(before)
+    without = planned(manifest, world, replace(EVERYTHING, excludes=(f"{kind}/new",)))
+    deleted = {change.address for change in without.changes if change.action is Action.DELETE}
+    assert not deleted & {*formers, Address(kind, "new")}
 
 
 def test_every_kind_is_met_by_the_random_manifests() -> None:

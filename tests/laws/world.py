@@ -104,11 +104,14 @@ class World:
         self._known.clear()  # a test may have changed objects by hand
         done: set[str] = set()
         answers: dict[Address, tuple[str, dict[str, Any]]] = {}
+        formers = {each.address: each.former for each in plan.changes if each.former}
         for address, binding in plan.bindings.items():
             self._bind(address, binding)
         for call in plan.calls:
             assert set(call.needs) <= done, f"{call.id} comes before {set(call.needs) - done}"
             self._carry_out(call, answers)
+            if call.address in formers and call.owner is not None:
+                self._bind(formers[call.address], None)
             self.log.append(call.id)
             done.add(call.id)
 

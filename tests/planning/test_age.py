@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from reconciler.model.change import Action, Order, Reason
 from reconciler.model.manifest import Rotation
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Live
 from reconciler.planning.planner import Policy
-from tests.planning.builders import declare, live, planned, record, snapshot
+from tests.planning.builders import at, declare, live, planned, record, snapshot
 
 MADE = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 DAY = 86_400
@@ -72,3 +74,49 @@ def test_what_nobody_holds_the_secret_of_does_not_live_on() -> None:
 
 def test_without_a_word_about_it_nothing_is_renewed() -> None:
     assert plan_at(MADE + 9_000 * DAY, credential("cr_1"), rotate=None).is_empty
+
+
+# --- and called otherwise ---------------------------------------------------------------------------------------------
+
+
+OLDER, NEWER = "TunnelCredential/older", "TunnelCredential/newer"
+
+
+def renewed(first: str, second: str) -> tuple[Live, Live]:
+    """A credential and the one that it was renewed by, each with the name that its record gives it."""
+    return (
+        credential("cr_1", address=at(first)),
+        credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1", address=at(second)),
+    )
+
+
+@pytest.mark.parametrize("moved", [(OLDER,), ()], ids=["moved in Git", "moved no longer in Git"])
+@pytest.mark.parametrize("excludes", [(), ("*/agent",)], ids=["selected", "left out"])
+def test_renewed_under_a_new_name_both_live_for_the_overlap(moved: tuple[str, ...], excludes: tuple[str, ...]) -> None:
+    there = renewed(OLDER, "TunnelCredential/agent")
+    declared = replace(declare("TunnelCredential/agent", moved=moved), rotate=RENEWED)
+    for seconds, ended in ((DAY - 1, []), (DAY, [] if excludes else ["cr_1"])):
+        policy = Policy(now=MADE + 90 * DAY + seconds, excludes=excludes)
+        made = planned(declared, seen=snapshot(*there), policy=policy)
+        assert made.problems == ()
+        assert [(each.action, each.id) for each in made.changes] == [(Action.DELETE, each) for each in ended]
+
+
+@pytest.mark.parametrize("first", [OLDER, NEWER])
+def test_renewed_and_then_given_a_new_name_both_live_for_the_overlap(first: str) -> None:
+    """Once while the successor is to get its new name, once after it did."""
+    declared = replace(declare("TunnelCredential/agent", moved=[OLDER, NEWER]), rotate=RENEWED)
+    for seconds, ended in ((DAY - 1, []), (DAY, ["cr_1"])):
+        made = planned(declared, seen=snapshot(*renewed(first, NEWER)), policy=Policy(now=MADE + 90 * DAY + seconds))
+        assert made.errors == ()
+        assert [each.target for each in made.calls if each.verb is Verb.DELETE] == ended
+        assert [each.id for each in made.changes if each.action is Action.MOVE] == ["cr_2"]
+
+
+def test_a_successor_that_another_declaration_took_leaves_the_old_one_to_the_one_that_had_it() -> None:
+    there = renewed(OLDER, NEWER)
+    declared = [declare("TunnelCredential/x", moved=[OLDER]), declare(NEWER)]
+    made = planned(*declared, seen=snapshot(*there), policy=Policy(now=MADE + 91 * DAY))
+    assert [(str(each.address), each.action, each.id) for each in made.changes] == [
+        ("TunnelCredential/x", Action.MOVE, "cr_1")
+    ]

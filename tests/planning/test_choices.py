@@ -1,4 +1,4 @@
-"""What the platform chooses where nothing is declared: kept while what is beside it changes, given back when a line goes."""
+"""What the platform chooses where nothing is declared: kept beside a change, given back when its line goes."""
 
 from __future__ import annotations
 

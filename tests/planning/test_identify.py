@@ -10,6 +10,7 @@ import pytest
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
+from reconciler.model.owner import Owner
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import Policy
 from tests.planning.builders import (
@@ -681,6 +682,66 @@ def test_forgetting_a_bot_costs_no_call_and_is_remembered() -> None:
     )
     assert (actions(made), made.calls) == ({"BotUser/b": "forget"}, ())
     assert list(made.bindings.values()) == [None]
+
+
+@pytest.mark.parametrize("moved", [["BotUser/old"], []], ids=["moved", "found by its name"])
+def test_forgetting_a_bot_under_a_new_name_forgets_all_that_it_was_called(moved: list[str]) -> None:
+    bound = {"BotUser/old": Binding("bot_1"), "BotUser/older": Binding("bot_1"), "BotUser/x": Binding("bot_2")}
+    declared = declare("BotUser/new", {"name": "berlin"}, moved=moved, ensure=Ensure.FORGOTTEN)
+    made = planned(declared, seen=snapshot(BOT, live("BotUser", "bot_2", {"name": "x"}), bindings=bound))
+    assert {str(each): binding for each, binding in made.bindings.items()} == dict.fromkeys(
+        ("BotUser/new", "BotUser/old", "BotUser/older")
+    )
+
+
+def test_forgetting_a_source_under_a_new_name_does_not_delete_it_later() -> None:
+    bindings = {"EventSource/old": Binding(SOURCE.locator)}
+    new = declare("EventSource/new", SOURCE_SPEC, moved=["EventSource/old"], ensure=Ensure.FORGOTTEN)
+    made = planned(declare("EventSubscription/s"), new, seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bindings))
+    left = {name: each for name, each in bindings.items() if Address(*name.split("/")) not in made.bindings}
+    later = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=left), policy=LENIENT)
+    assert later.changes == ()
+
+
+def test_forgetting_an_edge_forgets_the_bindings_of_its_former_names() -> None:
+    there = live("TLSEdge", EDGE, owner=record("TLSEdge/new", {}))
+    made = planned(
+        declare("TLSEdge/new", ensure=Ensure.FORGOTTEN),
+        seen=snapshot(there, bindings={"TLSEdge/old": Binding(EDGE), "TLSEdge/x": Binding("edgtls_2")}),
+    )
+    assert {str(each): binding for each, binding in made.bindings.items()} == {"TLSEdge/new": None, "TLSEdge/old": None}
+
+
+@pytest.mark.parametrize("record_of", [record("TLSEdge/new", {}), record("TLSEdge/old", {}, stack="theirs")])
+def test_a_binding_to_what_says_that_it_is_called_otherwise_is_forgotten(record_of: Owner) -> None:
+    made = planned(
+        declare("TLSEdge/new"),
+        seen=snapshot(live("TLSEdge", EDGE, owner=record_of), bindings={"TLSEdge/old": Binding(EDGE)}),
+    )
+    assert {str(each): binding for each, binding in made.bindings.items()} == {"TLSEdge/old": None}
+
+
+@pytest.mark.parametrize("owner", [record("TLSEdge/old", {}), None], ids=["told by its record", "record lost"])
+def test_a_binding_is_kept_until_the_move_is_made(owner: Owner | None) -> None:
+    there = live("TLSEdge", EDGE, owner=owner)
+    made = planned(
+        declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there, bindings={"TLSEdge/old": Binding(EDGE)})
+    )
+    assert (actions(made), made.bindings) == ({"TLSEdge/new": "move"}, {})
+
+
+@pytest.mark.parametrize("id", [None, "rd_1"])
+def test_what_was_forgotten_and_belongs_to_another_stack_by_now_is_no_problem(id: str | None) -> None:
+    theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
+    made = planned(declare("ReservedDomain/a", DOMAIN, id=id, ensure=Ensure.FORGOTTEN), seen=snapshot(theirs))
+    assert (made.changes, made.calls, made.problems, made.bindings) == ((), (), (), {})
+
+
+@pytest.mark.parametrize("ensure", [Ensure.PRESENT, Ensure.ABSENT])
+def test_what_belongs_to_another_stack_is_a_problem_unless_it_is_forgotten(ensure: Ensure) -> None:
+    theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
+    made = planned(declare("ReservedDomain/a", DOMAIN, ensure=ensure, adopt=True), seen=snapshot(theirs))
+    assert (made.changes, errors(made)) == ((), ["rd_1 belongs to stack 'theirs' as ReservedDomain/x"])
 
 
 def test_a_forgotten_bot_stays_forgotten() -> None:

@@ -33,6 +33,7 @@ def only(*globs: str) -> Policy:
     return Policy(allow=LENIENT.allow, targets=globs)
 
 
+LEFT_OUT = Policy(allow=LENIENT.allow, excludes=("TLSEdge/new",))
 RESTRICTED = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}})
 
 
@@ -72,6 +73,28 @@ def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
     )
     assert errors(made) == []
+
+
+def test_a_reference_to_what_was_handed_over_to_another_stack_is_its_id() -> None:
+    made = planned(
+        declare("ReservedDomain/d", {"domain": "a.x"}, ensure=Ensure.FORGOTTEN),
+        declare("TLSEdge/e", {"description": ref("ReservedDomain/d")}),
+        seen=snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=record("ReservedDomain/x", stack="b"))),
+    )
+    assert (requests(made), errors(made)) == (["POST /edges/tls"], [])
+    assert (made.calls[0].body or {})["description"] == "rd_1"
+
+
+@pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
+def test_a_host_below_a_wildcard_needs_no_domain_of_its_own_any_more(ensure: Ensure) -> None:
+    made = planned(
+        declare("ReservedDomain/all", {"domain": "*.a.x"}),
+        declare("ReservedDomain/app", {"domain": "app.a.x"}, ensure=ensure),
+        declare("TLSEdge/e", {"hostports": ["app.a.x:443"]}),
+    )
+    assert errors(made) == []
+    assert requests(made) == ["POST /reserved_domains", "POST /edges/tls"]
+    assert made.calls[1].needs == ("create ReservedDomain/all",)
 
 
 def test_an_output_that_the_platform_does_not_show_is_a_problem() -> None:
@@ -164,6 +187,18 @@ def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old
         declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there), policy=Policy(excludes=("TLSEdge/new",))
     )
     assert made.changes == ()
+
+
+@pytest.mark.parametrize("policy", [LEFT_OUT, only("TLSEdge/old-*")], ids=["excluded", "not targeted"])
+@pytest.mark.parametrize("id", [None, "edgtls_3"])
+def test_what_is_not_selected_and_cannot_be_matched_is_spared_under_all_its_names(
+    policy: Policy, id: str | None
+) -> None:
+    there = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/old-{n}", {}, intent=f"i{n}")) for n in (1, 2, 3)]
+    new = declare("TLSEdge/new", id=id, moved=["TLSEdge/old-1", "TLSEdge/old-2"])
+    made = planned(new, seen=snapshot(*there), policy=policy)
+    assert [change.id for change in made.changes] == ([] if id else ["edgtls_3"])
+    assert made.problems == ()
 
 
 def test_bindings_of_what_is_not_selected_are_left_alone() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.owner import Owner
 from reconciler.model.plan import Plan
 from tests.planning.builders import (
     LENIENT,
@@ -89,6 +90,88 @@ def test_an_edge_lets_go_of_a_domain_before_the_domain_goes() -> None:
     world = settled(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
     follow(world, domain("b.x"), edge("e", "b.x"))
     assert world.log[0] == "update TLSEdge/e"
+
+
+def test_an_edge_goes_before_the_domain_it_names_where_both_are_declared_absent() -> None:
+    world = settled(domain("a.x"), edge("e", "a.x"))
+    follow(world, *(replace(each, ensure=Ensure.ABSENT) for each in (domain("a.x"), edge("e", "a.x"))))
+    assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/e", "ReservedDomain/a"]
+
+
+def test_an_edge_lets_go_of_a_domain_before_its_tombstone_is_carried_out() -> None:
+    world = settled(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    follow(world, replace(domain("a.x"), ensure=Ensure.ABSENT), domain("b.x"), edge("e", "b.x"))
+    assert world.log[0] == "update TLSEdge/e"
+
+
+ROUTE = {"match": "/", "match_type": "exact_path"}
+
+
+def warnings(made: Plan) -> list[str]:
+    return [str(problem) for problem in made.problems]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_whole_says_which_of_our_parts_it_takes_with_it(declared: bool) -> None:
+    edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
+    world = settled(edge, route)
+    rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id_of(world, "HTTPSEdge"), **ROUTE})] if declared else []
+    made = on(world, *rest, policy=replace(LENIENT, targets=("HTTPSEdge/e",)))
+    assert requests(made) == [f"DELETE /edges/https/{id_of(world, 'HTTPSEdge')}"]
+    assert warnings(made) == ["warning: HTTPSEdge/e: takes HTTPSEdgeRoute/r with it"]
+
+
+def test_rules_go_with_their_policy() -> None:
+    world = settled(*rules(home="1.1.1.1/32", work="2.2.2.2/32"))
+    made = on(world, policy=replace(LENIENT, targets=("IPPolicy/*",)))
+    assert warnings(made) == [
+        "warning: IPPolicy/office: takes IPPolicyRule/home with it",
+        "warning: IPPolicy/office: takes IPPolicyRule/work with it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("owner", "whose"),
+    [
+        (None, "HTTPSEdgeRoute rt_1, which is not ours"),
+        (record("HTTPSEdgeRoute/x", {}, stack="theirs"), "HTTPSEdgeRoute rt_1, of stack 'theirs'"),
+    ],
+)
+def test_a_whole_says_whose_parts_it_takes_with_it(owner: Owner | None, whose: str) -> None:
+    edge = live("HTTPSEdge", "e_1", owner=record("HTTPSEdge/e", {}))
+    route = live("HTTPSEdgeRoute", "rt_1", {"edge_id": "e_1"}, owner=owner, parent="e_1")
+    made = planned(seen=snapshot(edge, route), policy=LENIENT)
+    assert warnings(made) == [f"warning: HTTPSEdge/e: takes {whose} with it"]
+
+
+def test_a_part_that_goes_in_the_same_plan_needs_no_word() -> None:
+    world = settled(declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE}))
+    assert warnings(on(world)) == []
+
+
+def test_sources_that_nobody_declares_go_with_their_subscription_unsaid() -> None:
+    """They bear no record, and every subscription has some."""
+    subscription = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
+    source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
+    assert warnings(planned(seen=snapshot(subscription, source), policy=LENIENT)) == []
+
+
+def test_what_uses_another_twice_is_told_once() -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    twice = {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"id": "ipp_1"}]}}
+    made = planned(seen=snapshot(policy, live("TLSEdge", "edgtls_9", twice)), policy=LENIENT)
+    assert len(warnings(made)) == 1
+
+
+def test_what_of_ours_still_uses_another_is_named_by_its_address() -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    restriction = {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}}
+    ours = live("TLSEdge", "edgtls_9", restriction, owner=record("TLSEdge/e", {}))
+    made = planned(seen=snapshot(policy, ours), policy=replace(LENIENT, targets=("IPPolicy/p",)))
+    assert warnings(made) == [
+        "warning: IPPolicy/p: ipp_1 is still used by TLSEdge/e; the platform will refuse to delete it;"
+        " stop using it in TLSEdge/e first"
+    ]
 
 
 def test_what_somebody_else_still_uses_is_said_with_its_user() -> None:
@@ -329,6 +412,41 @@ def test_a_replacement_that_was_interrupted_and_then_moved_is_finished() -> None
     interrupted(world, on(world, key("a", 1)), "create SSHCredential/a")
     follow(world, key("z", 1, moved=["SSHCredential/a"]))
     assert [body["public_key"] for body in world.objects.values()] == [KEYS[1]]
+
+
+def test_a_replacement_with_a_new_name_that_was_interrupted_is_finished() -> None:
+    world = settled(key("a", 0))
+    new = key("z", 1, moved=["SSHCredential/a"])
+    interrupted(world, on(world, new), "create SSHCredential/z")
+    made = on(world, new)
+    assert [(str(each.address), str(each.action), str(each.former)) for each in made.changes] == [
+        ("SSHCredential/z", "delete", "SSHCredential/a")
+    ]
+    follow(world, new)
+    assert [body["public_key"] for body in world.objects.values()] == [KEYS[1]]
+
+
+def test_a_replacement_with_a_new_name_that_is_taken_back_in_git_keeps_the_first() -> None:
+    world = settled(key("a", 0))
+    first = id_of(world, "SSHCredential")
+    interrupted(world, on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
+    follow(world, key("z", 0, moved=["SSHCredential/a"]))
+    assert [body["id"] for body in world.objects.values()] == [first]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [key("a", 0), key("y", 0, moved=["SSHCredential/a"])],
+    ids=["under the old name", "under a third"],
+)
+def test_a_replacement_with_a_new_name_that_git_knows_no_more_of_leaves_the_first_where_it_was(
+    declared: Declaration,
+) -> None:
+    world = settled(key("a", 0))
+    first = id_of(world, "SSHCredential")
+    interrupted(world, on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
+    follow(world, declared)
+    assert [body["id"] for body in world.objects.values()] == [first]
 
 
 # --- rings ------------------------------------------------------------------------------------------------------------

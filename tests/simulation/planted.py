@@ -29,8 +29,10 @@ REMEMBER = "        await self._remember(answer)\n"
 LEARN = "        means.known.learn(call.address, self._kind, answer.body)\n"
 CONCLUDE = "        await self._conclude(answer)\n"
 INTEND = '        await means.step("intend", call, lambda: means.journal.intend(intent))\n'
-MADE = "        if self._call.deliver:\n            if answer.found:\n"
-INTEND_LATE = INTEND.replace("means.", "self._means.").replace("call,", "self._call,").replace("(intent)", "(answer.intent)")
+INTEND_LATE = (
+    '        await self._means.step("intend", self._call, lambda: self._means.journal.intend(answer.intent))\n'
+)
+MADE = "        if self._call.deliver:\n"
 
 BUGS: tuple[Bug, ...] = (
     # --- the engine: a create happens once ---------------------------------------------------------------------------
@@ -45,6 +47,7 @@ BUGS: tuple[Bug, ...] = (
         "no search after a lost answer",
         CREATE,
         (("        return await self._search(failure) if self._in_doubt else None\n", "        return None\n"),),
+        "engine",  # what is made twice so, the next run clears away
     ),
     Bug(
         "a list is believed at once, however it lags",
@@ -55,6 +58,17 @@ BUGS: tuple[Bug, ...] = (
         "the search ignores the intent",
         LOST,
         (("return record is not None and record.intent == intent.id", "return record is not None"),),
+    ),
+    Bug(
+        "a repeated create keeps its intent",
+        CREATE,
+        (("            if self._is_spent:\n                await self._intend()\n", ""),),
+    ),
+    Bug(
+        "the search knows the latest intent only",
+        CREATE,
+        (("self._call, self._intents, cause)", "self._call, self._intents[-1:], cause)"),),
+        "engine",
     ),
     Bug(
         "the search takes what was there before",
@@ -112,7 +126,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a credential whose token was lost stays",
         CREATE,
-        (("        if self._call.deliver:\n", "        if self._call.deliver and not answer.found:\n"),),
+        ((MADE, "        if self._call.deliver and not answer.found:\n"),),
     ),
     Bug(
         "nobody asks whether a pending secret arrived",
@@ -342,7 +356,7 @@ BUGS: tuple[Bug, ...] = (
 
 SAMPLE = (
     "the intent is written after the POST",
-    "no search after a lost answer",
+    "a repeated create keeps its intent",
     "a credential whose token was lost stays",
     "a list that was cut short counts as whole",
     "another stack's record is not respected",

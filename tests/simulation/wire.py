@@ -25,6 +25,9 @@ LAG = retry.Policy().lag
 LATE = 0.4 * LAG
 """Seconds by which a request may outlive its connection; lists lag by no more than the rest."""
 
+LATEST = 9 * LAG
+"""The same of a create that says in its record which request it came of: the run may have ended long ago."""
+
 _READS = ("busy", "throttled", "reset", "cut", "stale", "stale", "stale")
 _WRITES = (
     "refused",
@@ -105,7 +108,7 @@ class Wire:
         except asyncio.CancelledError:
             # The process is dead, its request may not be.
             if outlives:
-                self._late(method, path, body or {})
+                self._outlive(method, path, body or {})
             raise
         match fault:
             case "refused":
@@ -115,7 +118,7 @@ class Wire:
             case "lost before":
                 raise _unanswered()
             case "lost late":
-                asyncio.get_running_loop().call_later(self.random.random() * LATE, self._late, method, path, body or {})
+                self._outlive(method, path, body or {})
                 raise _unanswered()
             case "broken before":
                 raise _broken(method)
@@ -127,6 +130,13 @@ class Wire:
             case "broken after":
                 raise _broken(method)
         return answer
+
+    def _outlive(self, method: str, path: str, body: Mapping[str, Any]) -> None:
+        # What is known by its name alone is refused when it comes late, or is taken for somebody else's.
+        longest = LATE
+        if method == "POST" and self._found(path).kind.keeps_owner and self.random.random() < 0.5:
+            longest = LATEST
+        asyncio.get_running_loop().call_later(self.random.random() * longest, self._late, method, path, body)
 
     def _late(self, method: str, path: str, body: Mapping[str, Any]) -> None:
         with suppress(Failure):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 import uuid
 
 import pytest
@@ -20,6 +21,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.history import Look, Moved
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
+from reconciler.store import lock
 from reconciler.store.failures import Damaged, Locked, StoreError, Unavailable
 from reconciler.store.membership import Membership
 from reconciler.store.store import opened
@@ -103,6 +105,33 @@ async def test_a_stack_is_locked_for_everybody_else(url: str) -> None:
                 pass
         async with other.lock("dev", on_loss=fail):
             pass
+
+
+@pytest.mark.parametrize("wrong", [-10_000, -545, 61, 10_000])
+async def test_a_clock_that_is_wrong_takes_no_lock_and_keeps_none(url: str, wrong: float) -> None:
+    """Expiry is judged by the server's clock, whatever the clocks of those who share it say."""
+    there = lock.Holder("t", "elsewhere", "another machine", 1)
+    async with opened(url) as right, opened(url, now=lambda: time.time() + wrong) as other:
+        async with lock.held(right._engine, url, "prod", on_loss=fail, holder=there):
+            with pytest.raises(Locked, match=r"process 1 on elsewhere since .*; wait .* within (60|59) s"):
+                async with other.lock("prod", on_loss=fail):
+                    pass
+        async with other.lock("prod", on_loss=fail):
+            with pytest.raises(Locked):
+                async with lock.held(right._engine, url, "prod", on_loss=fail, holder=there):
+                    pass
+        left = "SELECT 'prod', 't', 'x', 'y', 1, ago, ago FROM (SELECT extract(epoch FROM now()) - 1 AS ago)"
+        run(url, f"INSERT INTO reconciler.locks {left} AS past")
+        async with other.lock("prod", on_loss=fail):
+            pass
+
+
+async def test_the_heartbeat_of_a_wrong_clock_keeps_the_lock(url: str) -> None:
+    async with opened(url, now=lambda: 0.0) as store, store.lock("prod", on_loss=fail, lasts=0.4):
+        (first,) = run(url, "SELECT expires FROM reconciler.locks")
+        await asyncio.sleep(0.2)  # two beats
+        assert run(url, "SELECT expires FROM reconciler.locks") > [first]
+        assert run(url, "SELECT expires > extract(epoch FROM clock_timestamp()) FROM reconciler.locks") == [(True,)]
 
 
 KILLED = textwrap.dedent(

@@ -1,0 +1,186 @@
+"""A create that takes effect long after its answer was lost: when it was repeated, or when its process is no more."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.lost import settle
+from reconciler.engine.observe import observe
+from reconciler.engine.ports import Lost, Refused, Transient
+from reconciler.model import owner as owners
+from reconciler.model.change import Reason
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.manifest import Declaration
+from reconciler.model.plan import Call, Plan
+from reconciler.model.value import Json
+from reconciler.planning.planner import plan
+from tests.engine.world import Crash, Fault, MemoryPlatform, VirtualClock, World
+from tests.planning.builders import KINDS, LENIENT, declare, errors, manifest, requests
+
+EDGE = declare("TLSEdge/payments")
+CREDENTIAL = declare("TunnelCredential/agent")
+BOT = declare("BotUser/berlin", {"name": "berlin"})
+
+
+def of(*declared: Declaration) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("declared", declared, ids=lambda each: each.address.kind)
+
+
+@dataclass
+class SlowPlatform(MemoryPlatform):
+    """Its gateway gives up the first creates after a minute; the server ends each of them so much `later`."""
+
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    later: list[float] = field(default_factory=list)
+    answers_after: float = 0.0  # seconds that every other create takes
+    under_way: list[asyncio.Future[None]] = field(default_factory=list)
+
+    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+        if method == "POST" and self.later:
+            self.log.append((method, path))
+            late = self._late(60 + self.later.pop(0), path, copy.deepcopy(dict(body or {})))
+            self.under_way.append(asyncio.ensure_future(late))
+            await self.clock.sleep(60)
+            raise Lost("gateway timeout", status=504)
+        if method == "POST":
+            await self.clock.sleep(self.answers_after)
+        return await super().send(method, path, body)
+
+    async def _late(self, after: float, path: str, body: dict[str, Json]) -> None:
+        await self.clock.sleep(after)
+        if self.second("POST", path, body) is None:
+            self._create(path, body)
+
+    def _create(self, path: str, body: dict[str, Json]) -> Json:
+        return super()._create(path, {"created_at": f"2026-01-01T00:{self.clock.time / 60:05.2f}", **body})
+
+    def second(self, method: str, path: str, body: Mapping[str, Json] | None) -> Refused | None:
+        names = [each.get("name") for each in self.all(path)] if method == "POST" and path == "/bot_users" else []
+        return Refused("there is one of that name", status=400) if body and body.get("name") in names else None
+
+
+def slow(*later: float, answers_after: float = 0.0) -> World:
+    platform = SlowPlatform(KINDS, later=list(later), answers_after=answers_after)
+    platform.refuse = platform.second
+    return World(platform, clock=platform.clock)
+
+
+async def planned(world: World, declared: Declaration) -> Plan:
+    """What an earlier run left open settled, and the plan."""
+    snapshot = await observe(world.platform, KINDS)
+    bound = await settle(tuple(world.journal.open.values()), snapshot, KINDS, world.journal)
+    made = plan(manifest(declared), world.journal.beside(snapshot, bound), KINDS, LENIENT)
+    assert errors(made) == []
+    return made
+
+
+async def applied(world: World, declared: Declaration, dies_at: int | None = None) -> list[Ended] | None:
+    """One run, as the command does it; None if it died at that moment."""
+    moments = itertools.count()
+
+    def reach(point: str, call: Call) -> None:
+        if next(moments) == dies_at:
+            raise Crash
+
+    try:
+        events = await world.apply(await planned(world, declared), reach=reach)
+    except Crash:
+        return None
+    return [each for each in events if isinstance(each, Ended)]
+
+
+def there(world: World, declared: Declaration) -> list[dict[str, Any]]:
+    return world.platform.all(kinds.get(declared.address.kind).path)
+
+
+def is_held(world: World, declared: Declaration) -> bool:
+    """Whether exactly one object is there, which has its token where it is to be delivered, or its binding."""
+    (body,) = there(world, declared)
+    if declared is BOT:
+        return world.journal.bindings[BOT.address].id == body["id"]
+    return declared is EDGE or world.sinks.delivered == {"secrets/agent": f"{body['id']}_secret"}
+
+
+@of(EDGE, CREDENTIAL)
+async def test_what_comes_after_the_repeated_create_was_answered_is_cleared_away(declared: Declaration) -> None:
+    world = slow(5.0)
+    ended = await applied(world, declared)
+    assert [each.outcome for each in ended or ()][:1] == [Outcome.DONE]
+    assert world.journal.open == {}
+    assert is_held(world, declared)
+    await world.clock.sleep(30)
+    kept, late = (each["id"] for each in there(world, declared))
+    assert world.journal.concluded == {"intent-000-00001": None, "intent-000-00002": kept}
+    made = await planned(world, declared)
+    assert requests(made) == [f"DELETE {kinds.get(declared.address.kind).path}/{late}"]
+    assert [change.reason for change in made.changes] == [Reason.TWICE]  # so the look that ends an apply does it, too
+    await applied(world, declared)
+    assert is_held(world, declared)
+    assert (await planned(world, declared)).calls == ()
+
+
+@of(EDGE, CREDENTIAL)
+async def test_what_comes_while_the_create_is_repeated_is_settled_at_once(declared: Declaration) -> None:
+    """The first stays, as planning has it wherever two are seen; of credentials the one whose token was answered."""
+    world = slow(5.0, answers_after=10.0)
+    ended = await applied(world, declared)
+    first = declared is EDGE
+    assert [each.outcome for each in ended or ()][:1] == [Outcome.ALREADY if first else Outcome.DONE]
+    (body,) = there(world, declared)
+    record = owners.read(body["metadata"])[1]
+    assert record is not None
+    assert record.intent == ("intent-000-00001" if first else "intent-000-00002")
+    assert world.journal.concluded[record.intent] == body["id"]
+    assert list(world.journal.concluded.values()).count(None) == 1
+    assert is_held(world, declared)
+    assert (await planned(world, declared)).calls == ()
+
+
+async def test_what_came_of_any_of_several_requests_is_found() -> None:
+    """The second is lost as well, and meanwhile the first has taken effect."""
+    world = slow(30.0, 30.0)
+    ended = await applied(world, EDGE)
+    assert [(each.outcome, each.id) for each in ended or ()] == [(Outcome.ALREADY, "edgtls_0001")]
+    assert world.journal.concluded == {"intent-000-00001": "edgtls_0001", "intent-000-00002": None}
+    await world.clock.sleep(60)
+    assert len(there(world, EDGE)) == 2
+    await applied(world, EDGE)
+    assert [each["id"] for each in there(world, EDGE)] == ["edgtls_0001"]
+
+
+async def test_a_request_that_surely_did_nothing_leaves_its_intent_to_the_next() -> None:
+    world = slow()
+    world.platform.refuse = None
+    world.platform.faults = [Fault("POST", "/edges/tls", Transient("busy", status=429), times=3)]
+    await applied(world, EDGE)
+    assert list(world.journal.concluded.values()) == ["edgtls_0001"]
+
+
+@of(EDGE, CREDENTIAL, BOT)
+@pytest.mark.parametrize("later", [[5.0], [30.0, 30.0], [0.5], [200.0, 5.0]], ids=str)
+@pytest.mark.parametrize("answers_after", [0.0, 10.0])
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "after all of it"])
+async def test_reruns_settle_it_after_a_death_at_any_moment(
+    declared: Declaration, later: list[float], answers_after: float, waits: bool
+) -> None:
+    for moment in itertools.count():
+        world = slow(*later, answers_after=answers_after)
+        died = await applied(world, declared, moment) is None
+        await world.clock.sleep(300 if waits else 0)
+        await applied(world, declared)
+        await world.clock.sleep(300)
+        await applied(world, declared)
+        assert is_held(world, declared), moment
+        assert world.journal.open == {}
+        assert (await planned(world, declared)).calls == ()
+        if not died:
+            assert moment > 8
+            return
