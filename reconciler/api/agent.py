@@ -76,9 +76,10 @@ class Agent:
         except Failure:
             raise
         except Exception as failure:  # noqa: BLE001 - two libraries' worth of network errors, and some unwrapped
-            unsent, why = client.network(failure)
-            verb = "cannot reach the agent at" if unsent else "the connection broke off to the agent at"
-            raise errors.unanswered(method, f"{verb} {self._origin}: {why}", sent=not unsent) from None
+            broken = client.network(failure)
+            verb = "the connection broke off to the agent at" if broken.sent else "cannot reach the agent at"
+            text = f"{verb} {self._origin}: {broken.why}"
+            raise Refused(text) if broken.lasting else errors.unanswered(method, text, sent=broken.sent) from None
         return self._meaning(method, response.status_code, read)
 
     def _meaning(self, method: str, status: int, content: bytes) -> Json:
@@ -138,23 +139,16 @@ async def _content(method: str, response: httpx.Response) -> bytes:
 
 @asynccontextmanager
 async def _opened(origin: Origin) -> AsyncIterator[httpx.AsyncClient]:
-    import ssl
-
     import httpx
 
     from reconciler.api.transport import HTTP, OneRequest
 
-    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if origin.scheme == "http" else True
-    trusts_environment = not origin.is_loopback  # for proxies and certificates
     limits = httpx.Limits(max_connections=8, keepalive_expiry=client.IDLE)
     async with HTTP(
-        transport=OneRequest(verify=verify, limits=limits, trust_env=trusts_environment),
+        transport=OneRequest(origin, limits),
         headers={"User-Agent": f"reconciler/{__version__}", "Accept": "application/json"},
         follow_redirects=False,
-        verify=verify,
         timeout=httpx.Timeout(_TIMEOUT, connect=5.0),
-        limits=limits,
-        trust_env=trusts_environment,
     ) as http:
         yield http
 

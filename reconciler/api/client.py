@@ -9,10 +9,12 @@ import asyncio
 import json
 import os
 import re
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,11 +141,12 @@ class Client:
         except Failure:
             raise
         except Exception as failure:  # noqa: BLE001 - two libraries' worth of network errors, and some unwrapped
-            unsent, why = network(failure)
-            text = f"cannot reach {self._origin}: {why}" if unsent else f"{self._origin} broke off: {why}"
-            if unsent:
-                raise errors.Unreachable(self._concealed(text)) from None
-            raise errors.unanswered(method, self._concealed(text), sent=True) from None
+            broken = network(failure)
+            if broken.sent:
+                text = self._concealed(f"{self._origin} broke off: {broken.why}")
+                raise errors.unanswered(method, text, sent=True) from None
+            text = self._concealed(f"cannot reach {self._origin}: {broken.why}")
+            raise Refused(text) if broken.lasting else errors.Unreachable(text) from None
         self.has_been_answered = True
         if exchange is not None:
             exchange.answered(response.status_code)
@@ -212,26 +215,70 @@ class Client:
         return text
 
 
-def network(failure: Exception) -> tuple[bool, str]:
-    """Whether the request surely never left, and why it failed. Anything not recognised counts as sent."""
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """How a connection failed. Anything not recognised counts as sent.
+
+    sent     the request may have left
+    lasting  it would fail in the same way again
+    """
+
+    why: str
+    sent: bool
+    lasting: bool = False
+
+
+def network(failure: Exception) -> Broken:
+    """What the libraries' error means."""
     import aiohttp
     import httpx
 
     # httpx-aiohttp calls a connection that broke after sending a connect timeout: the cause is what counts.
     cause = failure.__cause__ if isinstance(failure.__cause__, Exception) else failure
+    if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ssl.SSLError):
+        return _untrusted(cause.os_error)
+    if isinstance(cause, aiohttp.ClientHttpProxyError):
+        return _turned_away(cause.status)
     unsent = isinstance(cause, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)) or (
         cause is failure and isinstance(failure, (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.ProxyError))
     )
-    return unsent, _reason(cause) or type(cause).__name__
+    return Broken(_reason(cause) or type(cause).__name__, sent=not unsent)
+
+
+def _untrusted(error: ssl.SSLError) -> Broken:
+    """Why there was no TLS: nothing is sent without."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        told = errors.harmless(error.verify_message, 200).rstrip(".")
+        remedy = "; SSL_CERT_FILE names the authorities to trust" if error.verify_code in _UNKNOWN_AUTHORITY else ""
+        return Broken(f"its certificate is not trusted: {told[:1].lower()}{told[1:]}{remedy}", sent=False, lasting=True)
+    if error.reason in _NOT_TLS:
+        return Broken("it does not speak TLS", sent=False, lasting=True)
+    return Broken(f"no TLS with it: {str(error.reason or 'broken off').replace('_', ' ').lower()}", sent=False)
+
+
+_UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})  # X509_V_ERR_…: no issuer, self-signed, in a chain, no first link
+_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"})
+
+
+def _turned_away(status: int) -> Broken:
+    """By a proxy, which was asked for a connection and for nothing else."""
+    phrase = next((f" {each.phrase}" for each in HTTPStatus if each == status), "")  # ours: theirs is anybody's text
+    remedy = "; check the user and password in HTTPS_PROXY" if status == 407 else ""
+    passing = status >= 500 or status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+    return Broken(f"the proxy answered {status}{phrase}{remedy}", sent=False, lasting=not passing)
 
 
 def _reason(cause: Exception) -> str:
     """In the machine's own words where there are some: `connection refused`."""
     import aiohttp
 
-    if isinstance(cause, aiohttp.ClientConnectorError) and cause.os_error.errno:
+    if isinstance(cause, aiohttp.ClientConnectorError):
         number = cause.os_error.errno
-        return (os.strerror(number) if number > 0 else str(cause.os_error.strerror)).lower()
+        if number is None:  # asyncio's own, while TLS was being agreed on
+            return "it closed the connection"
+        why = (os.strerror(number) if number > 0 else str(cause.os_error.strerror)).lower()
+        by_proxy = isinstance(cause, aiohttp.ClientProxyConnectionError)
+        return f"the proxy {cause.host}:{cause.port}: {why}" if by_proxy else why
     return errors.harmless(_CONNECTING.sub("", str(cause)), 200)
 
 
@@ -251,9 +298,9 @@ def _both(first: Callable[[float], None] | None, second: Callable[[float], None]
 async def opened(
     account: Account, clock: Clock, *, reading: bool, on_wait: Callable[[float], None] | None = None
 ) -> AsyncIterator[Client]:
-    """A client whose connections are closed at the end. ValueError if the base address will not do."""
+    """A client whose connections are closed at the end. ValueError if the base address will not do, Refused if the
+    environment names a proxy or certificates that will not."""
     origin = Origin.parse(account.base_url)
-    import ssl
     import sys
 
     # httpx would bring its own command line along, and with it rich and pygments: half of what it costs to import.
@@ -262,20 +309,14 @@ async def opened(
 
     from reconciler.api.transport import HTTP, OneRequest
 
-    # Plain http meets no certificate: a context that trusts nobody is free, reading the machine's takes 15 ms.
-    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if origin.scheme == "http" else True
     ledger = Ledger(account.ledger) if account.ledger else None
     if account.observer is not None:
         on_wait = _both(on_wait, account.observer.waited)
     limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
     limits = httpx.Limits(max_connections=account.connections, keepalive_expiry=IDLE)
-    trusts_environment = not origin.is_loopback  # for proxies and certificates
     async with HTTP(
-        transport=OneRequest(verify=verify, limits=limits, trust_env=trusts_environment),
+        transport=OneRequest(origin, limits),
         follow_redirects=False,
-        verify=verify,
         timeout=httpx.Timeout(None, connect=10.0),  # the exchange as a whole has its deadline
-        limits=limits,
-        trust_env=trusts_environment,
     ) as http:
         yield Client(http, account, limiter, reading=reading)

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import httpx
 
 from reconciler.api.origin import Origin
+from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Refused, Transient
 
 SIGNATURE = "X-Reconciler-Signature"
@@ -43,15 +44,14 @@ class Webhook:
 
     def post(self, body: str, now: float) -> None:
         """Raises a Failure unless it was taken."""
-        self.check()
+        through = httpx.HTTPTransport(proxy=proxy_of(_origin(self.address)))
         content = body.encode()
         headers = {"Content-Type": "application/json", "User-Agent": "reconciler"}
         if self.key is not None:
             headers[SIGNATURE] = signature(content, self.key, int(now))
         try:
-            answer = httpx.post(
-                self.address, content=content, headers=headers, timeout=_TIMEOUT, follow_redirects=False
-            )
+            with httpx.Client(transport=through, timeout=_TIMEOUT, follow_redirects=False) as client:
+                answer = client.post(self.address, content=content, headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Transient(f"{self} cannot be reached: {type(error).__name__}") from None
         if not answer.is_success:

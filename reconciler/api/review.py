@@ -17,6 +17,7 @@ from urllib.parse import quote
 import httpx
 
 from reconciler.api.origin import Origin
+from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
 from reconciler.model.concealing import conceal
 from reconciler.model.value import Secret
@@ -42,10 +43,15 @@ class Review(ABC):
     """One pull or merge request. A context manager; requests raise a Failure."""
 
     def __init__(self, base_url: str, token: Secret) -> None:
-        """ValueError says what is wrong with the address."""
+        """ValueError says what is wrong with the address, Refused what with the proxy that the environment names."""
         self._origin = Origin.parse(base_url)
         self._token = token
-        self._client = httpx.Client(headers=self._headers(), timeout=_TIMEOUT, follow_redirects=False)
+        self._client = httpx.Client(
+            headers=self._headers(),
+            timeout=_TIMEOUT,
+            follow_redirects=False,
+            transport=httpx.HTTPTransport(proxy=proxy_of(self._origin)),
+        )
 
     def __enter__(self) -> Self:
         return self

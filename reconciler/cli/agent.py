@@ -45,7 +45,12 @@ def command(context: click.Context) -> int:
     """,
 )
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write it, token and all.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=options.Place("name a file, or leave --out out to print it without the token", path_type=Path, dir_okay=False),
+    help="Write it, token and all.",
+)
 @options.offline
 def config(common: Options, names: tuple[str, ...], out: Path | None) -> int:
     """Print the configuration file of an agent, merged from manifests of the kind AgentConfig.

@@ -21,7 +21,7 @@ from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest
 from reconciler.cli.plan import show
 from reconciler.cli.planfile import PlanFile
 from reconciler.cli.progress import Witness, telling
-from reconciler.cli.session import Session, store_of, tell_problems
+from reconciler.cli.session import Session, refuse_unmatched, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
 from reconciler.engine.ports import Intent
@@ -59,6 +59,8 @@ async def apply(
         memory.journal(stack, command=wording.command, holder=holder) as journal,
     ):
         snapshot = await _first_look(session, memory, journal, platform, file)
+        if file is None:
+            refuse_unmatched(session.policy, session.manifest, snapshot)
         plan, left = session.plan(snapshot), stale.Left()
         if file is not None:
             plan, left = stale.rest(file, snapshot, session.config, options.allow, partial=partial)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reconciler.cli.session import Session
     from reconciler.model.plan import Plan
     from reconciler.model.snapshot import Snapshot
+    from reconciler.planning.policy import Policy
 
 
 @click.command(
@@ -54,18 +55,22 @@ def command(
     _refuse_to_mix(accept, both, named, chosen)
     notifying.check(targets_told)
     from reconciler.cli import plan, session
+    from reconciler.planning.policy import Policy
     from reconciler.rendering.wording import Flavour
 
     opened = session.opened(common)
     if record:
         _refuse_forgetfulness(opened)
     seen = session.run(session.seen(opened))
+    wanted = Policy(targets=named)
+    for policy in (opened.policy, wanted):
+        session.refuse_unmatched(policy, opened.manifest, seen)
     made = opened.plan(seen)
     if record:
         _record(opened, made)
     notifying.tell(targets_told, made, opened.policy.now, quiet=common.quiet)
     if accept:
-        return _accept(opened, common, made, seen, named, both=both)
+        return _accept(opened, common, made, seen, wanted, both=both)
     plan.show(made, opened, common, chosen, Flavour.DRIFT)
     if unowned:
         _tell_unowned(made, seen)
@@ -94,14 +99,10 @@ def _refuse_to_mix(accept: bool, both: bool, named: tuple[str, ...], chosen: for
         raise exits.Stop(exits.USAGE, "error: --accept prints a patch; leave --format out")
 
 
-def _accept(
-    opened: Session, common: options.Options, made: Plan, seen: Snapshot, named: tuple[str, ...], *, both: bool
-) -> int:
+def _accept(opened: Session, common: options.Options, made: Plan, seen: Snapshot, wanted: Policy, *, both: bool) -> int:
     """Exit 2 if anything still differs."""
     from reconciler.cli import accepting, session
-    from reconciler.planning.policy import Policy
 
-    wanted = Policy(targets=named)
     found = accepting.accept(opened, made, seen, common.variables, selects=wanted.selects, both=both)
     accepting.write(opened, found)
     accepting.tell(found, quiet=common.quiet)

@@ -34,6 +34,8 @@ def read(_context: click.Context, _parameter: click.Parameter, values: tuple[str
         form, equals, file = each.partition("=")
         if form not in FORMS:
             raise click.BadParameter(f"{form!r} is not one of {', '.join(FORMS)}")
+        if file == "-":
+            raise click.BadParameter(f"'-' is not standard output here; write {form} without a file")
         if equals and not file:
             raise click.BadParameter(f"{each!r} names no file; write {form}=FILE, or {form} for standard output")
         chosen.append((form, file))

@@ -36,7 +36,10 @@ _MOST = 20  # lines about objects that are left out: the rest is in the JSON
     "--kind", "kinds", metavar="KIND", multiple=True, shell_complete=named.complete, help="Only this; may be repeated."
 )
 @click.option(
-    "--out", metavar="DIR", help="The folder to write to; the project's first folder of manifests by default."
+    "--out",
+    metavar="DIR",
+    type=options.Place("name a folder, or print what would be written by --dry-run", whole=False),
+    help="The folder to write to; the project's first folder of manifests by default.",
 )
 @click.option("--all", "everybody", is_flag=True, help="Also what belongs to other stacks, for when they forget it.")
 @click.option("--append", is_flag=True, help="Add to files that exist, below what they say.")

@@ -30,6 +30,8 @@ ENVIRONMENT = {
     "RECONCILER_SMTP_URL": "The mail server of drift --notify mailto:…",
     "RECONCILER_MAIL_FROM": "The sender of those mails.",
     "RECONCILER_DEBUG": "Set to anything: unexpected errors show where they come from.",
+    "HTTPS_PROXY, ALL_PROXY, NO_PROXY": "The proxy that leads out, and where to none is needed.",
+    "SSL_CERT_FILE, SSL_CERT_DIR": "The authorities to trust, instead of those that come with the program.",
     "NO_COLOR": "Set to anything: plain text, as --no-color.",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "Where traces and metrics go, with the extra telemetry; other OTEL_… count too.",
     "GITHUB_TOKEN, GITLAB_TOKEN": "The tokens of comment.",

@@ -116,6 +116,28 @@ def _check_scope(each: str, what: str, kind: str, number: int) -> None:
         raise click.BadParameter(f"{each!r} names an unknown kind; {remedy}")
 
 
+class Place(click.Path):
+    """Where to write, which is never standard output; `instead` says what to do for that. `whole`: in one piece."""
+
+    def __init__(self, instead: str, *, whole: bool = True, **more: Any) -> None:
+        super().__init__(**more)
+        self._instead = instead
+        self._whole = whole
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-":
+            self.fail(f"'-' is not standard output here; {self._instead}", param, ctx)
+        if self._whole and (there := _what_else(value)):
+            self.fail(f"{value!r} is {there}, and no file; {self._instead}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _what_else(place: Any) -> str:
+    from reconciler.cli import whole
+
+    return whole.what_else(Path(place))
+
+
 _PROJECT = [
     click.option(
         "--project",

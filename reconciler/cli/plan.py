@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=options.Place("name a file, or print the plan by --format json", path_type=Path),
     help="Write the plan for `apply FILE`; signed if RECONCILER_PLAN_KEY is set.",
 )
 @forms.option
@@ -74,10 +74,19 @@ def show(
         opened.config.root,
         flavour or wording.Flavour.PLAN,
         budget=opened.account.budget,
-        resources=len(opened.manifest.declarations),
+        resources=_resources(opened),
         coloured=common.coloured,
     )
     shown.to(chosen)
+
+
+def _resources(opened: Session) -> int:
+    from reconciler.rendering import wording
+
+    declared, policy = opened.manifest.declarations, opened.policy
+    if not policy.is_limited:
+        return len(declared)
+    return wording.Selected(sum(policy.selects(address) for address in declared), of=len(declared))
 
 
 def _written(plan: Plan) -> str:

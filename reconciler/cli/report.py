@@ -19,7 +19,12 @@ from reconciler.cli.group import Command
         reconciler report --days 365 > year.html
     """,
 )
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to; standard output by default.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=options.Place("leave --out out to print it", whole=False, path_type=Path),
+    help="Where to; standard output by default.",
+)
 @click.option("--days", metavar="N", type=click.IntRange(1), default=90, show_default=True, help="How far back.")
 @options.offline
 def command(common: options.Options, out: Path | None, days: int) -> int:

@@ -35,7 +35,13 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
         reconciler plan --snapshot snapshot.json --max-age 12h
     """,
 )
-@click.option("--out", metavar="FILE", required=True, type=click.Path(path_type=Path), help="Where to write it.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    required=True,
+    type=options.Place("name a file", path_type=Path),
+    help="Where to write it.",
+)
 @options.looking
 def command(common: options.Options, out: Path) -> int:
     """Write down the account without its secrets, so that plans can be made where there is no key.
@@ -140,5 +146,6 @@ def planned(common: options.Options, file: Path, max_age: int) -> tuple[Session,
         "the account may have moved since",
         severity=Severity.WARNING,
     )
+    session.refuse_unmatched(opened.policy, opened.manifest, taken.snapshot)
     made = opened.plan(taken.snapshot)
     return opened, replace(made, problems=(told, *made.problems), taken=taken.at)

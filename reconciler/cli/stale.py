@@ -118,11 +118,14 @@ def without(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call,
     halved = {call.address for call in gone}
     if halved - set(refused):
         return without(plan, {*refused, *halved})
+    left = halved | set(refused)
+    # What is not renamed after all keeps the name that it is remembered by.
+    unbound = left | {change.former for change in plan.changes if change.address in left}
     rest = replace(
         plan,
-        changes=tuple(change for change in plan.changes if change.address not in halved | set(refused)),
+        changes=tuple(change for change in plan.changes if change.address not in left),
         calls=tuple(call for call in plan.calls if call.id not in dropped),
-        bindings={address: each for address, each in plan.bindings.items() if address not in halved | set(refused)},
+        bindings={address: each for address, each in plan.bindings.items() if address not in unbound},
     )
     return rest, gone
 
@@ -145,7 +148,7 @@ class _Look:
         if seen is not None:
             yield from self._seen(address, kind, seen)
         if change.id is not None and (seen is None or change.id != _id(seen)):
-            yield from self._other(address, change.id)
+            yield from self._other(change, change.id)
         for call in self._plan.calls:
             if call.address == address:
                 yield from self._needed(call)
@@ -165,12 +168,13 @@ class _Look:
             if old != new:
                 yield f"{address}.{name}: was {in_words(old)}, is now {in_words(new)}"
 
-    def _other(self, address: Address, id: str) -> Iterator[str]:
+    def _other(self, change: Change, id: str) -> Iterator[str]:
         """A second object of the address, which the plan deletes and of which it keeps no fields."""
+        address, ours = change.address, (change.address, change.former)
         live = next((each for each in self._snapshot.of(address.kind).objects if each.id == id), None)
         if live is None:
             yield f"{address}: {id} is gone"
-        elif live.owner is not None and (live.owner.stack, live.owner.address) != (self._plan.stack, address):
+        elif live.owner is not None and not (live.owner.stack == self._plan.stack and live.owner.address in ours):
             yield f"{address}: {id} is now {_told(whose(live))}"
 
     def _needed(self, call: Call) -> Iterator[str]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from pathlib import Path
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write(file: Path, text: str, mode: int = 0o600) -> None:
-    """In the place of whatever is there; through no link, and by a draft with a name that nobody can prepare."""
+    """In the place of the file that is there; through no link, and by a draft with a name that nobody can prepare."""
+    if there := what_else(file):
+        raise OSError(errno.EINVAL, f"it is {there}, and no file", str(file))
     draft = file.with_name(f".{file.name[:200]}.{secrets.token_hex(6)}")
     try:
         _write(draft, text, mode)
@@ -22,6 +26,22 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(file)) from error  # by the name that the user knows
         raise
+
+
+def what_else(file: Path) -> str:
+    """`a device`, `a pipe`: what is there and is no file. A file in its place would be its end, as of /dev/null."""
+    try:
+        is_link, mode = stat.S_ISLNK(file.lstat().st_mode), file.stat().st_mode
+    except OSError:
+        return ""  # nothing is there, or a link to nothing
+    # /dev/stdout is a link, to a file perhaps: what would be replaced is the link.
+    folder = os.path.realpath(file.parent)
+    if is_link and (folder == "/dev" or folder.startswith("/proc/")):
+        return "a device"
+    return next((name for kind, name in _ELSE.items() if stat.S_IFMT(mode) == kind), "")
+
+
+_ELSE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 def _write(draft: Path, text: str, mode: int) -> None:

@@ -91,4 +91,4 @@ class Change:
     stakes: tuple[Stake, ...] = ()
     protected: bool = False
     position: Position | None = None
-    former: Address | None = None  # of a move
+    former: Address | None = None  # of a move, and of what was renamed as it was replaced

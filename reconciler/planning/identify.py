@@ -145,7 +145,10 @@ def _by_id(register: Register, kind: Kind, declaration: Declaration, want: Form,
         if declaration.ensure is not Ensure.PRESENT:
             return NO_MATCH
         return _stuck(
-            declaration, f"there is no {kind.name} {declaration.id} on the platform", "correct the id, or remove it"
+            declaration,
+            f"there is no {kind.name} {declaration.id} on the platform",
+            "correct the id; or remove the line, if the object was deleted and is to be made anew",
+            "id",
         )
     return _claim(register, kind, declaration, live, Basis.ID)
 
@@ -219,6 +222,7 @@ def _elsewhere(declaration: Declaration, live: Live, address: Address) -> Match:
     return _stuck(declaration, f"{live.id} is already {address}", "declare it once")
 
 
-def _stuck(declaration: Declaration, text: str, remedy: str) -> Match:
-    problem = Problem(text, remedy, str(declaration.address), declaration.position)
+def _stuck(declaration: Declaration, text: str, remedy: str, *word: str) -> Match:
+    position = declaration.positions.get(word, declaration.position)
+    problem = Problem(text, remedy, str(declaration.address), position)
     return Match(None, Basis.NOTHING, problem=problem)

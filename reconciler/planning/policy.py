@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -32,8 +32,21 @@ class Policy:
     commit: str = ""
     now: float = 0.0
 
+    @property
+    def is_limited(self) -> bool:
+        return bool(self.targets or self.excludes)
+
+    def unmatched(self, addresses: Iterable[Address]) -> list[str]:
+        """The globs that match none of these: a name that is misspelt there would quietly select nothing."""
+        texts = [str(address) for address in addresses]
+        return [
+            glob
+            for glob in dict.fromkeys((*self.targets, *self.excludes))
+            if not any(fnmatchcase(text, glob) for text in texts)
+        ]
+
     def selects(self, address: Address) -> bool:
-        if not self.targets and not self.excludes:
+        if not self.is_limited:
             return True
         text = str(address)
         wanted = not self.targets or any(fnmatchcase(text, glob) for glob in self.targets)

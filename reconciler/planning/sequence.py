@@ -130,6 +130,9 @@ def _order_deletes(
     holders = {
         (decision.live.kind, decision.live.locator): decision for decision in decisions if decision.live is not None
     }
+    parts = {part: through for kind in kinds.values() for part, through in kind.settled_by.items()}
+    parts |= {name: kind.parent.field for name, kind in kinds.items() if kind.parent is not None}
+    staying: dict[tuple[LiveKey, LiveKey], Problem | None] = {}  # one for each two, through however many fields
     for referrer, through, target in live_edges(register, kinds):
         delete = draft.deleters.get(target)
         if delete is None or referrer == target:
@@ -140,20 +143,47 @@ def _order_deletes(
         decision = holders.get(referrer)
         if decision is not None and lets_go(decision, through, target):
             draft.wait(delete, *draft.setters[decision.address])
-        elif kinds[referrer[0]].parent is None or kinds[referrer[0]].keeps_owner:
-            yield _still_used(draft.calls[delete], referrer, decision, register)
+        elif parts.get(referrer[0]) == through:
+            staying[referrer, target] = _taken_along(draft.calls[delete], referrer, decision, register)
+        else:
+            staying.setdefault((referrer, target), _still_used(draft.calls[delete], referrer, decision, register))
+    yield from (problem for problem in staying.values() if problem is not None)
+
+
+def _taken_along(delete: Call, part: LiveKey, decision: Decision | None, register: Register) -> Problem | None:
+    """The platform deletes parts with their whole. None for what bears no record, and that nobody declares."""
+    address = _address(part, decision, register)
+    if address is None and not register.kinds[part[0]].keeps_owner:
+        return None
+    whose = str(address) if address else _foreign(part, register)
+    return Problem(f"takes {whose} with it", "", str(delete.address), severity=Severity.WARNING)
 
 
 def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, register: Register) -> Problem:
     user = register.by_locator[referrer]
-    whose = str(decision.address) if decision else f"{user.kind} {user.id}"
-    owner = "" if decision else ", which is not ours" if user.owner is None else f", of stack {user.owner.stack!r}"
+    address = _address(referrer, decision, register)
+    whose = str(address) if address else _foreign(referrer, register)
     return Problem(
-        f"{delete.target} is still used by {whose}{owner}; the platform will refuse to delete it",
-        f"stop using it in {whose} first",
+        f"{delete.target} is still used by {whose}; the platform will refuse to delete it",
+        f"stop using it in {address or f'{user.kind} {user.id}'} first",
         str(delete.address),
         severity=Severity.WARNING,
     )
+
+
+def _address(key: LiveKey, decision: Decision | None, register: Register) -> Address | None:
+    """What an object is called if it is ours."""
+    if decision is not None:
+        return decision.address
+    live = register.by_locator[key]
+    if live.owner is not None:
+        return live.owner.address if live.owner.stack == register.stack else None
+    return next(iter(register.bound(live)), None)
+
+
+def _foreign(key: LiveKey, register: Register) -> str:
+    live = register.by_locator[key]
+    return f"{live.kind} {live.id}" + (f", of stack {live.owner.stack!r}" if live.owner else ", which is not ours")
 
 
 def _order_claims(

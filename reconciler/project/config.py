@@ -7,7 +7,7 @@ environment may override the address, the key and the store, so that one project
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -157,7 +157,11 @@ class PlatformForm(_Form):
         Annotated[str, checked(address_of_platform), Deferred] | None,
         Doc("The platform's address. The profile ngrok knows its own."),
     ] = None
-    api_key: Annotated[Annotated[str, Deferred] | None, Sensitive, Doc("The API key, best {from_env: NAME}.")] = None
+    api_key: Annotated[
+        Annotated[str, Deferred] | None,
+        Sensitive,
+        Doc("The API key, best {from_env: NAME}; line breaks at its end are cut off."),
+    ] = None
     profile: Annotated[profiles.Name, Doc("Which dialect of the API the platform speaks.")] = "specification"
     account: Annotated[str | None, Doc("The account's name; a plan for another one is refused.")] = None
 
@@ -267,6 +271,9 @@ def load(root: Path, environ: Mapping[str, str], environment: str | None = None)
         raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
     base_url, api_key = _connection(form, overrides)
     lacking = [validation.problem(each, places) for each in unmet if each.path[-1] not in overrides]
+    if api_key is not None and (flaw := _flaw(api_key)) is not None:
+        api_key = None
+        lacking.append(replace(flaw, position=places.nearest(("platform", "api_key"))))
     return Config(
         root=root,
         stack=form.stack,
@@ -353,8 +360,28 @@ def _connection(form: ProjectForm, overrides: Mapping[str, Any]) -> tuple[str | 
     # What could not be resolved is a Template here; its problem is among those that are unmet.
     return (
         base_url.rstrip("/") if isinstance(base_url, str) else None,
-        api_key if isinstance(api_key, Secret) else None,
+        Secret(api_key.reveal().rstrip("\r\n"), api_key.source) if isinstance(api_key, Secret) else None,
     )
+
+
+def _flaw(api_key: Secret) -> Problem | None:
+    """Why no header could carry the key, without a character of it."""
+    key = api_key.reveal()
+    if _KEY.fullmatch(key):
+        return None
+    word, _, source = api_key.source.partition(":")
+    what = next((what for flaw, what in _FLAWS.items() if re.search(flaw, key)), "a control character")
+    text = f"holds a character that no key has ({what})" if key else "is blank"
+    named = source if word in ("env", "file") else "the key"
+    return Problem(f"{named} {text}", "set it to the key alone", "platform.api_key")
+
+
+_KEY: Final = re.compile(r"[!-~]+")  # printable ASCII without the blank
+_FLAWS: Final = {
+    r"[\r\n]": "a line break",
+    r"[ \t]": "a blank",
+    r"[^\x00-\x7f]": "one beyond ASCII",
+}
 
 
 def _lacking(places: Places, base_url: str | None, api_key: Secret | None) -> list[Problem]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Self
 
 from reconciler.model.change import Action, Mover, Order, Reason, Stake
 from reconciler.model.plan import Forecast
@@ -39,28 +40,56 @@ def forecast(estimate: Forecast, budget: int) -> str:
     return f"{calls}, within the budget of {budget} requests a minute" if budget else calls
 
 
+class Selected(int):
+    """How many of the declared resources a plan was limited to, `of` how many."""
+
+    of: int
+
+    def __new__(cls, resources: int, of: int) -> Self:
+        made = super().__new__(cls, resources)
+        made.of = of
+        return made
+
+
 def totals(rows: Outline) -> str:
     """`Plan: 3 to create, 1 to update, 0 to replace, 2 to delete.`"""
     shown = [action for action in Action if action in USUAL or rows.counts.get(action)]
-    return "Plan: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in shown) + "."
+    plan = "Plan of what was selected" if _is_limited(rows) else "Plan"
+    return f"{plan}: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in shown) + "."
 
 
 def matching(resources: int | None) -> str:
     """`3 resources match what is declared.`"""
     if resources is None:
         return "The platform matches what is declared."
-    return f"{count(resources, 'resource')} {'matches' if resources == 1 else 'match'} what is declared."
+    if isinstance(resources, Selected):
+        counted = f"{resources:d} of {count(resources.of, 'resource')}"
+    else:
+        counted = count(resources, "resource")
+    return f"{counted} {'matches' if resources == 1 else 'match'} what is declared."
+
+
+def _nothing(what: str, rows: Outline, resources: int | None) -> str:
+    """`No changes. 3 resources match what is declared.`"""
+    if not _is_limited(rows):
+        return f"No {what}. {matching(resources)}"
+    return f"No {what} in what was selected" + (f": {matching(resources)}" if resources is not None else ".")
+
+
+def _is_limited(rows: Outline) -> bool:
+    return bool(rows.targets or rows.excludes)
 
 
 def drifted(rows: Outline, resources: int | None) -> str:
     """`Drift: 2 resources differ: 1 changed on the platform, 1 changed in Git.`"""
     changes = rows.changes
     if not changes:
-        return f"No drift. {matching(resources)}"
+        return _nothing("drift", rows, resources)
     sides = [side(row) for row in changes]
     named = [(sides.count(each), each) for each in SIDES]
     listed = ", ".join(f"{number} {SIDES[each]}" for number, each in named if number)
-    return f"Drift: {count(len(changes), 'resource')} {'differs' if len(changes) == 1 else 'differ'}: {listed}."
+    counted = count(len(changes), "resource") + (" of those selected" if _is_limited(rows) else "")
+    return f"Drift: {counted} {'differs' if len(changes) == 1 else 'differ'}: {listed}."
 
 
 SIDES: Mapping[Mover, str] = {
@@ -91,7 +120,7 @@ def verdict(rows: Outline, flavour: Flavour, resources: int | None = None) -> st
         return drifted(rows, resources)
     if rows.changes:
         return totals(rows)
-    return "" if rows.errors else f"No changes. {matching(resources)}"
+    return "" if rows.errors else _nothing("changes", rows, resources)
 
 
 def unowned(rows: Outline) -> str:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from socket import SO_LINGER, SOL_SOCKET
+from ssl import SSLContext
 from typing import Any
 
 from reconciler.api.client import Account
@@ -92,7 +93,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, An
 
 
 @asynccontextmanager
-async def listening(serve: Serve) -> AsyncIterator[int]:
+async def listening(serve: Serve, tls: SSLContext | None = None) -> AsyncIterator[int]:
     """A listener's port. At the end all its connections are closed, those as well that nobody has come to serve."""
     tasks: list[asyncio.Task[None]] = []
     writers: list[asyncio.StreamWriter] = []
@@ -101,7 +102,7 @@ async def listening(serve: Serve) -> AsyncIterator[int]:
         writers.append(writer)
         tasks.append(asyncio.ensure_future(serve(reader, writer)))
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -116,7 +117,7 @@ async def listening(serve: Serve) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def wire(*answers: Callable[[Wire], bytes | None] | bytes) -> AsyncIterator[Wire]:
+async def wire(*answers: Callable[[Wire], bytes | None] | bytes, tls: SSLContext | None = None) -> AsyncIterator[Wire]:
     served = Wire(list(answers))
-    async with listening(served.serve) as served.port:
+    async with listening(served.serve, tls) as served.port:
         yield served

@@ -91,6 +91,18 @@ def test_quiet_leaves_only_the_answer(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("apply", "-y", "--quiet") == Said(0, "Applied: 3 created.\n", "")
 
 
+def test_an_address_below_which_nothing_is_offered_is_told_as_such(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_BASE_URL", f"{sandbox.url}/api/v2")
+    assert shell("plan") == Said(
+        1,
+        "",
+        f"error: {sandbox.url}/api/v2 does not lead to the platform's API, of which nothing is there; "
+        "correct platform.base_url, or RECONCILER_BASE_URL\n",
+    )
+
+
 def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
     sandbox.send("PATCH", f"/edges/tls/{edge_of(sandbox)}", {"description": "by hand"})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import stat
 from pathlib import Path
 
 import pytest
 
 from reconciler.cli import whole
+from tests.cli.conftest import Shell
 
 
 def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
@@ -21,3 +25,73 @@ def test_a_folder_that_is_not_there_is_no_place_for_a_file(tmp_path: Path) -> No
     with pytest.raises(FileNotFoundError) as caught:
         whole.write(tmp_path / "absent/plan.json", "{}")
     assert caught.value.filename == str(tmp_path / "absent/plan.json")
+
+
+def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
+    """A device would be lost to the whole machine."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to("/dev/null")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        for name, what in (("pipe", "a pipe"), ("null", "a device"), ("socket", "a socket")):
+            before = os.lstat(tmp_path / name)
+            with pytest.raises(OSError, match=f"it is {what}, and no file"):
+                whole.write(tmp_path / name, "{}")
+            assert os.lstat(tmp_path / name) == before
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_standard_output_is_left_as_it_is_wherever_it_leads(tmp_path: Path) -> None:
+    """It is a link, and here perhaps one to a file: replaced, nobody would have it any more."""
+    before = os.lstat("/dev/stdout")
+    with (tmp_path / "out").open("w") as out:
+        kept = os.dup(1)
+        os.dup2(out.fileno(), 1)
+        try:
+            assert whole.what_else(Path("/dev/stdout")) == "a device"
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+    assert stat.S_ISLNK(before.st_mode)
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_is_not(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("kept")
+    (tmp_path / "plan.json").symlink_to("other")
+    whole.write(tmp_path / "plan.json", "{}")
+    assert ((tmp_path / "plan.json").is_symlink(), (tmp_path / "plan.json").read_text()) == (False, "{}")
+    assert (tmp_path / "other").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (("plan",), "name a file, or print the plan by --format json"),
+        (("snapshot",), "name a file"),
+        (("agent", "config", "berlin"), "name a file, or leave --out out to print it without the token"),
+        (("report",), "leave --out out to print it"),
+        (("import",), "name a folder, or print what would be written by --dry-run"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_dash_is_not_standard_output_and_no_file_either(shell: Shell, words: tuple[str, ...], instead: str) -> None:
+    said = shell(*words, "--out", "-")
+    first = said.err.splitlines()[0]
+    assert (said.code, said.out) == (64, "")
+    assert first == f"error: invalid value for '--out': '-' is not standard output here; {instead}"
+    assert not (shell.root / "-").exists()
+
+
+@pytest.mark.parametrize("words", [("plan",), ("snapshot",), ("agent", "config", "berlin")], ids=lambda words: words[0])
+def test_a_device_is_refused_before_anything_is_asked(shell: Shell, words: tuple[str, ...]) -> None:
+    said = shell(*words, "--out", "/dev/null")
+    assert said.code == 64
+    assert said.err.startswith("error: invalid value for '--out': '/dev/null' is a device, and no file; name a file")
+
+
+def test_a_form_goes_to_no_file_called_dash(shell: Shell) -> None:
+    said = shell("plan", "--format", "json=-")
+    assert (said.code, said.err.splitlines()[0]) == (
+        64,
+        "error: invalid value for '--format': '-' is not standard output here; write json without a file",
+    )

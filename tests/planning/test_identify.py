@@ -11,6 +11,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
 from reconciler.model.owner import Owner
+from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import Policy
 from tests.planning.builders import (
@@ -306,8 +307,10 @@ def test_an_id_finds_an_object_that_nobody_owns_and_is_consent_to_adopt_it() -> 
 
 
 def test_an_id_that_leads_nowhere_is_a_problem() -> None:
-    made = planned(declare("TLSEdge/a", id=EDGE))
+    line = Position("m.yaml", 3, 1)
+    made = planned(replace(declare("TLSEdge/a", id=EDGE), positions={("id",): line}))
     assert errors(made) == [f"there is no TLSEdge {EDGE} on the platform"]
+    assert [each.position for each in made.problems] == [line]
 
 
 def test_an_id_that_leads_nowhere_in_a_list_cut_short_is_not_said_to_be_wrong() -> None:

@@ -73,6 +73,38 @@ def test_a_missing_key_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("variable", ["KEY", "RECONCILER_API_KEY"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_line_breaks_at_its_end_are_not_part_of_the_key(tmp_path: Path, variable: str, end: str) -> None:
+    read = load(tmp_path, FULL, {variable: f"hunter2{end}"})
+    assert read.connection()[1] == Secret("hunter2", f"env:{variable}")
+
+
+@pytest.mark.parametrize(
+    ("key", "what"),
+    [
+        ("hunter2\nhunter3\n", "holds a character that no key has (a line break)"),
+        ("\nhunter2", "holds a character that no key has (a line break)"),
+        ("hunter2 ", "holds a character that no key has (a blank)"),
+        ("“hunter2”", "holds a character that no key has (one beyond ASCII)"),
+        ("hunter2\x1b", "holds a character that no key has (a control character)"),
+        ("\n", "is blank"),
+    ],
+)
+def test_a_key_that_no_header_can_hold_is_told_without_a_word_of_it(tmp_path: Path, key: str, what: str) -> None:
+    (tmp_path / "key.txt").write_text(key)
+    written = FULL.replace("{from_env: KEY}", "{from_file: key.txt}")
+    for text, environ, named in (
+        (FULL, {"KEY": key}, "KEY"),
+        (FULL, {"KEY": "k", "RECONCILER_API_KEY": key}, "RECONCILER_API_KEY"),
+        (written, {}, "key.txt"),
+    ):
+        read = load(tmp_path, text, environ)  # offline nobody asks for it
+        with pytest.raises(Rejected) as caught:
+            read.connection()
+        assert str(caught.value) == (f"reconciler.yaml:5:12: platform.api_key: {named} {what}; set it to the key alone")
+
+
 def test_an_address_and_key_that_nobody_gave_are_told_when_they_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load(tmp_path, "stack: prod\n").connection()

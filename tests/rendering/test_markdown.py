@@ -13,7 +13,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason, Stake
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.rendering.markdown import LIMIT, Cover, markdown, marker
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.wording import Flavour, Selected
 from tests.rendering import hostile
 from tests.rendering.plans import WHOLE, plans
 from tests.rendering.test_text import compare
@@ -137,6 +137,11 @@ def test_a_marker_ends_where_it_should(stack: str) -> None:
 
 def test_stacks_have_markers_of_their_own() -> None:
     assert len({marker(stack) for stack in ("a", "b", "A", "a ", "x" * 1000, "x" * 1001)}) == 6
+
+
+def test_the_verdict_of_a_partial_plan_is_of_what_was_selected() -> None:
+    page = markdown(Plan("prod", targets=("TLSEdge/*",)), replace(COVER, resources=Selected(2, of=10)))
+    assert "**No changes in what was selected: 2 of 10 resources match what is declared.**" in page
 
 
 def test_a_partial_plan_says_what_it_covers() -> None:

@@ -14,7 +14,7 @@ from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 from reconciler.model.plan import Forecast, Plan
 from reconciler.rendering import cells, text, wording
 from reconciler.rendering.outline import outline
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.wording import Flavour, Selected
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 
 PAGES = Path(__file__).parent / "pages"
@@ -44,6 +44,25 @@ def test_an_empty_plan_says_how_much_matches() -> None:
     assert text.text(Plan("prod"), resources=30) == "No changes. 30 resources match what is declared.\n"
     assert text.text(Plan("prod"), resources=1) == "No changes. 1 resource matches what is declared.\n"
     assert text.text(Plan("prod")) == "No changes. The platform matches what is declared.\n"
+
+
+def test_a_limited_plan_says_so_and_how_much_it_looked_at() -> None:
+    limited = Plan("prod", targets=("TLSEdge/*",))
+    some, one, none = Selected(2, of=10), Selected(1, of=10), Selected(0, of=1)
+    begin = "No changes in what was selected"
+    assert text.text(limited, resources=some) == f"{begin}: 2 of 10 resources match what is declared.\n"
+    assert text.text(limited, resources=one) == f"{begin}: 1 of 10 resources matches what is declared.\n"
+    assert text.text(limited, resources=none) == f"{begin}: 0 of 1 resource match what is declared.\n"
+    assert text.text(Plan("prod", excludes=("BotUser/*",))) == f"{begin}.\n"
+    drift = text.text(limited, resources=some, flavour=Flavour.DRIFT)
+    assert drift == "No drift in what was selected: 2 of 10 resources match what is declared.\n"
+
+
+def test_the_totals_of_a_limited_plan_are_of_what_was_selected() -> None:
+    limited = replace(WHOLE, targets=("*",))
+    assert "\nPlan of what was selected: " in text.text(limited, width=200)
+    assert "\nPlan: " in text.text(WHOLE, width=200)
+    assert " resources of those selected differ: " in text.text(limited, width=200, flavour=Flavour.DRIFT)
 
 
 def test_no_drift_says_so() -> None:

@@ -1,0 +1,188 @@
+"""Whoever has to go by a proxy says so in the environment. A real one stands between, and counts what came by."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+
+from reconciler.api.client import Account
+from reconciler.api.errors import Unreachable
+from reconciler.api.notify import Webhook
+from reconciler.api.origin import Origin
+from reconciler.api.platform import changing, reading
+from reconciler.api.proxies import proxy_of
+from reconciler.api.review import GitHub
+from reconciler.engine.ports import Failure, Refused, Transient
+from reconciler.model.value import Secret
+from tests.api.certificates import authority, serving
+from tests.api.wire import KEY, answer, listening, wire
+from tests.engine.world import VirtualClock
+
+PLATFORM = "platform.example"
+PASSWORD = "canary/p@ss"
+QUOTED = "canary%2Fp%40ss"
+
+
+@dataclass
+class Tunnel:
+    """A proxy that knows CONNECT. Wherever it is asked to lead, it leads to `target`."""
+
+    target: int = 0
+    refusal: bytes = b""
+    asked: list[str] = field(default_factory=list)
+    logins: list[str] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.asked.append(head.splitlines()[0])
+        self.logins += [line.split(": ")[1] for line in head.splitlines() if line.startswith("Proxy-Authorization: ")]
+        if self.refusal:
+            writer.write(self.refusal)
+            await writer.drain()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", self.target)
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            await asyncio.gather(_copied(reader, back), _copied(there, writer))
+        finally:
+            back.close()
+
+
+async def _copied(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while chunk := await source.read(65536):
+        sink.write(chunk)
+        await sink.drain()
+    sink.close()
+
+
+@asynccontextmanager
+async def tunnel(target: int = 0, refusal: bytes = b"") -> AsyncIterator[tuple[Tunnel, int]]:
+    made = Tunnel(target, refusal)
+    async with listening(made.serve) as port:
+        yield made, port
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "REQUEST_METHOD"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+async def test_requests_go_by_the_proxy_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
+    async with wire(answer({"id": "x"}), tls=serving(tmp_path, PLATFORM)) as there, tunnel(there.port) as (by, port):
+        monkeypatch.setenv(variable, f"http://ops:{QUOTED}@127.0.0.1:{port}")
+        async with changing(Account(f"https://{PLATFORM}:4443", Secret(KEY, "test"))) as platform:
+            assert await platform.get("/x") == {"id": "x"}
+            assert await platform.send("POST", "/x", {}) == {"id": "x"}
+    assert by.asked == [f"CONNECT {PLATFORM}:4443 HTTP/1.1"]  # one connection, which was kept
+    assert by.logins == [f"Basic {b64encode(f'ops:{PASSWORD}'.encode()).decode()}"]
+    assert [each.method for each in there.asked] == ["GET", "POST"]
+    assert all("proxy-authorization" not in each.headers for each in there.asked)
+
+
+@pytest.mark.parametrize(
+    "spelt", ["*", "example", ".example", PLATFORM, f"{PLATFORM}:4443", f"other.example,{PLATFORM}"]
+)
+def test_what_no_proxy_names_is_spoken_to_directly(monkeypatch: pytest.MonkeyPatch, spelt: str) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    origin = Origin.parse(f"https://{PLATFORM}:4443")
+    assert proxy_of(origin) is not None
+    monkeypatch.setenv("NO_PROXY", spelt)
+    assert proxy_of(origin) is None
+
+
+async def test_what_is_on_this_machine_is_spoken_to_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain http by a proxy would show it the key."""
+    async with tunnel() as (by, port), wire(answer({})) as there:
+        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        async with reading(there.account()) as reader:
+            await reader.get("/x")
+        await asyncio.to_thread(Webhook(f"{there.base_url}/hook").post, "{}", 0.0)
+        with GitHub(there.base_url, Secret(KEY, "test"), "octo/infra", 1) as review, pytest.raises(Refused):
+            await asyncio.to_thread(review.keep, "text", "text")
+    assert by.asked == []
+    assert len(there.asked) > 2
+
+
+async def failing(refusal: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Failure, Tunnel]:
+    async with tunnel(refusal=refusal) as (by, port):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://ops:{QUOTED}@127.0.0.1:{port}")
+        account = Account(f"https://{PLATFORM}", Secret(KEY, "test"))
+        async with changing(account, clock=VirtualClock()) as platform:
+            with pytest.raises(Failure) as failed:
+                await platform.send("POST", "/x", {})
+    return failed.value, by
+
+
+async def test_a_login_that_the_proxy_does_not_take_is_told_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = f"HTTP/1.1 407 {PASSWORD} is wrong\r\nContent-Length: 0\r\n\r\n".encode()
+    failure, by = await failing(said, monkeypatch)
+    assert isinstance(failure, Refused)
+    assert str(failure) == (
+        f"cannot reach https://{PLATFORM}: the proxy answered 407 Proxy Authentication Required; "
+        "check the user and password in HTTPS_PROXY"
+    )
+    assert len(by.asked) == 1
+
+
+async def test_a_proxy_that_finds_no_way_now_may_find_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure, _ = await failing(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", monkeypatch)
+    assert isinstance(failure, Unreachable)  # not Lost: the create never left
+    assert str(failure) == f"cannot reach https://{PLATFORM}: the proxy answered 503 Service Unavailable"
+
+
+async def test_a_proxy_that_is_not_there_is_named_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with tunnel() as (_, port):
+        pass
+    monkeypatch.setenv("HTTPS_PROXY", f"http://ops:{QUOTED}@127.0.0.1:{port}")
+    async with changing(Account(f"https://{PLATFORM}", Secret(KEY, "test")), clock=VirtualClock()) as platform:
+        with pytest.raises(Unreachable) as failed:
+            await platform.send("POST", "/x", {})
+    assert str(failed.value) == f"cannot reach https://{PLATFORM}: the proxy 127.0.0.1:{port}: connection refused"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["socks5://ops:canary@proxy:1080", "http://ops:canary/1@proxy:3128", "http://ops:canary#1@proxy:3128", "http://:1"],
+)
+def test_a_proxy_that_cannot_be_used_is_refused_without_its_login(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", address)
+    with pytest.raises(Refused, match="names a proxy that cannot be used; write it like") as refused:
+        proxy_of(Origin.parse(f"https://{PLATFORM}"))
+    assert "canary" not in str(refused.value)
+
+
+def test_a_proxy_without_a_scheme_is_one_of_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
+    proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
+    assert proxy is not None
+    assert proxy.url == httpx.URL("http://proxy.example:3128")
+
+
+async def test_webhooks_and_reviews_go_by_the_same_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    hook, review = Webhook("https://hooks.example/x"), "https://api.example"
+    async with tunnel(refusal=b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") as (by, port):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        with pytest.raises(Transient, match="cannot be reached: ProxyError"):
+            await asyncio.to_thread(hook.post, "{}", 0.0)
+        with (
+            GitHub(review, Secret(KEY, "test"), "octo/infra", 1) as opened,
+            pytest.raises(Transient, match="cannot be reached: ProxyError"),
+        ):
+            await asyncio.to_thread(opened.keep, "text", "text")
+    assert by.asked == ["CONNECT hooks.example:443 HTTP/1.1", "CONNECT api.example:443 HTTP/1.1"]

@@ -1,0 +1,98 @@
+"""--target and --exclude: a name that is misspelt is told, and what was looked at is not taken for the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Said, Sandbox, Shell
+
+UNMATCHED = "matches nothing that is declared, or owned by this stack"
+
+
+@pytest.fixture
+def applied(shell: Shell, sandbox: Sandbox) -> Shell:
+    assert shell("apply", "-y", "--quiet").code == 0
+    return shell
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "--target", "{}"),
+        ("plan", "--exclude", "{}"),
+        ("apply", "-y", "--target", "{}"),
+        ("drift", "--target", "{}"),
+        ("drift", "--accept", "{}"),
+    ],
+    ids=lambda words: " ".join(words[:-1]),
+)
+@pytest.mark.parametrize(
+    ("spelt", "remedy"),
+    [
+        ("TLSEdge/paymnts", "did you mean TLSEdge/payments?"),
+        ("tlsedge/payments", "did you mean TLSEdge/payments?"),
+        ("Nothing/*", "write it as a plan names it, like TLSEdge/payments"),
+    ],
+)
+def test_a_name_that_means_nothing_is_told_with_the_nearest(
+    applied: Shell, sandbox: Sandbox, words: tuple[str, ...], spelt: str, remedy: str
+) -> None:
+    sandbox.send("DELETE", "/_sandbox/requests")
+    said = applied(*(word.format(spelt) for word in words))
+    assert said == Said(64, "", f"error: {spelt} {UNMATCHED}; {remedy}\n")
+    log = sandbox.send("GET", "/_sandbox/requests")
+    assert {each["method"] for each in log["requests"]} == {"GET"}
+
+
+def test_every_name_that_means_nothing_is_told(applied: Shell) -> None:
+    said = applied("plan", "--target", "TLSEdge/payments", "--target", "TLSEdge/a", "--exclude", "*/b")
+    assert [line.partition(" matches")[0] for line in said.err.splitlines()] == ["error: TLSEdge/a", "error: */b"]
+
+
+def test_what_is_ours_and_no_longer_declared_may_be_named(applied: Shell) -> None:
+    applied.write("manifests/payments.yaml", "kind: IPPolicy\nname: office\nspec: {description: Office}\n")
+    said = applied("plan", "--target", "TLSEdge/payments")
+    assert (said.code, said.err) == (0, "")
+    assert "- TLSEdge/payments" in said.out
+
+
+def test_all_of_a_kind_may_be_none(applied: Shell) -> None:
+    """In a pipeline it stands for those to come."""
+    none = Said(0, "No changes in what was selected: 0 of 3 resources match what is declared.\n", "")
+    assert applied("plan", "--target", "BotUser/*") == none
+    assert applied("plan", "--exclude", "BotUser/*").code == 0
+
+
+@pytest.mark.parametrize(("command", "word"), [("plan", "changes"), ("drift", "drift")])
+def test_a_limited_look_says_how_much_it_was_of(applied: Shell, command: str, word: str) -> None:
+    told = "2 of 3 resources match what is declared."
+    said = applied(command, "--exclude", "TLSEdge/payments", "--format", "text", "--format", f"markdown={command}.md")
+    assert said == Said(0, f"No {word} in what was selected: {told}\n", "")
+    assert f"**No {word} in what was selected: {told}**" in Path(f"{command}.md").read_text()
+
+
+def test_what_is_to_be_destroyed_may_be_gone_already(applied: Shell) -> None:
+    said = applied("destroy", "-y", "--target", "TLSEdge/paymnts")
+    assert said.code == 0
+    assert "warning: TLSEdge/paymnts matches nothing that is declared, or owned by this stack" in said.err
+
+
+def test_what_was_destroyed_is_not_missed_right_after(applied: Shell) -> None:
+    said = applied("destroy", "-y", "--target", "TLSEdge/payments")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "Destroyed: 1 deleted.")
+    assert "Plan of what was selected: 0 to create, 0 to update, 0 to replace, 1 to delete." in said.out
+
+
+def test_a_plan_file_needs_no_name_to_be_there_still(applied: Shell) -> None:
+    applied("plan", "--target", "IPPolicy/office", "--out", "plan.json")
+    applied.write("manifests/payments.yaml", "kind: IPPolicy\nname: other\n")
+    said = applied("apply", "plan.json", "-y")
+    assert UNMATCHED not in said.err
+
+
+def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, sandbox: Sandbox) -> None:
+    sandbox.send("POST", "/_sandbox/faults", {"on": "GET /bot_users", "then": "status", "status": 400, "times": 0})
+    assert UNMATCHED not in applied("plan", "--target", "BotUser/gone").err
+    assert UNMATCHED in applied("plan", "--target", "TLSEdge/gone").err
