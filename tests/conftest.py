@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
+from reconciler.cli import talk
 from tests.platform import Sandbox
 
 pytest_plugins = ["tests.silence"]
@@ -28,6 +29,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+@pytest.fixture(autouse=True)
+def _in_plain_words() -> Iterator[None]:
+    """A command chooses for its process how it speaks, and here many commands share one."""
+    yield
+    talk.use("text")
 
 
 @pytest.fixture(scope="session")

@@ -269,7 +269,7 @@ async def test_a_url_that_will_not_do_is_refused(where: str) -> None:
 
 async def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(Unavailable, match=r"; install reconciler\[postgres\], or name another place"):
+    with pytest.raises(Unavailable, match="; install reconciler with its extra postgres, or name another place"):
         async with opened("postgresql://user:canary@host/x"):
             pass
 
