@@ -359,7 +359,6 @@ SAMPLE = (
     "a repeated create keeps its intent",
     "a credential whose token was lost stays",
     "a list that was cut short counts as whole",
-    "another stack's record is not respected",
     "the old one goes before its referrers are re-pointed",
 )
 """Planted in every run of the tests, so that the detector itself is tested."""
