@@ -116,11 +116,11 @@ def side(row: ChangeRow) -> Mover:
 
 def verdict(rows: Outline, flavour: Flavour, resources: int | None = None) -> str:
     """All of it in one sentence; empty where problems say it."""
+    if rows.errors and not rows.changes:
+        return ""
     if flavour is Flavour.DRIFT:
         return drifted(rows, resources)
-    if rows.changes:
-        return totals(rows)
-    return "" if rows.errors else _nothing("changes", rows, resources)
+    return totals(rows) if rows.changes else _nothing("changes", rows, resources)
 
 
 def unowned(rows: Outline) -> str:

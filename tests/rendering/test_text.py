@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 from reconciler.model.plan import Forecast, Plan
+from reconciler.model.problem import Problem
 from reconciler.rendering import cells, text, wording
 from reconciler.rendering.outline import outline
 from reconciler.rendering.wording import Flavour, Selected
@@ -68,6 +69,11 @@ def test_the_totals_of_a_limited_plan_are_of_what_was_selected() -> None:
 def test_no_drift_says_so() -> None:
     page = text.text(Plan("prod"), resources=2, flavour=Flavour.DRIFT)
     assert page == "No drift. 2 resources match what is declared.\n"
+
+
+def test_where_something_could_not_be_told_nobody_says_that_there_is_no_drift() -> None:
+    unknown = Plan("prod", problems=(Problem("there is no IPPolicy ipp_1 on the platform", "correct the id"),))
+    assert "No drift" not in text.text(unknown, resources=2, flavour=Flavour.DRIFT)
 
 
 @given(plans, st.integers(40, 120), st.sampled_from(Flavour))
