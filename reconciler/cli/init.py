@@ -86,10 +86,18 @@ def command(
 
     What is there already stays as it is. The API key is tried with one read, and kept nowhere.
     """
+    from reconciler.project import pipelines
+
     asking = not yes
     if asking and not sys.stdin.isatty():
         raise exits.Stop(exits.USAGE, "error: init asks, and nobody is there to answer; give -y")
-    proposed = _proposed(folder, stack, profile, base_url, host, package)
+    proposed = _Wishes(
+        stack or _stack_of(folder),
+        profile or _PROFILES[0],
+        base_url or os.environ.get("RECONCILER_BASE_URL") or None,
+        host or _host_of(folder),
+        pipelines.installed_from() if package is None else package,
+    )
     wishes = _asked(proposed, asking, given={stack, profile, base_url, host, package})
     _refuse_nonsense(wishes)
     key = None if no_check else _check(wishes, asking)
@@ -111,24 +119,10 @@ def command(
 # --- what is wished ---------------------------------------------------------------------------------------------------
 
 
-def _proposed(
-    folder: Path,
-    stack: str | None,
-    profile: profiles.Name | None,
-    base_url: str | None,
-    host: str | None,
-    package: str | None,
-) -> _Wishes:
-    from reconciler.project import pipelines
-
+def _stack_of(folder: Path) -> str:
+    """A name for the stack: the folder's, as far as it is one."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:63]
-    return _Wishes(
-        stack or name or "main",
-        profile or _PROFILES[0],
-        base_url or os.environ.get("RECONCILER_BASE_URL") or None,
-        host or _host_of(folder),
-        pipelines.installed_from() if package is None else package,
-    )
+    return name or "main"
 
 
 def _host_of(folder: Path) -> str:
