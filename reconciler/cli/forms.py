@@ -19,7 +19,7 @@ from reconciler.cli import talk
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
-    from reconciler.rendering.wording import Flavour
+    from reconciler.rendering.wording import Flavour, Resources
 
 FORMS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab")
 Chosen = list[tuple[str, str]]  # (form, file), where no file is standard output
@@ -69,7 +69,7 @@ class Show:
     root: Path
     flavour: Flavour
     budget: int = 0
-    resources: int | None = None
+    resources: Resources | None = None
     coloured: bool = False
 
     def to(self, chosen: Chosen) -> None:

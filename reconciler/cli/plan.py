@@ -13,7 +13,7 @@ from reconciler.cli.group import Command
 if TYPE_CHECKING:
     from reconciler.cli.session import Session
     from reconciler.model.plan import Plan
-    from reconciler.rendering.wording import Flavour
+    from reconciler.rendering.wording import Flavour, Resources
 
 
 @click.command(
@@ -80,7 +80,7 @@ def show(
     shown.to(chosen)
 
 
-def _resources(opened: Session) -> int:
+def _resources(opened: Session) -> Resources:
     from reconciler.rendering import wording
 
     declared, policy = opened.manifest.declarations, opened.policy

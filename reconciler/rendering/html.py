@@ -13,7 +13,7 @@ from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering import pages, picture, wording
 from reconciler.rendering.outline import CallRow, ChangeRow, DiffLine, outline
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.wording import Flavour, Resources
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
 
@@ -59,7 +59,7 @@ def page(
     *,
     digest: str = "",
     budget: int = 0,
-    resources: int | None = None,
+    resources: Resources | None = None,
     flavour: Flavour = Flavour.PLAN,
 ) -> str:
     """The whole file. `budget`: requests a minute, 0 for none. `resources`: how many are declared."""

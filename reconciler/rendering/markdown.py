@@ -20,7 +20,7 @@ from reconciler.model.plan import Plan
 from reconciler.rendering import wording
 from reconciler.rendering.cells import ELLIPSIS
 from reconciler.rendering.outline import ChangeRow, FieldRow, Outline, outline
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.wording import Flavour, Resources
 
 LIMIT = 60_000  # characters: GitHub takes 65,536 a comment
 _LONGEST_LINE = 400  # characters of a line in a diff: a certificate's base64 is shorter, a minified policy is not
@@ -43,7 +43,7 @@ class Cover:
 
     digest: str = ""
     budget: int = 0
-    resources: int | None = None
+    resources: Resources | None = None
 
 
 def markdown(plan: Plan, cover: Cover | None = None, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT) -> str:

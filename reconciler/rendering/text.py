@@ -12,7 +12,7 @@ from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering import cells, wording
 from reconciler.rendering.outline import ChangeRow, DiffLine, FieldRow, Outline, Shown, outline
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.wording import Flavour, Resources
 
 NARROWEST = 40
 _FIELD_INDENT = 6
@@ -46,7 +46,7 @@ def text(
     width: int = 80,
     colour: bool = False,
     budget: int = 0,
-    resources: int | None = None,
+    resources: Resources | None = None,
     flavour: Flavour = Flavour.PLAN,
 ) -> str:
     """`budget`: requests a minute, as the forecast was made with, 0 for none. `resources`: how many are declared."""
@@ -59,7 +59,7 @@ class _Page:
     """One rendering: the rows with the width and the colours they are printed in."""
 
     def __init__(
-        self, rows: Outline, width: int, colour: bool, budget: int, resources: int | None, flavour: Flavour
+        self, rows: Outline, width: int, colour: bool, budget: int, resources: Resources | None, flavour: Flavour
     ) -> None:
         self.rows = rows
         self.width = width

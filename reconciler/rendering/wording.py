@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple
 
 from reconciler.model.change import Action, Mover, Order, Reason, Stake
 from reconciler.model.plan import Forecast
@@ -40,15 +40,15 @@ def forecast(estimate: Forecast, budget: int) -> str:
     return f"{calls}, within the budget of {budget} requests a minute" if budget else calls
 
 
-class Selected(int):
+class Selected(NamedTuple):
     """How many of the declared resources a plan was limited to, `of` how many."""
 
+    resources: int
     of: int
 
-    def __new__(cls, resources: int, of: int) -> Self:
-        made = super().__new__(cls, resources)
-        made.of = of
-        return made
+
+Resources = int | Selected
+"""How many are declared; of a plan that was limited, how many of them were selected."""
 
 
 def totals(rows: Outline) -> str:
@@ -58,18 +58,18 @@ def totals(rows: Outline) -> str:
     return f"{plan}: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in shown) + "."
 
 
-def matching(resources: int | None) -> str:
+def matching(resources: Resources | None) -> str:
     """`3 resources match what is declared.`"""
     if resources is None:
         return "The platform matches what is declared."
     if isinstance(resources, Selected):
-        counted = f"{resources:d} of {count(resources.of, 'resource')}"
+        number, counted = resources.resources, f"{resources.resources} of {count(resources.of, 'resource')}"
     else:
-        counted = count(resources, "resource")
-    return f"{counted} {'matches' if resources == 1 else 'match'} what is declared."
+        number, counted = resources, count(resources, "resource")
+    return f"{counted} {'matches' if number == 1 else 'match'} what is declared."
 
 
-def _nothing(what: str, rows: Outline, resources: int | None) -> str:
+def _nothing(what: str, rows: Outline, resources: Resources | None) -> str:
     """`No changes. 3 resources match what is declared.`"""
     if not _is_limited(rows):
         return f"No {what}. {matching(resources)}"
@@ -80,7 +80,7 @@ def _is_limited(rows: Outline) -> bool:
     return bool(rows.targets or rows.excludes)
 
 
-def drifted(rows: Outline, resources: int | None) -> str:
+def drifted(rows: Outline, resources: Resources | None) -> str:
     """`Drift: 2 resources differ: 1 changed on the platform, 1 changed in Git.`"""
     changes = rows.changes
     if not changes:
@@ -114,7 +114,7 @@ def side(row: ChangeRow) -> Mover:
     return Mover.UNKNOWN if row.fields else Mover.GIT
 
 
-def verdict(rows: Outline, flavour: Flavour, resources: int | None = None) -> str:
+def verdict(rows: Outline, flavour: Flavour, resources: Resources | None = None) -> str:
     """All of it in one sentence; empty where problems say it."""
     if rows.errors and not rows.changes:
         return ""
