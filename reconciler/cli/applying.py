@@ -14,14 +14,14 @@ from dataclasses import replace
 from reconciler import kinds
 from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.api.platform import HTTPPlatform, changing
-from reconciler.cli import belonging, exits, judging, signals, stale, talk
+from reconciler.cli import belonging, exits, judging, selection, signals, stale, talk
 from reconciler.cli.delays import Reading
 from reconciler.cli.options import Options
 from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest
 from reconciler.cli.plan import show
 from reconciler.cli.planfile import PlanFile
 from reconciler.cli.progress import Witness, telling
-from reconciler.cli.session import Session, refuse_unmatched, store_of, tell_problems
+from reconciler.cli.session import Session, store_of, tell_problems
 from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
 from reconciler.engine.ports import Intent
@@ -60,7 +60,7 @@ async def apply(
     ):
         snapshot = await _first_look(session, memory, journal, platform, file)
         if file is None:
-            refuse_unmatched(session.policy, session.manifest, snapshot)
+            selection.check(session.policy, session.manifest, snapshot)
         plan, left = session.plan(snapshot), stale.Left()
         if file is not None:
             plan, left = stale.rest(file, snapshot, session.config, options.allow, partial=partial)

@@ -54,7 +54,7 @@ def command(
         raise exits.Stop(exits.USAGE, "error: --record is of the whole stack; leave --target and --exclude out")
     _refuse_to_mix(accept, both, named, chosen)
     notifying.check(targets_told)
-    from reconciler.cli import plan, session
+    from reconciler.cli import plan, selection, session
     from reconciler.planning.policy import Policy
     from reconciler.rendering.wording import Flavour
 
@@ -64,7 +64,7 @@ def command(
     seen = session.run(session.seen(opened))
     wanted = Policy(targets=named)
     for policy in (opened.policy, wanted):
-        session.refuse_unmatched(policy, opened.manifest, seen)
+        selection.check(policy, opened.manifest, seen)
     made = opened.plan(seen)
     if record:
         _record(opened, made)

@@ -14,14 +14,13 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.api.origin import Origin
-from reconciler.cli import belonging, exits, judging, signals, talk
+from reconciler.cli import belonging, exits, judging, selection, signals, talk
 from reconciler.cli.delays import Reading, same_reason
 from reconciler.cli.options import Options
 from reconciler.engine.observe import ById, observe
@@ -35,7 +34,7 @@ from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.model.value import Sealed, Secret, secrets_in
 from reconciler.planning import planner
 from reconciler.planning.planner import Policy
-from reconciler.project import config, manifests, wording
+from reconciler.project import config, manifests
 from reconciler.project.config import Config
 from reconciler.project.manifests import Loaded
 from reconciler.store.failures import MEMORY
@@ -179,42 +178,8 @@ def _session(project: Config, options: Options, loaded: Loaded, *, destroy: bool
 async def planned(session: Session) -> Plan:
     """The plan of this moment, read with a client that cannot write."""
     snapshot = await seen(session)
-    refuse_unmatched(session.policy, session.manifest, snapshot)
+    selection.check(session.policy, session.manifest, snapshot)
     return session.plan(snapshot)
-
-
-def refuse_unmatched(policy: Policy, manifest: Manifest, snapshot: Snapshot) -> None:
-    """Stop if what is selected or excluded is not there: what a misspelt name means would pass for unchanged.
-
-    What is to be destroyed may be gone already, and a second run is no error: it is told of.
-    """
-    if not policy.is_limited:
-        return
-    owners = (live.owner for name in snapshot.listings for live in snapshot.of(name).objects)
-    ours = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
-    known = {*manifest.declarations, *snapshot.bindings, *ours}
-    wrong = [glob for glob in policy.unmatched(known) if not _may_match(glob, snapshot)]
-    told = [_unmatched(glob, sorted(map(str, known))) for glob in wrong]
-    if policy.destroy:
-        for each in told:
-            talk.say(f"warning: {each}")
-    elif told:
-        raise exits.Stop(exits.USAGE, *(f"error: {each}" for each in told))
-
-
-def _may_match(glob: str, snapshot: Snapshot) -> bool:
-    """Whether it is all of a kind, of which there need not be any, or of a kind that was not seen to the end."""
-    kind, _, name = glob.partition("/")
-    if name == "*" and kinds.find(kind) is not None:
-        return True
-    return any(fnmatchcase(each, kind) for each, listing in snapshot.listings.items() if not listing.complete)
-
-
-def _unmatched(glob: str, known: Sequence[str]) -> str:
-    kind = glob.partition("/")[0]
-    meant = wording.meant(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
-    remedy = meant or "write it as a plan names it, like TLSEdge/payments"
-    return f"{glob} matches nothing that is declared, or owned by this stack; {remedy}"
 
 
 def _observer() -> Telemetry | None:
@@ -377,15 +342,12 @@ def _refuse_blindness(snapshot: Snapshot, base_url: str) -> None:
     seen = [each for name, each in snapshot.listings.items() if kinds.get(name).home is Home.PLATFORM]
     reasons = {same_reason(listing.why): listing.why for listing in seen}
     if seen and not any(listing.complete for listing in seen):
-        if len(reasons) > 1 and all(_NOT_OFFERED in why for why in reasons.values()):
+        if len(reasons) > 1 and not any(listing.is_offered for listing in seen):
             text = f"{base_url} does not lead to the platform's API, of which nothing is there"
             raise exits.Stop(exits.ERROR, f"error: {text}; correct platform.base_url, or RECONCILER_BASE_URL")
         shown = min(reasons.values())
         more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
         raise exits.Stop(exits.ERROR, f"error: nothing could be read from the platform: {shown}{more}")
-
-
-_NOT_OFFERED = "the platform does not offer"  # as `observe` tells a 404
 
 
 def _commit(project: Config) -> str:

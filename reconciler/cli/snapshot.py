@@ -123,7 +123,7 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def planned(common: options.Options, file: Path, max_age: int) -> tuple[Session, Plan]:
     """The plan that the account of a snapshot file would give. It is to be looked at, and never carried out."""
-    from reconciler.cli import session
+    from reconciler.cli import selection, session
     from reconciler.model.problem import Problem, Severity
     from reconciler.project import config, snapshots
 
@@ -146,6 +146,6 @@ def planned(common: options.Options, file: Path, max_age: int) -> tuple[Session,
         "the account may have moved since",
         severity=Severity.WARNING,
     )
-    session.refuse_unmatched(opened.policy, opened.manifest, taken.snapshot)
+    selection.check(opened.policy, opened.manifest, taken.snapshot)
     made = opened.plan(taken.snapshot)
     return opened, replace(made, problems=(told, *made.problems), taken=taken.at)

@@ -16,7 +16,7 @@ from reconciler import kinds as registry
 from reconciler.engine.ports import Failure, Gone, Reader, Refused
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
-from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
+from reconciler.model.snapshot import NOT_OFFERED, Binding, Listing, Live, Snapshot
 from reconciler.model.value import Json
 
 ById = Mapping[str, Sequence[tuple[str, str | None]]]
@@ -203,7 +203,7 @@ class _Look:
                 async for page in self._reader.pages(path, key):
                     bodies.extend(page)
             except Gone:
-                return bodies, f"the platform does not offer {path}"
+                return bodies, NOT_OFFERED + path
             except Refused as failure:
                 if failure.is_nobody:
                     raise

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.owner import Owner
 from reconciler.model.value import Json
+
+NOT_OFFERED: Final = "the platform does not offer "
+"""So begins why a list is incomplete if there is no such collection; then comes its path."""
 
 
 class _Seen(NamedTuple):
@@ -56,6 +59,11 @@ class Listing:
     complete: bool = True
     why: str = ""
     denied: bool = False
+
+    @property
+    def is_offered(self) -> bool:
+        """False: the platform has no such collection."""
+        return NOT_OFFERED not in self.why
 
 
 @dataclass(frozen=True, slots=True)

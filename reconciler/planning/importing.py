@@ -214,7 +214,7 @@ class _Surveying:
     def _in_turn(self, listing: Listing, kind: Kind) -> list[Live]:
         """The older first, so that a name that was given stays where it is."""
         if not listing.complete:
-            retired = not listing.objects and "does not offer" in listing.why
+            retired = not listing.objects and not listing.is_offered
             why = f"they could not be listed to the end: {listing.why}"
             self.left_out.append(LeftOut(kind.name, "", why, wrong=not retired))
             return []

@@ -1,0 +1,47 @@
+"""What `--target` and `--exclude` name has to be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from reconciler import kinds
+from reconciler.cli import exits, talk
+from reconciler.model.manifest import Manifest
+from reconciler.model.snapshot import Snapshot
+from reconciler.planning.policy import Policy
+from reconciler.project import wording
+
+
+def check(policy: Policy, manifest: Manifest, snapshot: Snapshot) -> None:
+    """Stop if what is selected or excluded is not there: what a misspelt name means would pass for unchanged.
+
+    What is to be destroyed may be gone already, and a second run is no error: it is told of.
+    """
+    if not policy.is_limited:
+        return
+    owners = (live.owner for name in snapshot.listings for live in snapshot.of(name).objects)
+    ours = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
+    known = {*manifest.declarations, *snapshot.bindings, *ours}
+    wrong = [glob for glob in policy.unmatched(known) if not _may_match(glob, snapshot)]
+    told = [_unmatched(glob, sorted(map(str, known))) for glob in wrong]
+    if policy.destroy:
+        for each in told:
+            talk.say(f"warning: {each}")
+    elif told:
+        raise exits.Stop(exits.USAGE, *(f"error: {each}" for each in told))
+
+
+def _may_match(glob: str, snapshot: Snapshot) -> bool:
+    """Whether it is all of a kind, of which there need not be any, or of a kind that was not seen to the end."""
+    kind, _, name = glob.partition("/")
+    if name == "*" and kinds.find(kind) is not None:
+        return True
+    return any(fnmatchcase(each, kind) for each, listing in snapshot.listings.items() if not listing.complete)
+
+
+def _unmatched(glob: str, known: Sequence[str]) -> str:
+    kind = glob.partition("/")[0]
+    meant = wording.meant(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
+    remedy = meant or "write it as a plan names it, like TLSEdge/payments"
+    return f"{glob} matches nothing that is declared, or owned by this stack; {remedy}"
