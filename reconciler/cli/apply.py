@@ -24,7 +24,7 @@ approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
 @click.option("--partial", is_flag=True, help="Of a FILE that is stale in part, carry out the rest.")
 @approve
-@options.writing
+@options.applying
 def command(common: options.Options, file: Path | None, partial: bool, auto_approve: bool) -> int:
     """Carry out a plan: the one in FILE if the platform has not moved since, or a fresh one."""
     refuse_to_guess("apply", auto_approve)
@@ -44,7 +44,12 @@ def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool) ->
     """What a plan file covers was decided when it was made, and reviewed so."""
     if file is None and partial:
         raise exits.Stop(exits.USAGE, "error: --partial is for a plan file, and none is named; leave it out")
-    given = {"--target": common.targets, "--exclude": common.excludes, "--adopt": common.adopt}
+    given = {
+        "--target": common.targets,
+        "--exclude": common.excludes,
+        "--replace": common.to_replace,
+        "--adopt": common.adopt,
+    }
     flags = [flag for flag, value in given.items() if value]
     if file is not None and flags:
         raise exits.Stop(

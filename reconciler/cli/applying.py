@@ -87,6 +87,8 @@ async def apply(
             return code
         if file is not None and not file.is_of_these_manifests:
             return left.code  # nothing is there to compare with
+        # What was to be replaced has been: it counts once.
+        session = replace(session, policy=replace(session.policy, to_replace=frozenset()))
         only = {change.address for change in plan.changes} if file is not None else None
         after = await _seen_again(session, memory, platform, plan, snapshot if file is None else None)
         await _belong(session, journal, replace(plan, calls=()), after, known)

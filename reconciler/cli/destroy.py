@@ -18,7 +18,7 @@ from reconciler.cli.group import Command
     """,
 )
 @approve
-@options.writing
+@options.destroying
 def command(common: options.Options, auto_approve: bool) -> int:
     """Delete everything this stack owns, and nothing else."""
     refuse_to_guess("destroy", auto_approve)

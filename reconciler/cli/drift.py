@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--both", is_flag=True, help="Of --accept: also what was changed in Git too, or nobody knows by whom.")
 @click.option("--unowned", is_flag=True, help="Also name what exists and is declared by nobody.")
 @click.argument("named", nargs=-1, metavar="[KIND/NAME]...")
-@options.reading
+@options.drifting
 def command(
     common: options.Options,
     chosen: forms.Chosen,

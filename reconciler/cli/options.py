@@ -36,6 +36,7 @@ class Options:
     trace: bool = False
     log_format: str = "text"
     adopt: bool = False
+    to_replace: tuple[str, ...] = ()
     allow: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
@@ -210,6 +211,16 @@ _CONSENTS = [
     click.option("--adopt", is_flag=True, help="Take over what exists and belongs to nobody."),
     *_ALLOW,
 ]
+_REPLACE = [
+    click.option(
+        "--replace",
+        "to_replace",
+        metavar="KIND/NAME",
+        multiple=True,
+        shell_complete=addresses.complete,
+        help="Make it anew, whether or not anything differs.",
+    ),
+]
 _EVENTS = [click.option("--events", metavar="FILE", help="Write what happens to FILE, one JSON object a line.")]
 
 
@@ -242,5 +253,7 @@ offline = _with([*_PROJECT, *_TALK])
 looking = _with([*_PROJECT, *_PACE, *_TALK])
 surveying = _with([*_PROJECT, *_SELECTION, *_TALK])
 adopting = _with([*_PROJECT, *_PACE, *_ALLOW, *_EVENTS, *_TALK])
-reading = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_TALK])
-writing = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_EVENTS, *_TALK])
+drifting = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_TALK])
+planning = _with([*_PROJECT, *_SELECTION, *_REPLACE, *_CONSENTS, *_TALK])
+applying = _with([*_PROJECT, *_SELECTION, *_REPLACE, *_CONSENTS, *_EVENTS, *_TALK])
+destroying = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_EVENTS, *_TALK])

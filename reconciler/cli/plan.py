@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @forms.option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 @snapshot.reading
-@options.reading
+@options.planning
 def command(
     common: options.Options,
     out: Path | None,

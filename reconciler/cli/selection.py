@@ -1,4 +1,4 @@
-"""What `--target` and `--exclude` name has to be there."""
+"""What `--target`, `--exclude` and `--replace` name has to be there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 
 from reconciler import kinds
 from reconciler.cli import exits, talk
-from reconciler.model.manifest import Manifest
+from reconciler.model.address import Address
+from reconciler.model.manifest import Ensure, Manifest
 from reconciler.model.snapshot import Snapshot
 from reconciler.planning.policy import Policy
 from reconciler.project import wording
@@ -40,8 +41,28 @@ def _may_match(glob: str, snapshot: Snapshot) -> bool:
     return any(fnmatchcase(each, kind) for each, listing in snapshot.listings.items() if not listing.complete)
 
 
-def _unmatched(glob: str, known: Sequence[str]) -> str:
+def _unmatched(glob: str, known: Sequence[str], where: str = "is declared, or owned by this stack") -> str:
     kind = glob.partition("/")[0]
     meant = wording.meant(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
     remedy = meant or "write it as a plan names it, like TLSEdge/payments"
-    return f"{glob} matches nothing that is declared, or owned by this stack; {remedy}"
+    return f"{glob} matches nothing that {where}; {remedy}"
+
+
+def to_replace(words: Sequence[str], manifest: Manifest, policy: Policy) -> frozenset[Address]:
+    """The resources that are to be made anew. Stop if one of them is not declared, or left out of the plan."""
+    found = {each: _declared(each, manifest) for each in words}
+    declared = sorted(str(address) for address in manifest.declarations)
+    told = [_unmatched(each, declared, "is declared") for each, address in found.items() if address is None]
+    told += [
+        f"{each} is to be replaced, and --target or --exclude leaves it out"
+        for each, address in found.items()
+        if address is not None and not policy.selects(address)
+    ]
+    if told:
+        raise exits.Stop(exits.USAGE, *(f"error: {each}" for each in told))
+    return frozenset(address for address in found.values() if address is not None)
+
+
+def _declared(text: str, manifest: Manifest) -> Address | None:
+    found = manifest.declarations.get(Address(*text.split("/", 1))) if "/" in text else None
+    return found.address if found is not None and found.ensure is Ensure.PRESENT else None

@@ -172,6 +172,7 @@ def _session(project: Config, options: Options, loaded: Loaded, *, destroy: bool
         commit=_commit(project),
         now=time.time(),
     )
+    policy = replace(policy, to_replace=selection.to_replace(options.to_replace, manifest, policy))
     return Session(project, manifest, warnings, policy, account, parallelism, options.quiet)
 
 

@@ -73,6 +73,7 @@ class Reason(StrEnum):
     UNDELIVERED = "its one-time secret never arrived"
     OVERWRITTEN = "its one-time secret was delivered, and overwritten by a later one"
     ROTATION = "its one-time secret is due for renewal"
+    ASKED = "asked for by --replace"
     EXCHANGED = "it trades what only one may have with another"
     PARENT = "what it belongs to is replaced"
     TWICE = "made twice by two runs at once; the earlier one stays"

@@ -13,9 +13,10 @@ from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Live
 from reconciler.model.value import Value
 from reconciler.planning import age, ignore
+from reconciler.planning.claims import claims
 from reconciler.planning.compare import Difference, Follows, Record, created, differences, record_is_current
 from reconciler.planning.identify import Basis, Match
-from reconciler.planning.normalize import Form, identity, wanted
+from reconciler.planning.normalize import Form, wanted
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register
 
@@ -227,10 +228,15 @@ def _comparison(
     hidden = ignore.unsaid(kind, spec, declaration.lifecycle.ignore)
     if hidden := [path for path in hidden if path.partition(".")[0] in moved]:
         return replace(decision, differences=(), problem=_untold(declaration, "it cannot be changed", hidden))
+    asked = declaration.address in policy.to_replace
+    if asked and (modules_only or not match.is_ours):
+        return replace(decision, differences=(), problem=_not_ours(declaration, live, modules_only))
     if modules_only:
         return replace(decision, action=Action.UPDATE) if found else decision
     if any(difference.forces_replacement for difference in found):
         return _replacement(decision, declaration) if match.is_ours else _unlike(decision, declaration)
+    if asked:
+        return _replacement(replace(decision, reason=Reason.ASKED), declaration)
     owner = live.owner if match.is_ours else None
     if owner is not None and owner.pending and kind.one_time:
         if owner.intent not in register.snapshot.receipts:
@@ -247,6 +253,12 @@ def _comparison(
 def _is_due(declaration: Declaration, live: Live, policy: Policy) -> bool:
     made = age.made_at(live) if declaration.rotate is not None else None
     return declaration.rotate is not None and made is not None and policy.now >= made + declaration.rotate.after
+
+
+def _not_ours(declaration: Declaration, live: Live, modules_only: bool) -> Problem:
+    if modules_only:
+        return _problem(declaration, f"of {live.id} only the modules are managed", "leave it out of --replace")
+    return _problem(declaration, f"{live.id} belongs to nobody, and is not ours to replace", "adopt it first")
 
 
 def _unlike(decision: Decision, declaration: Declaration) -> Decision:
@@ -297,17 +309,13 @@ def _replacement(decision: Decision, declaration: Declaration) -> Decision:
         return replace(decision, problem=_undeliverable(decision.kind, declaration))
     if hidden := ignore.unsaid(decision.kind, decision.spec, declaration.lifecycle.ignore):
         return replace(decision, differences=(), problem=_untold(declaration, "it cannot be replaced", hidden))
-    before, after = (
-        identity(decision.kind, decision.have),
-        identity(decision.kind, wanted(decision.kind, decision.spec)),
-    )
-    same_key = decision.kind.is_unique(decision.want) and before is not None and before == after
+    held, taken = claims(decision.kind, decision.have), claims(decision.kind, wanted(decision.kind, decision.spec))
     return replace(
         decision,
         action=Action.REPLACE,
         reason=Reason.IMMUTABLE if decision.reason is Reason.FIELDS else decision.reason,
-        # The platform refuses two with one key, so the old one has to make room.
-        order=Order.DELETE_FIRST if same_key else Order.CREATE_FIRST,
+        # What only one may hold, the old one has to let go of.
+        order=Order.CREATE_FIRST if set(held).isdisjoint(taken) else Order.DELETE_FIRST,
         moves_record=True,
     )
 

@@ -69,6 +69,19 @@ def made_anew(
     return None
 
 
+def made_room(draft: Draft, ring: Collection[str], decisions: Sequence[Decision]) -> Decision | None:
+    """A replacement of the ring that goes before it comes anew, since what it refers to has to."""
+    if not any(each.order is Order.DELETE_FIRST and draft.creators.get(each.address) in ring for each in decisions):
+        return None
+    for decision in decisions:
+        if decision.order is Order.CREATE_FIRST and decision.live is not None and decision.ends_live:
+            own = {draft.creators[decision.address], *draft.setters.get(decision.address, ())}
+            deleter = draft.deleters[decision.live.kind, decision.live.locator]
+            if deleter in ring and not own.isdisjoint(ring):
+                return replace(decision, order=Order.DELETE_FIRST)
+    return None
+
+
 def _release(decision: Decision, contested: Collection[Claim]) -> Call | None:
     """The call that takes contested items out of a list, and changes nothing else."""
     for each in decision.kind.fields:

@@ -81,7 +81,8 @@ class _Planning:
 
     def consider(self, declaration: Declaration) -> None:
         kind = self.kinds[declaration.address.kind]
-        live = unchanged(self.register, kind, declaration, self.resolve, self.follows)
+        asked = declaration.address in self.policy.to_replace
+        live = None if asked else unchanged(self.register, kind, declaration, self.resolve, self.follows)
         if live is None:
             decision = self._decision(kind, declaration)
         else:

@@ -16,6 +16,7 @@ class Policy:
     adopt                  take over what nobody owns wherever a natural key finds it
     destroy                everything is meant to go: an empty manifest is no mistake
     targets, excludes      globs over addresses; no target means everything
+    to_replace             declared resources to be made anew, whether or not anything differs
     max_…_percent          of ten or more owned objects, how many may go or change without consent
     now                    seconds since 1970: tells what is due for renewal
     requests_per_minute    the account's budget, 0 for none
@@ -26,6 +27,7 @@ class Policy:
     destroy: bool = False
     targets: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
+    to_replace: frozenset[Address] = frozenset()
     max_delete_percent: int = 30
     max_update_percent: int = 30
     requests_per_minute: int = 0

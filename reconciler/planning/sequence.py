@@ -21,7 +21,7 @@ from reconciler.planning import order
 from reconciler.planning.calls import calls_of
 from reconciler.planning.claims import Claim, LiveKey, claims, holders_of
 from reconciler.planning.decide import Decision
-from reconciler.planning.exchange import Exchange, loosened, made_anew
+from reconciler.planning.exchange import Exchange, loosened, made_anew, made_room
 from reconciler.planning.register import Register
 from reconciler.planning.settling import order_settling
 from reconciler.planning.waits import Draft, lets_go, live_edges
@@ -51,7 +51,8 @@ def sequence(
     try:
         return tuple(_ordered(draft, decisions)), tuple(problems)
     except CycleError as ring:
-        if (anew := made_anew(draft, ring.args[1], decisions, dependencies)) is not None:
+        anew = made_anew(draft, ring.args[1], decisions, dependencies) or made_room(draft, ring.args[1], decisions)
+        if anew is not None:
             raise Exchange(anew) from ring
         return (), (*problems, _ring_problem(draft, ring.args[1], decisions))
 
@@ -146,7 +147,12 @@ def _order_deletes(
         elif parts.get(referrer[0]) == through:
             staying[referrer, target] = _taken_along(draft.calls[delete], referrer, decision, register)
         else:
-            staying.setdefault((referrer, target), _still_used(draft.calls[delete], referrer, decision, register))
+            problem = _still_used(draft.calls[delete], referrer, decision, register)
+            if decision is not None and holders[target].order is Order.DELETE_FIRST:
+                # Nobody but us could let go of it by then.
+                both = f"{problem.remedy}, or make that anew as well: --replace {decision.address}"
+                problem = replace(problem, remedy=both, severity=Severity.ERROR)
+            staying.setdefault((referrer, target), problem)
     yield from (problem for problem in staying.values() if problem is not None)
 
 

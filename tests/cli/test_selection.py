@@ -96,3 +96,43 @@ def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, 
     sandbox.send("POST", "/_sandbox/faults", {"on": "GET /bot_users", "then": "status", "status": 400, "times": 0})
     assert UNMATCHED not in applied("plan", "--target", "BotUser/gone").err
     assert UNMATCHED in applied("plan", "--target", "TLSEdge/gone").err
+
+
+# --- --replace --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("TLSEdge/paymnts",), "TLSEdge/paymnts matches nothing that is declared; did you mean TLSEdge/payments?"),
+        (
+            ("TLSEdge/*",),
+            "TLSEdge/* matches nothing that is declared; did you mean TLSEdge/payments?",
+        ),
+        (
+            ("TLSEdge/payments", "--exclude", "TLSEdge/*"),
+            "TLSEdge/payments is to be replaced, and --target or --exclude leaves it out",
+        ),
+    ],
+)
+def test_what_is_to_be_replaced_is_declared_and_selected(applied: Shell, words: tuple[str, ...], told: str) -> None:
+    assert applied("plan", "--replace", *words) == Said(64, "", f"error: {told}\n")
+
+
+def test_a_replacement_that_was_asked_for_happens_once(applied: Shell, sandbox: Sandbox) -> None:
+    before = {each["id"] for each in sandbox.send("GET", "/edges/tls")["tls_edges"]}
+    said = applied("apply", "-y", "--replace", "TLSEdge/payments")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "Applied: 1 replaced.")
+    after = {each["id"] for each in sandbox.send("GET", "/edges/tls")["tls_edges"]}
+    assert len(before) == len(after)
+    assert len(before - after) == 1
+    assert applied("plan", "--detailed-exitcode").code == 0
+
+
+def test_what_a_plan_file_replaces_was_decided_when_it_was_made(applied: Shell) -> None:
+    assert applied("plan", "--replace", "TLSEdge/payments", "--out", "plan.json").code == 0
+    refused = applied("apply", "-y", "plan.json", "--replace", "TLSEdge/payments")
+    assert refused.code == 64
+    assert "--replace would change it; give it to `plan --out plan.json`" in refused.err
+    assert applied("apply", "-y", "plan.json").out.splitlines()[-1] == "Applied: 1 replaced."
+    assert applied("apply", "-y", "plan.json").code == 3

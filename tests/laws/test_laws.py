@@ -222,6 +222,22 @@ def test_what_is_left_out_is_spared_under_all_its_names(before: Manifest, after:
     assert not deleted & {*formers, Address(kind, "new")}
 
 
+@law
+@given(manifests(), st.data())
+def test_replace_makes_it_anew_once_and_then_rests(manifest: Manifest, data: st.DataObject) -> None:
+    world = applied(manifest)
+    assume(manifest.declarations)
+    chosen = data.draw(st.sampled_from(sorted(manifest.declarations)))
+    made = planned(manifest, world, replace(EVERYTHING, to_replace=frozenset({chosen})))
+    # What another object of ours stays on is not torn away from under it.
+    assert all("still used by" in each.text for each in made.errors)
+    assume(not made.errors)
+    assert {change.action for change in made.changes if change.address == chosen} == {Action.REPLACE}
+    world.carry_out(made)
+    again = planned(manifest, world)
+    assert (again.changes, again.problems) == ((), ())
+
+
 def test_every_kind_is_met_by_the_random_manifests() -> None:
     # As their siblings, with syntax that random text does not have, or with digests that are dear on purpose.
     left_out = {"AgentIngress", "TLSCertificate", "Secret"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.model.change import Action, Order, Reason, Stake
@@ -12,6 +14,7 @@ from reconciler.planning.planner import Policy
 from tests.planning.builders import (
     LENIENT,
     actions,
+    at,
     change_of,
     declare,
     errors,
@@ -61,6 +64,33 @@ def test_a_unique_key_that_is_ignored_is_still_the_same_key() -> None:
     there = live("IPPolicyRule", "ipr_1", LIVE_RULE, owner=record("IPPolicyRule/r", RULE))
     made = planned(declare("IPPolicyRule/r", {**RULE, "action": "deny"}, ignore=("cidr",)), seen=snapshot(there))
     assert change_of(made, "IPPolicyRule/r").order is Order.DELETE_FIRST
+
+
+def test_an_edge_that_is_made_anew_lets_go_of_its_hostports_first() -> None:
+    spec = {"hostports": ["a.example.com:443"]}
+    there = live("TLSEdge", "e", spec, owner=record("TLSEdge/a", spec))
+    asked = replace(LENIENT, to_replace=frozenset({at("TLSEdge/a")}))
+    made = planned(declare("TLSEdge/a", spec), seen=snapshot(there), policy=asked)
+    assert (change_of(made, "TLSEdge/a").order, change_of(made, "TLSEdge/a").reason) == (
+        Order.DELETE_FIRST,
+        Reason.ASKED,
+    )
+    assert requests(made) == ["DELETE /edges/tls/e", "POST /edges/tls"]
+
+
+def test_what_is_not_ours_is_not_replaced_on_request() -> None:
+    there = live("TLSEdge", "edgtls_1", {"description": "x"})
+    asked = replace(LENIENT, adopt=True, to_replace=frozenset({at("TLSEdge/a")}))
+    made = planned(declare("TLSEdge/a", {"description": "x"}, id="edgtls_1"), seen=snapshot(there), policy=asked)
+    assert (made.changes, made.calls) == ((), ())
+    assert errors(made) == ["edgtls_1 belongs to nobody, and is not ours to replace"]
+
+
+def test_a_replacement_that_is_forbidden_is_also_forbidden_on_request() -> None:
+    there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", {}))
+    asked = replace(LENIENT, to_replace=frozenset({at("TLSEdge/a")}))
+    made = planned(declare("TLSEdge/a", {}, replace=False), seen=snapshot(there), policy=asked)
+    assert errors(made) == ["asked for by --replace, and `lifecycle.replace: false` forbids a replacement"]
 
 
 def test_the_new_object_of_a_replacement_names_the_old_one() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner import Owner
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, Verb
+from reconciler.planning.policy import Policy
 from tests.planning.builders import (
     LENIENT,
+    at,
     body_of,
     declare,
     errors,
@@ -474,3 +476,38 @@ def test_a_plan_says_nothing_of_order_where_there_is_none() -> None:
     made = planned(declare("IPPolicy/a"), declare("IPPolicy/b"))
     assert [call.needs for call in made.calls] == [(), ()]
     assert requests(made) == ["POST /ip_policies", "POST /ip_policies"]
+
+
+# --- replacements that have to make room ------------------------------------------------------------------------------
+
+
+def anew(*addresses: str) -> Policy:
+    return replace(LENIENT, to_replace=frozenset(map(at, addresses)))
+
+
+def test_what_cannot_do_without_what_goes_first_goes_before_it() -> None:
+    bot, credential = declare("BotUser/ci", {"name": "ci"}), {"owner_id": ref("BotUser/ci"), "description": "ci"}
+    declared = [bot, declare("TunnelCredential/ci", credential)]
+    world = settled(*declared)
+    made = on(world, *declared, policy=anew("BotUser/ci"))
+    assert errors(made) == []
+    assert [each.id.rpartition(" ")[0] if each.verb is Verb.DELETE else each.id for each in made.calls] == [
+        "delete TunnelCredential/ci",
+        "delete BotUser/ci",
+        "create BotUser/ci",
+        "create TunnelCredential/ci",
+        "complete TunnelCredential/ci",
+    ]
+    world.carry_out(made)
+    assert on(world, *declared).is_empty
+
+
+def test_what_stays_on_what_goes_first_is_a_problem_and_not_a_failure_half_way() -> None:
+    declared = [domain("a.example.com"), edge("e", "a.example.com")]
+    world = settled(*declared)
+    made = on(world, *declared, policy=anew("ReservedDomain/a"))
+    assert [(each.subject, each.remedy) for each in made.errors] == [
+        ("ReservedDomain/a", "stop using it in TLSEdge/e first, or make that anew as well: --replace TLSEdge/e")
+    ]
+    world.carry_out(on(world, *declared, policy=anew("ReservedDomain/a", "TLSEdge/e")))
+    assert on(world, *declared).is_empty
