@@ -8,7 +8,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 
 from reconciler import kinds
@@ -73,35 +73,51 @@ async def apply(
         if ask and not plan.is_empty and not await _agreed(wording.question):
             talk.say("Nothing was changed.")
             return exits.ERROR
-        known = await _belong(session, journal, plan, snapshot, await memory.membership(stack))
-        with telling(seen, options, len(plan.calls)), _signals(halt):
-            try:
-                await _carry_out(plan, session, platform, journal, halt, seen)
-            except asyncio.CancelledError:
-                report_torn(plan, seen)
-                raise
-        if plan.is_empty:
-            return exits.DONE
-        code = report(plan, seen, halt, wording, left)
-        if code != exits.DONE:
-            return code
-        if file is not None and not file.is_of_these_manifests:
-            return left.code  # nothing is there to compare with
-        # What was to be replaced has been: it counts once.
-        session = replace(session, policy=replace(session.policy, to_replace=frozenset()))
-        only = {change.address for change in plan.changes} if file is not None else None
-        after = await _seen_again(session, memory, platform, plan, snapshot if file is None else None)
-        await _belong(session, journal, replace(plan, calls=()), after, known)
-        again = session.plan(after)
-        if (settling := _made_twice(again)) is not None:
-            with _signals(halt):
-                await _carry_out(settling, session, platform, journal, halt, Witness())
-            again = session.plan(await _seen_again(session, memory, platform, plan, after))
-        if wrong := [each for each in again.errors if only is None or each.subject in map(str, only)]:
-            talk.say("error: everything was carried out, and yet not all is well:")
-            talk.problems(wrong)
-            return exits.ERROR
-        return rest([each for each in again.changes if only is None or each.address in only]) or left.code
+        with talk.heard_or_not():
+            known = await _belong(session, journal, plan, snapshot, await memory.membership(stack))
+            with telling(seen, options, len(plan.calls)), _signals(halt):
+                try:
+                    await _carry_out(plan, session, platform, journal, halt, seen)
+                except asyncio.CancelledError:
+                    report_torn(plan, seen)
+                    raise
+            if plan.is_empty:
+                return exits.DONE
+            code = report(plan, seen, halt, wording, left)
+            if code != exits.DONE:
+                return code
+            if file is not None and not file.is_of_these_manifests:
+                return left.code  # nothing is there to compare with
+            before = snapshot if file is None else None
+            return await _proven(session, memory, platform, journal, halt, plan, before, known) or left.code
+
+
+async def _proven(
+    session: Session,
+    memory: Store,
+    platform: HTTPPlatform,
+    journal: StoreJournal,
+    halt: Halt,
+    plan: Plan,
+    before: Snapshot | None,
+    known: Membership | None,
+) -> int:
+    """A fresh look at what was carried out. Without a look at everything `before` only what the plan touched counts."""
+    # What was to be replaced has been: it counts once.
+    session = replace(session, policy=replace(session.policy, to_replace=frozenset()))
+    only = {change.address for change in plan.changes} if before is None else None
+    after = await _seen_again(session, memory, platform, plan, before)
+    await _belong(session, journal, replace(plan, calls=()), after, known)
+    again = session.plan(after)
+    if (settling := _made_twice(again)) is not None:
+        with _signals(halt):
+            await _carry_out(settling, session, platform, journal, halt, Witness())
+        again = session.plan(await _seen_again(session, memory, platform, plan, after))
+    if wrong := [each for each in again.errors if only is None or each.subject in map(str, only)]:
+        talk.say("error: everything was carried out, and yet not all is well:")
+        talk.problems(wrong)
+        return exits.ERROR
+    return rest([each for each in again.changes if only is None or each.address in only])
 
 
 async def _first_look(
@@ -212,9 +228,11 @@ async def _carry_out(
     )
     recording: list[asyncio.Task[None]] = []  # nobody waits for the history while there are calls to be made
     try:
-        async for event in events:
-            seen.tell(event)
-            recording += [asyncio.create_task(_record(journal, ended, halt)) for ended in seen.ended[len(recording) :]]
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Ended):
+                    recording.append(asyncio.create_task(_record(journal, event, halt)))
+                seen.tell(event)
         if plan.bindings and not halt.event.is_set():
             await journal.bind(plan.bindings)
     except StoreError as failure:

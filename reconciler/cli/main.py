@@ -100,20 +100,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str]) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still shows what it can
+    _open_streams()
     try:
         code = _run(list(arguments))
         sys.stdout.flush()
     except BrokenPipeError:
         return _hung_up()
     except (KeyboardInterrupt, click.Abort, EOFError):
-        print("interrupted", file=sys.stderr)
-        return exits.INTERRUPTED
+        return _explain(exits.Stop(exits.INTERRUPTED, "interrupted"))
     except Exception as error:  # noqa: BLE001 - the last stop before a traceback
         return _explain(error)
     return code
+
+
+def _open_streams() -> None:
+    """Those that were closed before we began lead nowhere: a file that is opened later must not take their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - a stream, for as long as we live
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 still shows what it can
 
 
 @contextmanager
@@ -145,8 +152,9 @@ def _run(arguments: list[str]) -> int:
 
 def _hung_up() -> int:
     """Whoever read our output has left, as `head` does: no reason to complain."""
-    # What is still buffered has nowhere to go, and the interpreter would say so at its end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    from reconciler.cli import talk
+
+    talk.drop(sys.stdout)  # what is still buffered has nowhere to go, and the interpreter would say so at its end
     return exits.ERROR
 
 

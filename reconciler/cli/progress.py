@@ -56,7 +56,7 @@ class Witness:
 def telling(witness: Witness, options: Options, total: int) -> Iterator[None]:
     """For the time of one apply of so many calls."""
     with ExitStack() as opened:
-        if total and not options.quiet:
+        if total and not options.quiet and options.events != "-":
             if talk.is_structured():
                 witness.tellers.append(Logged())
             elif talk.is_coloured(sys.stderr, options.no_color):
@@ -66,9 +66,9 @@ def telling(witness: Witness, options: Options, total: int) -> Iterator[None]:
         if (telemetry := sys.modules.get("reconciler.cli.telemetry")) is not None and telemetry.active() is not None:
             witness.tellers.append(telemetry.active())
         if options.events == "-":
-            witness.tellers.append(Records(sys.stderr))
+            witness.tellers.append(Records(sys.stderr, "standard error"))
         elif options.events:
-            witness.tellers.append(Records(opened.enter_context(Path(options.events).open("w", encoding="utf-8"))))
+            witness.tellers.append(opened.enter_context(_recorded(Path(options.events))))
         yield
 
 
@@ -101,12 +101,27 @@ def _has_failed(event: Event) -> bool:
 class Records:
     """Every event as JSON, flushed, so that whoever follows the file is never behind."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, name: str) -> None:
         self._file = file
+        self._name = name
+        self._is_full = False
 
     def tell(self, event: Event, ended: int) -> None:
-        self._file.write(events.record(event))
-        self._file.flush()
+        if self._is_full:
+            return
+        try:
+            self._file.write(events.record(event))
+            self._file.flush()
+        except OSError as error:
+            self._is_full = True
+            talk.drop(self._file)
+            talk.say(f"warning: {self._name}: {talk.reason(error)}; it does not hold what happens from here on")
+
+
+@contextmanager
+def _recorded(path: Path) -> Iterator[Records]:
+    with path.open("w", encoding="utf-8") as file:
+        yield Records(file, str(path))
 
 
 class Drawn:
@@ -119,9 +134,12 @@ class Drawn:
         if isinstance(event, Waited):
             self._bar.wait(event.seconds if event.seconds >= WORTH_TELLING else 0)
             return
-        self._bar.advance(ended)
-        if text := _worth_telling(event):
-            self._bar.print(text, is_bad=_has_failed(event))
+        try:
+            self._bar.advance(ended)
+            if text := _worth_telling(event):
+                self._bar.print(text, is_bad=_has_failed(event))
+        except OSError:  # the terminal is gone
+            talk.drop(sys.stderr)
 
 
 @contextmanager

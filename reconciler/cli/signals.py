@@ -1,4 +1,6 @@
-"""What SIGINT and SIGTERM do while a command's event loop runs. They always mean the same: stop, and tell the truth."""
+"""What SIGINT, SIGTERM and SIGHUP do while a command's event loop runs. They always mean the same: stop, and tell the
+truth. Where a terminal that closes is to be ignored (`nohup`), it is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import contextlib
 import signal
 from collections.abc import Callable
 
-CAUGHT = (signal.SIGINT, signal.SIGTERM)
+CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def on(act: Callable[[], object]) -> None:
@@ -15,7 +17,8 @@ def on(act: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     with contextlib.suppress(RuntimeError, ValueError):  # not the main thread, which alone receives signals
         for each in CAUGHT:
-            loop.add_signal_handler(each, act)
+            if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
+                loop.add_signal_handler(each, act)
 
 
 def cancel() -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -22,7 +23,48 @@ FILE_WIDTH = 100  # columns where no terminal says otherwise: logs of pipelines 
 
 def answer(text: str) -> None:
     """What the command was asked for."""
-    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+    _try(sys.stdout, lambda: sys.stdout.write(text if text.endswith("\n") or not text else text + "\n"))
+
+
+def _beside(line: str) -> None:
+    _try(sys.stdout, sys.stdout.flush)  # keeps the two streams in order where both end in one log
+    _try(sys.stderr, lambda: sys.stderr.write(line + "\n"))
+
+
+_is_heard = True  # or else nobody has to be there
+
+
+@contextmanager
+def heard_or_not() -> Iterator[None]:
+    """Meanwhile what cannot be written is dropped: what is done to an account is not torn for want of a listener."""
+    global _is_heard
+    _is_heard = False
+    try:
+        yield
+    finally:
+        _try(sys.stdout, sys.stdout.flush)
+        _is_heard = True
+
+
+def _try(stream: TextIO, write: Callable[[], object]) -> None:
+    try:
+        write()
+    except OSError as error:
+        if _is_heard:
+            raise
+        drop(stream)
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            say(f"warning: standard output: {reason(error)}")
+
+
+def drop(stream: TextIO) -> None:
+    """What is written there from now on, and what is still in its buffer, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def reason(error: OSError) -> str:
+    """`no space left on device`"""
+    return (error.strerror or str(error)).lower()
 
 
 _format = "text"
@@ -44,8 +86,7 @@ def say(text: str) -> None:
         word = text.partition(":")[0]
         log({"warning": "warning", "error": "error", "blocked": "error"}.get(word, "info"), text)
         return
-    sys.stdout.flush()  # keeps the two streams in order where both end in one log
-    print(cells.clean(text), file=sys.stderr)
+    _beside(cells.clean(text))
 
 
 def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> None:
@@ -53,10 +94,9 @@ def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> No
     import json
     from datetime import UTC, datetime
 
-    sys.stdout.flush()
     told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level, "message": cells.clean(text)}
     line = json.dumps({**told, **(fields or {})})
-    print(line.replace("##", "#\\u0023"), file=sys.stderr)  # a pipeline obeys `##[…]` anywhere in a line
+    _beside(line.replace("##", "#\\u0023"))  # a pipeline obeys `##[…]` anywhere in a line
 
 
 def is_coloured(stream: TextIO, no_color: bool) -> bool:

@@ -6,7 +6,7 @@ A loop of a few lines starts what is ready and listens; what one call takes is i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import unquote
@@ -43,7 +43,7 @@ async def apply(
     concurrency: int = 16,
     retries: retry.Policy | None = None,
     reach: Reach | None = None,
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event]:
     """Every call ends in exactly one `Ended`. Setting `stop` lets what runs finish; closing the stream cancels it.
 
     A journal that fails breaks the run: nothing new starts, what runs is finished, and the exception is raised.

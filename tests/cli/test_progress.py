@@ -20,7 +20,7 @@ def test_a_wait_before_the_first_call_is_told(capsys: pytest.CaptureFixture[str]
 
 def test_a_wait_during_the_calls_is_told_to_whoever_tells(capsys: pytest.CaptureFixture[str]) -> None:
     record = io.StringIO()
-    Witness(tellers=[Lines(120), Records(record)]).waited(12)
+    Witness(tellers=[Lines(120), Records(record, "a file")]).waited(12)
     assert capsys.readouterr().err.strip() == "waiting 12.0 s for the request budget"
     assert record.getvalue() == '{"version": 1, "event": "waited", "seconds": 12}\n'
 

@@ -102,7 +102,7 @@ def assert_converged(project: Project, sandbox: Sandbox) -> None:
     assert sandbox.calls() == []
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     sixty_on_slow: Project, slow: Sandbox, how: signal.Signals
 ) -> None:
