@@ -26,7 +26,7 @@ from reconciler.kinds import scalars
 from reconciler.model.address import Address
 from reconciler.model.kind import Behaviour, Field, Finding, Home, Shape, fields_of
 from reconciler.model.manifest import Ensure, Path
-from reconciler.model.problem import Position
+from reconciler.model.problem import Position, Severity
 from reconciler.model.value import Json, Ref, Secret, Template, Value
 from reconciler.project import files, validation, wording
 
@@ -219,6 +219,8 @@ class Resolver:
         if self._absent is not None and slot.sensitive and not self._is_there(word, operand):
             return self._absent(source)
         text = self._from_env(operand, slot) if word == "from_env" else self._from_file(operand)
+        if word == "from_env" and slot.shape is Shape.TEXT and not slot.sensitive and isinstance(self._subject, Address):
+            self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING))
         return self._outside(text, source, slot)
 
     def _is_there(self, word: str, operand: str) -> bool:
@@ -392,6 +394,10 @@ _USAGE: Final = {
 }
 
 
+_NOT_HIDDEN: Final = (
+    "from_env is for secrets, and this field holds none: plans, reports and snapshots show it",
+    "give what may be seen as a variable, ${{ var.name }}",
+)
 _NOT_PUT_TOGETHER: Final = ("a secret cannot be put together from references", "take it from a file or variable")
 
 

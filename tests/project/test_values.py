@@ -34,6 +34,20 @@ def test_an_expression_means(written: str, meant: object) -> None:
     assert spec == {"description": meant}
 
 
+def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> None:
+    shown = load(described("{from_env: WORDS}"), {"WORDS": "some words"}).warnings
+    assert [(str(each.position), each.subject, each.text, each.remedy) for each in shown] == [
+        (
+            "a.yaml:4:16",
+            "IPPolicy/a.description",
+            "from_env is for secrets, and this field holds none: plans, reports and snapshots show it",
+            "give what may be seen as a variable, ${{ var.name }}",
+        )
+    ]
+    hidden = "kind: Secret\nname: s\nspec: {vault_id: vault_x, name: s, value: {from_env: WORDS}}"
+    assert load(hidden, {"WORDS": "some words"}).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("written", "line"),
     [
