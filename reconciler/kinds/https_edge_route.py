@@ -66,6 +66,7 @@ KIND = Kind(
     list_key="routes",
     id_prefix="edghtsrt_",
     serves=True,
+    settled_by={"IPPolicyRule": "ip_policy_id"},  # by a policy that is not whole yet anybody might come in
     identity=("edge_id", "match_type", "match"),
     unique=True,
     parent=Parent("HTTPSEdge", field="edge_id", embedded="routes"),

@@ -70,11 +70,13 @@ def made_anew(
 
 
 def made_room(draft: Draft, ring: Collection[str], decisions: Sequence[Decision]) -> Decision | None:
-    """A replacement of the ring that goes before it comes anew, since what it refers to has to."""
-    if not any(each.order is Order.DELETE_FIRST and draft.creators.get(each.address) in ring for each in decisions):
-        return None
+    """A replacement of the ring that goes before it comes anew: since what it refers to has to, or since another is to
+    have what it holds; for that nothing goes that cannot be had back, nor a secret's place in the world."""
+    forced = any(each.order is Order.DELETE_FIRST and draft.creators.get(each.address) in ring for each in decisions)
     for decision in decisions:
-        if decision.order is Order.CREATE_FIRST and decision.live is not None and decision.ends_live:
+        dear = decision.kind.irreplaceable or decision.kind.one_time is not None
+        may = decision.order is Order.CREATE_FIRST and (forced or not dear)
+        if may and decision.live is not None and decision.ends_live:
             own = {draft.creators[decision.address], *draft.setters.get(decision.address, ())}
             deleter = draft.deleters[decision.live.kind, decision.live.locator]
             if deleter in ring and not own.isdisjoint(ring):

@@ -9,8 +9,10 @@ from dataclasses import replace
 from reconciler.model.change import Action
 from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Consent
+from reconciler.model.snapshot import Live
 from reconciler.planning.decide import Decision
 from reconciler.planning.policy import Policy
+from reconciler.planning.register import Register
 
 FEW = 10  # owned objects up to which a share of them says little
 
@@ -21,18 +23,17 @@ def is_protected(decision: Decision) -> bool:
 
 
 def consents(
-    decisions: Sequence[Decision], owned: int, declared: int, policy: Policy, doubt: str = ""
+    decisions: Sequence[Decision], parts: Sequence[Live], register: Register, owned: int, policy: Policy
 ) -> tuple[Consent, ...]:
     """Everything that needs consent, marked with whether the policy gives it.
 
-    `owned` counts the live objects of this stack, `declared` what its manifests declare; `doubt` says why this may be
-    another account than the stack's own.
+    `parts` go with what they are part of, without a call of their own; `owned` counts the live objects of this stack.
     """
     needed = [
-        *_strangeness(decisions, doubt),
-        *_of_kind(decisions),
+        *_strangeness(decisions, register.snapshot.doubt),
+        *_of_kind(decisions, parts, register),
         *_shares(decisions, owned, policy),
-        *_emptiness(owned, declared, policy),
+        *_emptiness(owned, len(register.manifest.declarations), policy),
     ]
     return tuple(
         replace(each, granted=each.granted or policy.allow.get((each.what, each.kind), 0) >= each.count)
@@ -40,8 +41,9 @@ def consents(
     )
 
 
-def _of_kind(decisions: Sequence[Decision]) -> Iterator[Consent]:
+def _of_kind(decisions: Sequence[Decision], parts: Sequence[Live], register: Register) -> Iterator[Consent]:
     protected = Counter(each.kind.name for each in decisions if is_protected(each))
+    protected.update(live.kind for live in parts if register.guards(live))
     for kind, count in sorted(protected.items()):
         yield Consent("delete-protected", kind, count, "protected by `lifecycle.protect`")
     gone = Counter(
@@ -58,6 +60,9 @@ def _of_kind(decisions: Sequence[Decision]) -> Iterator[Consent]:
     )
     for kind, count in sorted(unmarked.items()):
         yield Consent("delete", kind, count, "carries no owner record: that it is ours, only the store says")
+    foreign = Counter(live.kind for live in parts if not register.is_ours(live) and not register.guards(live))
+    for kind, count in sorted(foreign.items()):
+        yield Consent("delete", kind, count, "not ours, and goes with what it is part of")
     found = Counter(each.kind.name for each in decisions if each.needs_consent)
     for kind, count in sorted(found.items()):
         yield Consent("adopt", kind, count, "exists already and belongs to nobody")

@@ -29,7 +29,7 @@ from reconciler.planning.identify import copied, match
 from reconciler.planning.normalize import applied, wanted
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register, copies, orphans, unowned, whose
-from reconciler.planning.sequence import sequence
+from reconciler.planning.sequence import Sequenced, sequence
 from reconciler.planning.unchanged import unchanged
 
 WINDOW = 60.0  # seconds over which the platform counts requests
@@ -213,7 +213,8 @@ class _Planning:
         return next((each for each in found if each is not None), None)
 
     def finish(self) -> Plan:
-        decisions, calls, problems = self._sequenced()
+        decisions, (calls, problems, taken) = self._sequenced()
+        parts = [self.register.by_locator[key] for key in sorted(taken)]
         moving = [each for each in decisions if each.action is not None]
         ours = self._ours()
         changes = [change for each in moving if (change := each.change(is_protected(each))) is not None]
@@ -222,11 +223,11 @@ class _Planning:
             stack=manifest.stack,
             changes=tuple(changes),
             calls=calls,
-            problems=(*self.problems, *problems, *_unread(self.register.snapshot)),
-            consents=consents(moving, len(ours), len(manifest.declarations), self.policy, self.register.snapshot.doubt),
+            problems=(*self.problems, *problems, *self._torn(parts), *_unread(self.register.snapshot)),
+            consents=consents(moving, parts, self.register, len(ours), self.policy),
             seen=dict(self._seen([*self.orphaned, *self.decided.values()])),
             bindings=self._bindings(),
-            unowned=unowned(self.register, ours),
+            unowned=tuple(each for each in unowned(self.register, ours) if each not in taken),
             targets=self.policy.targets,
             excludes=self.policy.excludes,
             manifest_digest=manifest.digest,
@@ -234,11 +235,25 @@ class _Planning:
             forecast=_forecast(calls, self.register.snapshot, self.kinds, self.policy.requests_per_minute),
         )
 
-    def _sequenced(self) -> tuple[list[Decision], tuple[Call, ...], tuple[Problem, ...]]:
+    def _torn(self, parts: Iterable[Live]) -> Iterator[Problem]:
+        """What is to stay, and would go with what it is part of."""
+        for live in parts:
+            owner = live.owner
+            if owner is None or owner.stack != self.register.stack:
+                continue
+            declaration = self.register.manifest.declarations.get(owner.address)
+            declared = declaration is not None and declaration.ensure is Ensure.PRESENT
+            if declared or self.policy.leaves_out(owner.address):
+                why = "is declared" if declared else "is excluded"
+                text = f"{why}, and would go with {live.parent_id}, which it is part of"
+                position = declaration.position if declaration is not None else None
+                yield Problem(text, "keep both or let go of both, and select both", str(owner.address), position)
+
+    def _sequenced(self) -> tuple[list[Decision], Sequenced]:
         while True:
             decisions = [*self.decided.values(), *self.orphaned]
             try:
-                return decisions, *sequence(decisions, self.dependencies, self.register, self.kinds)
+                return decisions, sequence(decisions, self.dependencies, self.register, self.kinds)
             except Exchange as found:
                 self.decided[found.decision.address] = found.decision
 

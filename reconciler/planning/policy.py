@@ -52,4 +52,8 @@ class Policy:
             return True
         text = str(address)
         wanted = not self.targets or any(fnmatchcase(text, glob) for glob in self.targets)
-        return wanted and not any(fnmatchcase(text, glob) for glob in self.excludes)
+        return wanted and not self.leaves_out(address)
+
+    def leaves_out(self, address: Address) -> bool:
+        """Whether it is excluded by name."""
+        return any(fnmatchcase(str(address), glob) for glob in self.excludes)

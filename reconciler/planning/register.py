@@ -240,6 +240,10 @@ class Register:
             found[address.kind, binding.id].append(address)
         return found
 
+    def is_ours(self, live: Live) -> bool:
+        """Whether this stack's record is on it, or a binding leads to it."""
+        return live.owner.stack == self.stack if live.owner is not None else bool(self.bound(live))
+
     def guards(self, live: Live) -> bool:
         """Whether the object is protected, which outlives its declaration."""
         if live.owner is not None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError
+from typing import NamedTuple
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Order
@@ -27,18 +28,24 @@ from reconciler.planning.settling import order_settling
 from reconciler.planning.waits import Draft, lets_go, live_edges
 
 
+class Sequenced(NamedTuple):
+    calls: tuple[Call, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    taken: frozenset[LiveKey] = frozenset()  # what no call deletes, and goes with what it is part of
+
+
 def sequence(
     decisions: Sequence[Decision],
     dependencies: Mapping[Address, Iterable[Address]],
     register: Register,
     kinds: Mapping[str, Kind],
-) -> tuple[tuple[Call, ...], tuple[Problem, ...]]:
+) -> Sequenced:
     """All calls of all decisions, each after what it needs, and what makes that impossible.
 
     `decisions` come in dependency order, orphans last. Exchange: one of them has to be decided differently first.
     """
     if all(decision.action is None for decision in decisions):
-        return (), ()
+        return Sequenced()
     draft = Draft()
     for index, decision in enumerate(decisions):
         _enter(draft, index, decision)
@@ -49,12 +56,12 @@ def sequence(
     order_settling(draft, decisions, dependencies, register, kinds)
     _keep_until_replaced(draft, decisions)
     try:
-        return tuple(_ordered(draft, decisions)), tuple(problems)
+        return Sequenced(tuple(_ordered(draft, decisions)), tuple(problems), frozenset(draft.taken))
     except CycleError as ring:
         anew = made_anew(draft, ring.args[1], decisions, dependencies) or made_room(draft, ring.args[1], decisions)
         if anew is not None:
             raise Exchange(anew) from ring
-        return (), (*problems, _ring_problem(draft, ring.args[1], decisions))
+        return Sequenced((), (*problems, _ring_problem(draft, ring.args[1], decisions)))
 
 
 def _ordered(draft: Draft, decisions: Sequence[Decision]) -> Iterator[Call]:
@@ -134,18 +141,24 @@ def _order_deletes(
     parts = {part: through for kind in kinds.values() for part, through in kind.settled_by.items()}
     parts |= {name: kind.parent.field for name, kind in kinds.items() if kind.parent is not None}
     staying: dict[tuple[LiveKey, LiveKey], Problem | None] = {}  # one for each two, through however many fields
+    within: dict[LiveKey, list[str]] = defaultdict(list)  # what goes with a whole, and is ours
+    held: set[LiveKey] = set()  # what others stay on
     for referrer, through, target in live_edges(register, kinds):
         delete = draft.deleters.get(target)
         if delete is None or referrer == target:
             continue
         if referrer in draft.deleters:
-            draft.wait(delete, draft.deleters[referrer])
+            if parts.get(referrer[0]) == through:
+                within[target].append(draft.deleters[referrer])
+            else:
+                draft.wait(delete, draft.deleters[referrer])
             continue
         decision = holders.get(referrer)
         if decision is not None and lets_go(decision, through, target):
             draft.wait(delete, *draft.setters[decision.address])
         elif parts.get(referrer[0]) == through:
-            staying[referrer, target] = _taken_along(draft.calls[delete], referrer, decision, register)
+            staying[referrer, target] = told = _taken_along(draft.calls[delete], referrer, decision, register)
+            draft.taken |= {referrer} if told is not None else set()
         else:
             problem = _still_used(draft.calls[delete], referrer, decision, register)
             if decision is not None and holders[target].order is Order.DELETE_FIRST:
@@ -153,6 +166,12 @@ def _order_deletes(
                 both = f"{problem.remedy}, or make that anew as well: --replace {decision.address}"
                 problem = replace(problem, remedy=both, severity=Severity.ERROR)
             staying.setdefault((referrer, target), problem)
+            held.add(target)
+    for whole, gone in within.items():
+        for part in gone:
+            # Where the platform refuses, as it will unless they let go, the whole is not to be left without its parts.
+            first, then = (draft.deleters[whole], part) if whole in held else (part, draft.deleters[whole])
+            draft.wait(then, first)
     yield from (problem for problem in staying.values() if problem is not None)
 
 

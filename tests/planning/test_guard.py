@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.owner import Owner
 from reconciler.model.plan import Consent, Plan
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import Policy
@@ -197,3 +198,24 @@ def test_a_plan_that_asks_for_nothing_has_no_consents() -> None:
 def test_a_consent_once_granted_stays_granted() -> None:
     consent = Consent("delete", "*", 4, "many", granted=True)
     assert replace(consent, why="more").granted
+
+
+# --- what goes with a whole -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("owner", "flags"),
+    [
+        (record("IPPolicyRule/r", {}), []),
+        (record("IPPolicyRule/r", {}, protect=True), ["--allow delete-protected:IPPolicyRule=1"]),
+        (record("IPPolicyRule/r", {}, stack="theirs"), ["--allow delete:IPPolicyRule=1"]),
+        (record("IPPolicyRule/r", {}, stack="theirs", protect=True), ["--allow delete-protected:IPPolicyRule=1"]),
+        (None, ["--allow delete:IPPolicyRule=1"]),
+    ],
+)
+def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | None, flags: list[str]) -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8"}, owner=owner)
+    made = planned(seen=snapshot(policy, rule), policy=Policy(targets=("IPPolicy/p",), destroy=True))
+    assert asked(made) == flags
+    assert made.unowned == ()

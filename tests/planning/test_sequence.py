@@ -113,14 +113,56 @@ def warnings(made: Plan) -> list[str]:
     return [str(problem) for problem in made.problems]
 
 
-@pytest.mark.parametrize("declared", [True, False])
-def test_a_whole_says_which_of_our_parts_it_takes_with_it(declared: bool) -> None:
+def test_a_whole_says_which_of_our_parts_it_takes_with_it() -> None:
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
     world = settled(edge, route)
-    rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id_of(world, "HTTPSEdge"), **ROUTE})] if declared else []
-    made = on(world, *rest, policy=replace(LENIENT, targets=("HTTPSEdge/e",)))
+    made = on(world, policy=replace(LENIENT, targets=("HTTPSEdge/e",)))
     assert requests(made) == [f"DELETE /edges/https/{id_of(world, 'HTTPSEdge')}"]
     assert warnings(made) == ["warning: HTTPSEdge/e: takes HTTPSEdgeRoute/r with it"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "policy", "why"),
+    [
+        (True, replace(LENIENT, targets=("HTTPSEdge/e",)), "is declared"),
+        (False, replace(LENIENT, excludes=("HTTPSEdgeRoute/*",)), "is excluded"),
+    ],
+)
+def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, policy: Policy, why: str) -> None:
+    edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
+    world = settled(edge, route)
+    id = id_of(world, "HTTPSEdge")
+    rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id, **ROUTE})] if declared else []
+    told = [(each.subject, each.text) for each in on(world, *rest, policy=policy).errors]
+    assert told == [("HTTPSEdgeRoute/r", f"{why}, and would go with {id}, which it is part of")]
+
+
+def test_a_whole_that_others_stay_on_is_not_left_without_its_parts() -> None:
+    world = settled(*rules(home="1.1.1.1/32"))
+    theirs = live("IPRestriction", "ipx_1", {"type": "api", "ip_policies": [{"id": id_of(world, "IPPolicy")}]})
+    seen = snapshot(*(each for kind in world.kinds for each in world.live(kind)), theirs)
+    made = planned(seen=seen, policy=LENIENT)
+    assert [each.id.rpartition(" ")[0] for each in made.calls] == ["delete IPPolicy/office", "delete IPPolicyRule/home"]
+    assert made.calls[1].needs == (made.calls[0].id,)
+
+
+EDGES = {"TLSEdge": "edges/tls", "TCPEdge": "edges/tcp"}
+
+
+@pytest.mark.parametrize("kind", EDGES)
+def test_an_edge_turns_to_a_policy_when_its_rules_are_there_and_leaves_before_they_go(kind: str) -> None:
+    edge = declare(f"{kind}/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/office")]}})
+    world = settled(*rules(home="1.1.1.1/32"), edge)
+    new = [
+        declare("IPPolicy/new"),
+        declare("IPPolicyRule/new", {"ip_policy_id": ref("IPPolicy/new"), "action": "deny", "cidr": "2.2.2.2/32"}),
+        declare(f"{kind}/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}}),
+    ]
+    made = on(world, *new)
+    turning = next(each for each in made.calls if each.address.kind == kind)
+    leaving = next(each for each in made.calls if each.id.startswith("delete IPPolicyRule/home"))
+    assert "create IPPolicyRule/new" in turning.needs
+    assert turning.id in leaving.needs
 
 
 def test_rules_go_with_their_policy() -> None:
@@ -366,10 +408,9 @@ def test_a_key_passes_from_a_replaced_credential_to_a_new_one() -> None:
     ]
 
 
-def test_two_credentials_that_swap_keys_are_a_problem_and_no_call() -> None:
+def test_two_credentials_swap_keys_one_of_them_letting_go_first() -> None:
     world = settled(key("a", 0), key("b", 1))
-    made = on(world, key("a", 1), key("b", 0))
-    assert (made.calls, len(made.errors)) == ((), 1)
+    follow(world, key("a", 1), key("b", 0))
 
 
 # --- interrupted replacements -----------------------------------------------------------------------------------------
@@ -500,6 +541,18 @@ def test_what_cannot_do_without_what_goes_first_goes_before_it() -> None:
     ]
     world.carry_out(made)
     assert on(world, *declared).is_empty
+
+
+def test_two_that_are_made_anew_trade_their_keys() -> None:
+    of = {"ip_policy_id": ref("IPPolicy/office")}
+    cidrs, actions = ("10.0.0.0/8", "11.0.0.0/8"), ("allow", "deny")
+
+    def both(first: int, second: int) -> list[Declaration]:
+        spec = [{**of, "cidr": cidrs[each], "action": actions[each]} for each in (first, second)]
+        return [declare("IPPolicy/office"), declare("IPPolicyRule/a", spec[0]), declare("IPPolicyRule/b", spec[1])]
+
+    world = settled(*both(0, 1))
+    follow(world, *both(1, 0))
 
 
 def test_what_stays_on_what_goes_first_is_a_problem_and_not_a_failure_half_way() -> None:
