@@ -48,6 +48,17 @@ def url(value: Json) -> Json:
     return f"{scheme}://{name}{shown}{_PATH_END.sub('', parts.path)}"
 
 
+def hostport_of_url(value: Json) -> str | None:
+    """The host and port at which what has this url is reached."""
+    told = url(value)
+    scheme, _, place = told.partition("://") if isinstance(told, str) else ("", "", "")
+    place = place.partition("/")[0]
+    port = _DEFAULT_PORT.get(scheme)
+    if not place or (port is None and ":" not in place):
+        return None
+    return place if re.search(r":\d+$", place) else f"{place}:{port}"
+
+
 def tunnel_host(value: Json) -> Json:
     """The host of a tunnel, and its port if it has one of its own: agents tell it as a url."""
     told = url(value) if isinstance(value, str) and "://" in value else value

@@ -69,6 +69,7 @@ KIND = Kind(
     shared_while="pooling_enabled",
     fixed={"type": "cloud"},
     serves=True,
+    stands_at=("url", "hostports"),
     example="""
         url: https://app.example.com
         traffic_policy:

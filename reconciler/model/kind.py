@@ -322,6 +322,7 @@ class Kind:
     home: Home = Home.PLATFORM
     automatic: str | None = None
     settled_by: Mapping[str, str] = field(default_factory=dict)
+    stands_at: tuple[str, str] | None = None
     example: str = ""
     """
     path            the collection, relative to the base address; `{edge_id}` is filled from the parent
@@ -348,6 +349,8 @@ class Kind:
     automatic       the response field that is set while the platform itself made the object and renews it
     settled_by      kinds whose objects make what this one refers to whole, and their field that names it: this comes
                     after they are made, and leaves before they go
+    stands_at       the field with its url, and the exclusive field in which no object of another kind may have the host
+                    and port of that
     example         a spec as YAML: shown on the kind's page, and validated by the tests
     """
 

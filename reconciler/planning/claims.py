@@ -1,10 +1,11 @@
 """What only one object may hold at a time: a unique key among its kind, a hostport among all edges, the way to sign in
-among the routes of an edge."""
+among the routes of an edge; and where an endpoint stands, no edge does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from reconciler.kinds.canon import hostport_of_url
 from reconciler.model.kind import Exclusive, Kind
 from reconciler.model.value import Value, canonical, is_known
 from reconciler.planning.normalize import Form, identity
@@ -14,17 +15,21 @@ Claim = tuple[str, bytes]
 LiveKey = tuple[str, str]  # kind, locator
 
 
-def holders_of(register: Register, kinds: Mapping[str, Kind]) -> dict[Claim, LiveKey]:
-    """Who holds what only one may hold, as far as was seen."""
+Sort = Callable[[Kind, Form], Iterator[Claim]]
+
+
+def holders_of(register: Register, kinds: Mapping[str, Kind], sort: Sort) -> dict[Claim, LiveKey]:
+    """Who holds what, as far as was seen."""
     return {
         claim: key
         for key, live in sorted(register.by_locator.items())
         if register.twins.get(key) not in register.taken
-        for claim in claims(kinds[live.kind], register.form(kinds[live.kind], live))
+        for claim in sort(kinds[live.kind], register.form(kinds[live.kind], live))
     }
 
 
 def claims(kind: Kind, form: Form) -> Iterator[Claim]:
+    """What nobody else may have."""
     if kind.is_unique(form) and (key := identity(kind, form)) is not None:
         yield kind.same_as or kind.name, b"[" + b",".join(key) + b"]"
     if kind.parent is not None and any(form.get(name) is not None for name in kind.one_of):
@@ -35,3 +40,16 @@ def claims(kind: Kind, form: Form) -> Iterator[Claim]:
         if Exclusive in each and isinstance(value, list):
             # One name space for all kinds: a hostport is served by one edge of any sort.
             yield from ((each.name, canonical(item)) for item in value if is_known(item))
+
+
+def places(kind: Kind, form: Form) -> Iterator[Claim]:
+    """What nobody else may claim, while others of its own kind may stand there too."""
+    if kind.stands_at is not None:
+        name, claimed = kind.stands_at
+        url = form.get(name)
+        if isinstance(url, str) and (hostport := hostport_of_url(url)) is not None:
+            yield claimed, canonical(hostport)
+
+
+AGAINST: Mapping[Sort, tuple[Sort, ...]] = {claims: (claims, places), places: (claims,)}
+"""Whose hold on the same stands against taking it in this way."""

@@ -20,7 +20,7 @@ from reconciler.model.plan import Call, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.planning import order
 from reconciler.planning.calls import calls_of
-from reconciler.planning.claims import Claim, LiveKey, claims, holders_of
+from reconciler.planning.claims import AGAINST, Claim, LiveKey, Sort, holders_of
 from reconciler.planning.decide import Decision
 from reconciler.planning.exchange import Exchange, loosened, made_anew, made_room
 from reconciler.planning.register import Register
@@ -215,37 +215,46 @@ def _order_claims(
     draft: Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
 ) -> Iterator[Problem]:
     """What only one object may hold at a time is let go before it is taken."""
-    releases: dict[Claim, set[str]] = defaultdict(set)
-    released: dict[LiveKey, set[Claim]] = defaultdict(set)
-    for decision in decisions:
-        if decision.live is None or decision.action is None:
-            continue
-        held = set(claims(decision.kind, decision.have))
-        kept = set() if decision.ends_live else set(claims(decision.kind, {**decision.have, **decision.want}))
-        key = (decision.live.kind, decision.live.locator)
-        letting_go = [draft.deleters[key]] if key in draft.deleters else draft.setters[decision.address]
-        released[key] |= held - kept
-        for claim in held - kept:
-            releases[claim].update(letting_go)
-    takers: dict[Claim, Decision] = {}
-    holders: dict[Claim, LiveKey] | None = None
+    given = {sort: _released(draft, decisions, sort) for sort in AGAINST}
+    takers: dict[Sort, dict[Claim, Decision]] = {sort: {} for sort in AGAINST}
+    holders: dict[Sort, dict[Claim, LiveKey]] = {}
     for decision in decisions:
         if decision.action in (None, Action.DELETE, Action.FORGET):
             continue
-        held = set(claims(decision.kind, decision.have)) if decision.live and not decision.is_new else set()
         own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
-        for claim in sorted(set(claims(decision.kind, decision.want)) - held):
-            for call in own:
-                for giver in releases[claim] - set(own):
-                    draft.wait(call, giver)
-                    draft.handed[call, giver].add(claim)
-            holders = holders_of(register, kinds) if holders is None else holders
-            holder = holders.get(claim)
-            taker = takers.setdefault(claim, decision)
-            if holder is not None and claim not in released[holder]:
-                yield _held(decision, claim, holder, decisions, register)
-            elif taker is not decision:
-                yield _single(decision, claim, f"{taker.address} takes", str(taker.address))
+        for sort, against in AGAINST.items():
+            held = set(sort(decision.kind, decision.have)) if decision.live and not decision.is_new else set()
+            for claim in sorted(set(sort(decision.kind, decision.want)) - held):
+                holders = holders or {each: holders_of(register, kinds, each) for each in AGAINST}
+                takers[sort].setdefault(claim, decision)
+                for other in against:
+                    for call in own:
+                        for giver in given[other].get((claim, None), set()) - set(own):
+                            draft.wait(call, giver)
+                            draft.handed[call, giver].add(claim)
+                    holder, taker = holders[other].get(claim), takers[other].get(claim)
+                    if holder is not None and not given[other].get((claim, holder)):
+                        yield _held(decision, claim, holder, decisions, register)
+                    elif taker is not None and taker is not decision:
+                        yield _single(decision, claim, f"{taker.address} takes", str(taker.address))
+
+
+def _released(
+    draft: Draft, decisions: Sequence[Decision], sort: Sort
+) -> Mapping[tuple[Claim, LiveKey | None], set[str]]:
+    """The calls that let go of what is held: of each claim, and of each claim by each holder."""
+    found: dict[tuple[Claim, LiveKey | None], set[str]] = defaultdict(set)
+    for decision in decisions:
+        if decision.live is None or decision.action is None:
+            continue
+        held = set(sort(decision.kind, decision.have))
+        kept = set() if decision.ends_live else set(sort(decision.kind, {**decision.have, **decision.want}))
+        key = (decision.live.kind, decision.live.locator)
+        letting_go = [draft.deleters[key]] if key in draft.deleters else draft.setters[decision.address]
+        for claim in held - kept:
+            found[claim, None].update(letting_go)
+            found[claim, key].update(letting_go)
+    return found
 
 
 def _held(

@@ -202,7 +202,7 @@ def _domains(draft: Draft) -> None:
 
 
 def _edges(draft: Draft) -> None:
-    taken: set[Any] = set()
+    taken: set[Any] = {each.name for each in draft.declared if each.kind == "CloudEndpoint"}
     for name in draft.names():
         address = draft.one("ReservedAddress")
         hostports = [Template((Ref(address.target, "addr"),))] if address and address not in taken else []

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reconciler.kinds.canon import hostport_of_url
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.kind import Exclusive, Field, InputOnly, Kind, PathOnly, Shape
@@ -32,6 +33,7 @@ class Known:
     form: Form
     ids: tuple[tuple[tuple[str, ...], str], ...]
     held: frozenset[str]
+    stood: frozenset[str]
     hosts: frozenset[str]
 
 
@@ -195,8 +197,8 @@ class World:
         if (name, locator) not in self._known:
             kind, body = self.by_name[name], self.objects[name, locator]
             form = seen(kind, Live(name, "", body, self.parents.get((name, locator))))
-            held, hosts = frozenset(_held(kind, form)), frozenset(_hosts(kind, form))
-            self._known[name, locator] = Known(form, tuple(_ids(kind, form)), held, hosts)
+            sets = (frozenset(each(kind, form)) for each in (_held, _stood, _hosts))
+            self._known[name, locator] = Known(form, tuple(_ids(kind, form)), *sets)
         return self._known[name, locator]
 
     # --- rules -------------------------------------------------------------------------------------------------------
@@ -211,16 +213,18 @@ class World:
             if name in kind.by_name:
                 _show(before, kind.by_name[name], value)
         form = seen(kind, Live(kind.name, str(before.get("id")), before, parent))
-        holds = set(_held(kind, form))
+        alone, holds, stands = kind.is_unique(form), set(_held(kind, form)), set(_stood(kind, form))
         for name, locator in self.objects:
             other_kind = self.by_name[name]
-            rivals = (kind.unique and name == kind.name) or (holds and "hostports" in other_kind.by_name)
+            rivals = (alone and name == kind.name) or (
+                (holds or stands) and (other_kind.stands_at or "hostports" in other_kind.by_name)
+            )
             if (name, locator) == (kind.name, me) or not rivals:
                 continue
             other = self.known(name, locator)
-            if kind.unique and name == kind.name and identity(kind, form) == identity(kind, other.form) is not None:
+            if alone and name == kind.name and identity(kind, form) == identity(kind, other.form) is not None:
                 raise RefusedCall(f"a second {kind.name} {identity(kind, form)}")
-            shared = holds & other.held
+            shared = holds & (other.held | other.stood) | stands & other.held
             if shared:
                 raise RefusedCall(f"{shared} is held by {name} {locator}")
 
@@ -273,6 +277,12 @@ def _held(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
     for each in kind.fields:
         if Exclusive in each:
             yield from form[each.name] or []
+
+
+def _stood(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
+    if kind.stands_at is not None:
+        place = hostport_of_url(form[kind.stands_at[0]])
+        yield from [place] if place else []
 
 
 def _hosts(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:

@@ -519,6 +519,43 @@ def test_a_plan_says_nothing_of_order_where_there_is_none() -> None:
     assert requests(made) == ["POST /ip_policies", "POST /ip_policies"]
 
 
+# --- edges and endpoints ----------------------------------------------------------------------------------------------
+
+
+def endpoint(name: str, host: str, **more: Any) -> Declaration:
+    return declare(f"CloudEndpoint/{name}", {"url": f"https://{host}", "traffic_policy": "{}", **more})
+
+
+HOSTS = [domain("a.x"), domain("b.x")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([edge("e", "a.x")], [endpoint("p", "a.x")]),
+        ([endpoint("p", "a.x")], [edge("e", "a.x")]),
+        ([edge("e", "a.x"), endpoint("p", "b.x")], [edge("e", "b.x"), endpoint("p", "a.x")]),
+        (
+            [endpoint("p", "a.x", pooling_enabled=True), endpoint("q", "a.x", pooling_enabled=True)],
+            [edge("e", "a.x"), endpoint("q", "b.x", pooling_enabled=True)],
+        ),
+    ],
+    ids=["to an endpoint", "to an edge", "exchanged", "from a pool"],
+)
+def test_a_host_is_let_go_by_an_edge_or_an_endpoint_before_the_other_takes_it(
+    before: list[Declaration], after: list[Declaration]
+) -> None:
+    follow(settled(*HOSTS, *before), *HOSTS, *after)
+
+
+@pytest.mark.parametrize("there", [[], [edge("e", "a.x")], [endpoint("p", "a.x")]])
+def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(there: list[Declaration]) -> None:
+    world = settled(*HOSTS, *there)
+    made = on(world, *HOSTS, edge("e", "a.x"), endpoint("p", "a.x"))
+    assert len(made.errors) == 1
+    assert "a.x:443 already, and the platform gives it to one object at a time" in made.errors[0].text
+
+
 # --- replacements that have to make room ------------------------------------------------------------------------------
 
 
