@@ -127,6 +127,8 @@ class Review(ABC):
             return Refused(f"{text}; check the token and whether it may write comments", status=answer.status_code)
         if answer.status_code == 404:
             return Refused(f"{text}; check the repository, the number of the review, and what the token may see")
+        if answer.status_code == 429 or answer.status_code >= 500:
+            return Transient(f"{text}; run it again", status=answer.status_code)
         if answer.is_redirect:
             return Refused(f"{text}, a redirect; it was not followed, and the token was not sent there")
         return Refused(text, status=answer.status_code)

@@ -39,14 +39,22 @@ def command(file: str, number: int | None, quiet: bool) -> int:
     GITHUB_REF; on GitLab GITLAB_TOKEN, CI_API_V4_URL, CI_PROJECT_ID and CI_MERGE_REQUEST_IID.
     """
     from reconciler.cli import planfile
+    from reconciler.engine.ports import Refused
     from reconciler.rendering import json as plan_json
     from reconciler.rendering import markdown, wording
 
-    written = sys.stdin.read() if file == "-" else talk.read(Path(file))
-    plan, written = planfile.shown_text(written)
+    if file == "-":
+        plan, written = planfile.shown_text(sys.stdin.read(), "standard input")
+    else:
+        plan, written = planfile.shown(Path(file))
     body = forms.Show(plan, plan_json.respelt(written), Path(), wording.Flavour.PLAN).markdown()
     with _review(number) as review:
-        done = review.keep(body, markdown.marker(plan.stack))
+        try:
+            done = review.keep(body, markdown.marker(plan.stack, plan.account))
+        except Refused as refused:
+            if not refused.is_permission:
+                raise
+            raise exits.Stop(exits.AUTH, f"error: {refused}") from None  # the token is what is wrong, not the API key
     if not quiet:
         talk.say(
             {"added": "Commented.", "updated": "The comment was updated.", "current": "The comment says so already."}[

@@ -52,7 +52,7 @@ def command(
     """
     if record and (common.targets or common.excludes):
         raise exits.Stop(exits.USAGE, "error: --record is of the whole stack; leave --target and --exclude out")
-    _refuse_to_mix(accept, both, named, chosen)
+    _refuse_to_mix(accept, both, unowned, named, chosen)
     notifying.check(targets_told)
     from reconciler.cli import plan, selection, session
     from reconciler.planning.policy import Policy
@@ -92,11 +92,13 @@ def _tell_unowned(made: Plan, seen: Snapshot) -> None:
     talk.answer("\n".join(["", "Declared by nobody:", *lines]) if lines else "\nNothing is declared by nobody.")
 
 
-def _refuse_to_mix(accept: bool, both: bool, named: tuple[str, ...], chosen: forms.Chosen) -> None:
+def _refuse_to_mix(accept: bool, both: bool, unowned: bool, named: tuple[str, ...], chosen: forms.Chosen) -> None:
     if not accept and (both or named):
         raise exits.Stop(exits.USAGE, f"error: {'--both' if both else named[0]} is for --accept; give that too")
     if accept and any(form != "text" or file for form, file in chosen):
         raise exits.Stop(exits.USAGE, "error: --accept prints a patch; leave --format out")
+    if accept and unowned:
+        raise exits.Stop(exits.USAGE, "error: --accept prints a patch; leave --unowned out")
 
 
 def _accept(opened: Session, common: options.Options, made: Plan, seen: Snapshot, wanted: Policy, *, both: bool) -> int:

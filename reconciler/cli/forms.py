@@ -75,10 +75,16 @@ class Show:
     def to(self, chosen: Chosen) -> None:
         """Each form to its file, or to standard output."""
         for form, file in chosen:
-            if file:
-                Path(file).write_text(self.spelt(form, talk.FILE_WIDTH, coloured=False), encoding="utf-8")
-            else:
+            if not file:
                 sys.stdout.write(self.spelt(form, talk.width(), coloured=self.coloured))
+                continue
+            from reconciler.cli import whole
+
+            text, place = self.spelt(form, talk.FILE_WIDTH, coloured=False), Path(file)
+            if form == "json" and not whole.what_else(place):
+                whole.write(place, text)  # as --out does: it is a plan file
+            else:
+                place.write_text(text, encoding="utf-8")
 
     def spelt(self, form: str, width: int, *, coloured: bool) -> str:
         spellings: Mapping[str, Callable[[], str]] = {

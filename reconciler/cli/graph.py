@@ -45,10 +45,11 @@ def command(common: options.Options, form: str, file: Path | None) -> int:
 
 
 def _of_plan(file: Path) -> Graph:
-    from reconciler.model.value import Secret
-    from reconciler.rendering import graph, json
+    from reconciler.cli import planfile
+    from reconciler.rendering import graph
 
-    return graph.of_plan(json.read(talk.read(file), lambda source, _digest: Secret("", source)))
+    plan, _ = planfile.shown(file)
+    return graph.of_plan(plan)
 
 
 def _of_manifests(common: options.Options) -> Graph:

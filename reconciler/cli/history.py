@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from reconciler.store.store import Past
 
 
+_MOST = 1_000_000_000  # more than anybody reads, and no more than any database counts
+
+
 @click.command(
     cls=Command,
     examples="""
@@ -24,7 +27,14 @@ if TYPE_CHECKING:
         reconciler history --limit 5 --format json
     """,
 )
-@click.option("--limit", metavar="N", type=click.IntRange(1), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, _MOST),
+    default=100,
+    show_default=True,
+    help="At most so many calls.",
+)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
 )

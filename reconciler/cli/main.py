@@ -39,7 +39,7 @@ COMMANDS = {
     "show": "show a plan file",
     "list": "list what there is of a kind, whoever it belongs to",
     "comment": "write a plan as a comment on a pull or merge request",
-    "history": "list the runs that were recorded",
+    "history": "list how the calls of earlier runs ended",
     "report": "write a page about drift over time and past applies",
     "agent": "write the configuration file of an agent",
     "sandbox": "run a stand-in of the platform on this machine",

@@ -48,6 +48,7 @@ def command(
     from reconciler.cli import session
 
     if taken is None:
+        snapshot.refuse_age_alone()
         opened = session.opened(common)
         plan = session.run(session.planned(opened))
     else:

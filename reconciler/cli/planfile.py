@@ -16,8 +16,9 @@ from pydantic import BaseModel
 
 from reconciler import kinds
 from reconciler.cli import exits, talk, whole
+from reconciler.engine.schedule import Schedule
 from reconciler.model.address import Address
-from reconciler.model.kind import Field, Sensitive, Shape
+from reconciler.model.kind import Field, Home, Sensitive, Shape
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret, Value, secrets_in
@@ -80,31 +81,53 @@ def write(file: Path, plan: Plan) -> None:
 
 def shown(file: Path) -> tuple[Plan, str]:
     """A plan to look at, with its secrets unread, and its text."""
-    return shown_text(talk.read(file))
+    return shown_text(talk.read(file), str(file))
 
 
-def shown_text(text: str) -> tuple[Plan, str]:
+def shown_text(text: str, name: str) -> tuple[Plan, str]:
     """The same of a file's text."""
     signed_with = key()
-    plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
+    plan = _unread(text, name, signed_with)
     if signed_with is None and json.is_signed(text):
         talk.say(f"note: the signature was not checked: {KEY} is not set")
     return plan, text
+
+
+def _unread(text: str, name: str, signed_with: bytes | None) -> Plan:
+    """The plan with its secrets unread. Raises Rejected, also where the engine could not make sense of it."""
+    try:
+        plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
+        _check(plan)
+    except Rejected as rejected:
+        raise Rejected([replace(problem, subject=name) for problem in rejected.problems]) from None
+    return plan
+
+
+def _check(plan: Plan) -> None:
+    changed, called = (each.address for each in plan.changes), (each.address for each in plan.calls)
+    for address in (*changed, *called, *plan.seen):
+        kind = kinds.find(address.kind)
+        if kind is None or kind.home is Home.FILE:
+            raise json.refused(f"it names {address}, and there is no such kind")
+    try:
+        Schedule(plan.calls)
+    except ValueError as error:
+        raise json.refused(str(error)) from None
 
 
 def read(file: Path, config: Config, account: str, variables: Mapping[str, Variable]) -> PlanFile:
     """The plan of a file for this stack and account. Stop or Rejected if it is for another, or was changed."""
     text = talk.read(file)
     signed_with = key()
-    plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
+    plan = _unread(text, str(file), signed_with)
     if signed_with is None and json.is_signed(text):
         raise exits.Stop(exits.ERROR, f"error: {file} is signed, and nothing says with what; set {KEY}")
     if plan.taken:
         raise exits.Stop(exits.ERROR, f"error: {file} was made from a snapshot, not from the account; plan again there")
     if plan.stack != config.stack:
-        raise exits.Stop(exits.ERROR, f"error: this is a plan for the stack {plan.stack}, not {config.stack}")
+        raise exits.Stop(exits.ERROR, f"error: {file} is a plan for the stack {plan.stack}, not {config.stack}")
     if plan.account != account:
-        raise exits.Stop(exits.ERROR, f"error: this is a plan for the account {plan.account}, not {account}")
+        raise exits.Stop(exits.ERROR, f"error: {file} is a plan for the account {plan.account}, not {account}")
     try:
         loaded = manifests.load(config, os.environ, variables)
     except Rejected:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from reconciler.cli import exits, options, talk
 from reconciler.cli.group import Command
@@ -119,6 +120,12 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def refuse_age_alone() -> None:
+    """Of --max-age where no snapshot file is named."""
+    if click.get_current_context().get_parameter_source("max_age") is not ParameterSource.DEFAULT:
+        raise exits.Stop(exits.USAGE, "error: --max-age is for --snapshot; give that too")
 
 
 def planned(common: options.Options, file: Path, max_age: int) -> tuple[Session, Plan]:

@@ -6,7 +6,7 @@ Looks at what the plan touches and at nothing else; the manifests have no say in
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler import kinds
@@ -14,11 +14,11 @@ from reconciler.cli import exits, planfile, talk
 from reconciler.cli.planfile import PlanFile
 from reconciler.engine.observe import ById, collection
 from reconciler.model.address import Address
-from reconciler.model.change import Change
+from reconciler.model.change import Action, Change
 from reconciler.model.event import Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
-from reconciler.model.plan import Call, Consent, Plan, Seen, Verb
+from reconciler.model.plan import Call, Consent, Forecast, Plan, Seen, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Value
 from reconciler.planning.compare import shown
@@ -121,13 +121,44 @@ def without(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call,
     left = halved | set(refused)
     # What is not renamed after all keeps the name that it is remembered by.
     unbound = left | {change.former for change in plan.changes if change.address in left}
+    changes = tuple(change for change in plan.changes if change.address not in left)
+    calls = tuple(call for call in plan.calls if call.id not in dropped)
     rest = replace(
         plan,
-        changes=tuple(change for change in plan.changes if change.address not in left),
-        calls=tuple(call for call in plan.calls if call.id not in dropped),
+        changes=changes,
+        calls=calls,
+        consents=tuple(_consents(plan, changes)) if left else plan.consents,
+        forecast=_forecast(plan, len(calls)),
         bindings={address: each for address, each in plan.bindings.items() if address not in unbound},
     )
     return rest, gone
+
+
+def _consents(plan: Plan, left: Sequence[Change]) -> Iterator[Consent]:
+    """With how much there is left to consent to, at most. What goes with a whole is no change, and stays counted."""
+    for each in plan.consents:
+        actions = _COUNTED.get(each.what, ())
+        before, now = (
+            sum(change.action in actions and each.kind in ("*", change.address.kind) for change in changes)
+            for changes in (plan.changes, left)
+        )
+        if before < each.count:
+            yield each
+        elif now:
+            yield replace(each, count=min(each.count, now))
+
+
+_COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: rather too much than too little
+    "update": (Action.UPDATE, Action.MOVE),
+    "adopt": (Action.ADOPT, Action.REPLACE),
+    "delete": (Action.DELETE, Action.REPLACE),
+    "delete-protected": (Action.DELETE, Action.REPLACE),
+}
+
+
+def _forecast(plan: Plan, calls: int) -> Forecast:
+    """Of so many calls of the plan, as if each took its share of the time."""
+    return Forecast(calls, plan.forecast.seconds * calls / max(len(plan.calls), 1))
 
 
 class _Look:

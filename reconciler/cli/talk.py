@@ -67,7 +67,16 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-_format = "text"
+_FORMAT = "RECONCILER_LOG_FORMAT"
+_LEVELS = {
+    "warning": "warning",
+    "error": "error",
+    "blocked": "error",
+    "failed": "error",
+    "not tried": "warning",
+    "not known": "warning",
+}  # of a line that begins so
+_format = ""  # as the environment says
 
 
 def use(log_format: str) -> None:
@@ -77,14 +86,13 @@ def use(log_format: str) -> None:
 
 
 def is_structured() -> bool:
-    return _format == "json"
+    return (_format or os.environ.get(_FORMAT)) == "json"
 
 
 def say(text: str) -> None:
     """A line that the user should know beside the answer."""
     if is_structured():
-        word = text.partition(":")[0]
-        log({"warning": "warning", "error": "error", "blocked": "error"}.get(word, "info"), text)
+        log(_LEVELS.get(text.partition(":")[0], "info"), text)
         return
     _beside(cells.clean(text))
 

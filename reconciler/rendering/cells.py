@@ -12,6 +12,10 @@ from functools import lru_cache
 # Controls, invisible formats (among them the bidirectional overrides, which make text read as what it is not),
 # surrogates, and the separators that some terminals and log viewers take for a new line.
 _UNSAFE_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+# Letters, marks and a sign that show nothing either: fillers, variation selectors, the empty cell of Braille.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PRINTABLE_ASCII = re.compile(r"[ -~]*")
 # What the runners of pipelines obey: `::error …::` at the beginning of a line, where wrapping may put any piece of a
@@ -77,10 +81,15 @@ def _pieces(word: str, limit: int) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _spelt(character: str) -> str:
-    if unicodedata.category(character) not in _UNSAFE_CATEGORIES:
+    if unicodedata.category(character) not in _UNSAFE_CATEGORIES and not _BLANK.match(character):
         return character
-    code = ord(character)
-    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+    return _NAMED.get(character) or _escape(ord(character))
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 @lru_cache(maxsize=1024)

@@ -25,7 +25,7 @@ def gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
     """A code quality report. `fallback`: the file that stands for what no manifest mentions any more."""
     report = [
         {
-            "description": _cut(f"{each.subject}: {each.text}" if each.subject else each.text),
+            "description": _cut(f"{each.subject}: {each.shown}" if each.subject else each.shown),
             "check_name": each.rule.id,
             "fingerprint": fingerprint(each),
             "severity": _SEVERITIES[each.level],
@@ -40,7 +40,7 @@ def _command(finding: Finding) -> str:
     place = {"file": finding.file, "line": finding.line, "col": finding.column} if finding.file else {}
     properties = {**place, "title": finding.subject or finding.rule.text}
     said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{_COMMANDS[finding.level]} {said}::{_message(_cut(finding.text))}"
+    return f"::{_COMMANDS[finding.level]} {said}::{_message(_cut(finding.shown))}"
 
 
 def _message(text: str) -> str:

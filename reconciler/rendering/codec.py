@@ -71,6 +71,8 @@ def decode_value(encoded: Json, secrets: Secrets) -> Value:
             if len(encoded) == 1:
                 return _decode_marked(marks[0], encoded[marks[0]], secrets)
             raise Malformed(f"{marks[0]} stands beside other keys")
+        case float() if not math.isfinite(encoded):
+            raise Malformed(f"{encoded} is not a number that JSON can hold")
     return encoded
 
 
@@ -178,8 +180,13 @@ def _decode_class(hint: type, encoded: Json, secrets: Secrets, derived: Derived)
 
 
 def _decode_plain(hint: Any, encoded: Json, secrets: Secrets) -> Any:
-    if hint is Any or _is_value(hint):
+    if hint is Any:
         return decode_value(encoded, secrets)
+    if _is_value(hint):
+        value = decode_value(encoded, secrets)
+        if not isinstance(value, get_args(hint)):
+            raise Malformed(f"{encoded!r} is not one of {', '.join(each.__name__ for each in get_args(hint))}")
+        return value
     if issubclass(hint, StrEnum):
         try:
             return hint(encoded)
@@ -188,7 +195,16 @@ def _decode_plain(hint: Any, encoded: Json, secrets: Secrets) -> Any:
     right = {float: (int, float)}.get(hint, hint)
     if not isinstance(encoded, right) or (isinstance(encoded, bool) and hint is not bool):
         raise Malformed(f"{encoded!r} is not a {hint.__name__}")
+    if hint is float and not _is_finite(encoded):
+        raise Malformed("a number is too large")
     return encoded
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # of an integer
+        return False
 
 
 @cache

@@ -14,8 +14,11 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position
 from reconciler.rendering import wording
 from reconciler.rendering.cells import clean
-from reconciler.rendering.outline import ChangeRow, outline
+from reconciler.rendering.excerpts import excerpts
+from reconciler.rendering.outline import ChangeRow, DiffLine, FieldRow, Shown, outline
 from reconciler.rendering.wording import Flavour
+
+_LONGEST = 200  # cells of a value: a finding is cut at 1000 characters, and new values stand behind old ones
 
 
 class Level(StrEnum):
@@ -51,7 +54,10 @@ RULES = (PROBLEM, POLICY, CONSENT, *STAKES.values(), PROTECTED, ADVICE, WARNING,
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`file` is empty, and line and column are 1, where nothing is written of it any more."""
+    """`file` is empty, and line and column are 1, where nothing is written of it any more.
+
+    `brief` is the text with what is long in it cut to where it differs; empty if that is all of it.
+    """
 
     rule: Rule
     text: str
@@ -59,6 +65,11 @@ class Finding:
     file: str = ""
     line: int = 1
     column: int = 1
+    brief: str = ""
+
+    @property
+    def shown(self) -> str:
+        return self.brief or self.text
 
     @property
     def level(self) -> Level:
@@ -90,13 +101,14 @@ def _consents(plan: Plan) -> Iterator[Finding]:
 def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
     for change, row in zip(plan.changes, outline(plan).changes, strict=True):
         text = _told(row, flavour)
+        brief = _told(row._replace(fields=tuple(map(_cut, row.fields))), flavour)
         if flavour is Flavour.DRIFT:
-            yield _placed(Finding(DRIFT, text, row.address), change.position)
+            yield _placed(Finding(DRIFT, text, row.address, brief=brief), change.position)
             continue
         rules = [STAKES[stake] for stake in row.stakes] + ([PROTECTED] if row.protected else [])
         for rule in rules or [CHANGE]:
-            said = f"{rule.text}: {text}" if rule is not CHANGE else text
-            yield _placed(Finding(rule, said, row.address), change.position)
+            begin = f"{rule.text}: " if rule is not CHANGE else ""
+            yield _placed(Finding(rule, begin + text, row.address, brief=begin + brief), change.position)
 
 
 def _told(row: ChangeRow, flavour: Flavour) -> str:
@@ -107,6 +119,13 @@ def _told(row: ChangeRow, flavour: Flavour) -> str:
         fields.append(f"{field.path}: {wording.values(field, flavour)}" + (f" ({', '.join(notes)})" if notes else ""))
     action = "" if flavour is Flavour.DRIFT else f"{row.action}: "
     return action + ": ".join([wording.reason(row, flavour), *(["; ".join(fields)] if fields else [])])
+
+
+def _cut(row: FieldRow) -> FieldRow:
+    """With values of which there is room for a few."""
+    both = [DiffLine(sign, each.line) for sign, each in (("-", row.old), ("+", row.new)) if each]
+    shown = {line.sign: Shown(text, ()) for line, text in zip(both, excerpts(both, _LONGEST), strict=True)}
+    return row._replace(old=shown.get("-"), new=shown.get("+"))
 
 
 def _placed(finding: Finding, position: Position | None) -> Finding:

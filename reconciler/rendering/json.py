@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 from collections import Counter
+from typing import Any
 
 from reconciler.model.change import Action
 from reconciler.model.plan import VERSION, Call, Consent, Plan
@@ -18,6 +19,7 @@ from reconciler.model.value import Json, Secret
 from reconciler.rendering import codec
 
 FORMAT = "reconciler plan"
+_DEEPEST = 200  # levels; manifests have 64 at most, answers of the platform 100, and a plan stands around them
 _DERIVED: codec.Derived = {Call: ("method",), Consent: ("flag",)}
 
 
@@ -42,14 +44,16 @@ def read(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Plan:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise _refused("it is not JSON", "give the file that `plan --out` wrote") from None
+        raise refused("it is not JSON", "give the file that `plan --out` wrote") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _refused("it is not a plan", "give the file that `plan --out` wrote")
+        raise refused("it is not a plan", "give the file that `plan --out` wrote")
+    if not _is_shallow(content):
+        raise refused("it is nested too deeply")
     if content.get("version") != VERSION:
-        raise _refused(f"it is a plan of version {content.get('version')}, not {VERSION}", "plan again")
+        raise refused(f"it is a plan of version {content.get('version')}, not {VERSION}")
     integrity, signature = content.pop("integrity", None), content.pop("signature", None)
     if integrity != _integrity(content):
-        raise _refused("it was changed after it was written", "plan again")
+        raise refused("it was changed after it was written")
     if key is not None:
         _check_signature(signature, _signature(content, key))
     del content["format"]
@@ -57,8 +61,23 @@ def read(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Plan:
     try:
         plan: Plan = codec.decode(Plan, content, secrets, _DERIVED)
     except codec.Malformed as error:
-        raise _refused(str(error), "plan again") from None
+        raise refused(str(error)) from None
     return plan
+
+
+def _is_shallow(content: Json) -> bool:
+    """Whether it can be walked by recursion. This walk, level by level, can be taken through whatever there is."""
+    level: list[Any] = [content]
+    for _ in range(_DEEPEST):
+        level = [
+            inside
+            for each in level
+            for inside in (each.values() if each.__class__ is dict else each)
+            if inside.__class__ in (dict, list)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def is_signed(text: str) -> bool:
@@ -129,11 +148,11 @@ def _octets(content: dict[str, Json]) -> bytes:
 
 def _check_signature(found: Json, expected: str) -> None:
     if found is None:
-        raise _refused("it is not signed", "plan again with the key set, or apply without it")
+        raise refused("it is not signed", "plan again with the key set, or apply without it")
     # In constant time, and as bytes: the file may hold any characters.
     if not isinstance(found, str) or not hmac.compare_digest(found.encode(errors="replace"), expected.encode()):
-        raise _refused("its signature is not of this key", "plan again with the same key")
+        raise refused("its signature is not of this key", "plan again with the same key")
 
 
-def _refused(what: str, remedy: str) -> Rejected:
+def refused(what: str, remedy: str = "plan again") -> Rejected:
     return Rejected([Problem(f"this plan file cannot be used: {what}", remedy)])

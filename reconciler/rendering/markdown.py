@@ -18,7 +18,8 @@ from urllib.parse import quote
 from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering import wording
-from reconciler.rendering.cells import ELLIPSIS
+from reconciler.rendering.cells import ELLIPSIS, clean
+from reconciler.rendering.excerpts import excerpts
 from reconciler.rendering.outline import ChangeRow, FieldRow, Outline, outline
 from reconciler.rendering.wording import Flavour, Resources
 
@@ -51,12 +52,16 @@ def markdown(plan: Plan, cover: Cover | None = None, *, flavour: Flavour = Flavo
     return _Page(outline(plan), cover or Cover(), flavour).text(limit)
 
 
-def marker(stack: str) -> str:
-    """The hidden line by which the comment about a stack is found again. Holds nothing that could end it early."""
-    name = quote(stack.encode(errors="surrogatepass"), safe="").replace("-", "%2D")
+def marker(stack: str, account: str) -> str:
+    """The hidden line by which the comment about a stack in an account is found again. Nothing in it ends it early."""
+    name = quote(clean(stack), safe="").replace("-", "%2D")
     if len(name) > _LONGEST_NAME:
-        name = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-    return f"<!-- reconciler stack={name} -->"
+        name = _digest(name)
+    return f"<!-- reconciler stack={name} account={_digest(clean(account))} -->"
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def code(text: str) -> str:
@@ -108,7 +113,7 @@ class _Page:
 
     def head(self) -> Iterator[str]:
         rows = self.rows
-        yield marker(rows.stack)
+        yield marker(rows.stack, rows.account)
         if self.cover.digest:
             yield f"<!-- reconciler digest={quote(self.cover.digest, safe=':').replace('-', '%2D')} -->"
         name = "Drift" if self.flavour is Flavour.DRIFT else "Plan"
@@ -268,13 +273,15 @@ class _Page:
         notes = wording.notes(change, row, self.flavour)
         said = f"  ({', '.join(notes)})" if notes else ""
         lines = wording.diff(row, self.flavour)
+        shown = zip(lines, excerpts(lines, _LONGEST_LINE), strict=True)
+        path = _cut(row.path, _LONGEST_LINE)
         if wording.is_short(row):
-            *others, last = (_cut(f"{line.sign} {row.path}: {line.text}", _LONGEST_LINE) for line in lines)
-            yield from (*others, last + said)
+            told = [f"{line.sign} {path}: {text}" for line, text in shown]
+            yield from (*told[:-1], *(last + said for last in told[-1:]))
             return
-        yield f"@@ {row.path} @@{said}"
-        for line in lines[:_FEW]:
-            yield _cut(_SIGNS.get(line.sign) or f"{line.sign} {line.text}", _LONGEST_LINE)
+        yield f"@@ {path} @@{said}"
+        for line, text in islice(shown, _FEW):
+            yield _SIGNS.get(line.sign) or f"{line.sign} {text}"
         if len(lines) > _FEW:
             yield f"  {ELLIPSIS} {wording.count(len(lines) - _FEW, 'more line')}"
 

@@ -227,7 +227,7 @@ class _Words:
         """The value on lines of its own: of a text its lines, of a list its items, of an object its members."""
         match value:
             case str() if "\n" in value:
-                yield from (clean(line) for line in value.removesuffix("\n").split("\n"))
+                yield from (_ended(clean(line)) for line in value.removesuffix("\n").split("\n"))
             case dict() if value:
                 for key in sorted(value):
                     yield from self._member(f"{clean(key)}:", value[key])
@@ -264,6 +264,12 @@ class _Words:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{clean(escaped)}"'
+
+
+def _ended(line: str) -> str:
+    """With the spaces at its end, which nobody sees, spelt out."""
+    text = line.rstrip(" ")
+    return text + r"\x20" * (len(line) - len(text))
 
 
 def in_words(value: Value) -> str:

@@ -78,7 +78,7 @@ def _result(finding: Finding, number: int, fallback: str) -> Json:
 
 def _text(finding: Finding) -> str:
     """In SARIF brackets are links and braces are places to fill in, unless they are escaped or doubled."""
-    text = f"{finding.subject}: {finding.text}" if finding.subject else finding.text
+    text = f"{finding.subject}: {finding.shown}" if finding.subject else finding.shown
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     for sign in "\\[]":
         text = text.replace(sign, f"\\{sign}")

@@ -11,6 +11,7 @@ from enum import StrEnum
 from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering import cells, wording
+from reconciler.rendering.excerpts import excerpts
 from reconciler.rendering.outline import ChangeRow, DiffLine, FieldRow, Outline, Shown, outline
 from reconciler.rendering.wording import Flavour, Resources
 
@@ -149,9 +150,7 @@ class _Page:
         hidden = 0
         if not (row.old and row.new) and len(lines) > _FEW:
             lines, hidden = lines[: _FEW - 1], len(lines) - _FEW + 1
-        skip = _common(row) if len(lines) == 2 else 0
-        for line in lines:
-            shown = _from(line.text, skip, room)
+        for line, shown in zip(lines, excerpts(lines, room), strict=True):
             signed = f"{line.sign} {shown}".rstrip()
             painted = self.paint(_SIGNS[line.sign], signed) if line.sign in _SIGNS else signed
             yield f"{'':>{_FIELD_INDENT + 4}}{painted}".rstrip()
@@ -206,20 +205,3 @@ def _is_short(row: FieldRow) -> bool:
 
 def _is_text(shown: Shown) -> bool:
     return len(shown.lines) > 1 and shown.line.startswith('"')
-
-
-def _common(row: FieldRow) -> int:
-    """How many characters the two values begin with alike."""
-    if not (row.old and row.new):
-        return 0
-    for index, (old, new) in enumerate(zip(row.old.line, row.new.line, strict=False)):
-        if old != new:
-            return index
-    return min(len(row.old.line), len(row.new.line))
-
-
-def _from(line: str, skip: int, room: int) -> str:
-    """The line cut to the room, from near the first difference if that would otherwise be cut off."""
-    if skip > room - 12 and cells.width(line) > room:
-        line = cells.ELLIPSIS + line[max(0, skip - room // 3) :]
-    return cells.cut(line, room)

@@ -24,6 +24,7 @@ class CodeHost:
     comments: list[dict[str, Any]] = field(default_factory=list)
     largest_page: int = 100
     elsewhere: str = ""  # where everything is redirected to
+    failing: int = 0  # the status that everything is answered with
     vanishing: bool = False  # comments are deleted between the look and the change
     asked: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
@@ -81,6 +82,8 @@ class CodeHost:
         self.tokens.add(headers.get("PRIVATE-TOKEN") or headers.get("Authorization", "").removeprefix("Bearer "))
         if self.elsewhere:
             return 302, {"Location": f"{self.elsewhere}{target}"}, None
+        if self.failing:
+            return self.failing, {}, {"message": "not now"}
         if TOKEN not in self.tokens:
             return 401, {}, {"message": f"Bad credentials {self.tokens}"}
         if parts.path.endswith("/user"):

@@ -14,6 +14,8 @@ from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
 from tests.cli.conftest import Said, Shell
 from tests.rendering.plans import WHOLE
 
+OURS = marker(WHOLE.stack, WHOLE.account)
+OTHERS = (marker("dev", WHOLE.account), marker(WHOLE.stack, "https://api.example.com (acme)"))
 NOTES = "/projects/42/merge_requests/7/notes"
 
 
@@ -63,10 +65,10 @@ def gitlab(reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github: Shell, host: CodeHost) -> None:
     assert github("comment", "--plan", "plan.json") == Said(0, "", "Commented.\n")
-    host.comments[0]["body"] = f"{marker('prod')}\nan older plan"
+    host.comments[0]["body"] = f"{OURS}\nan older plan"
     assert github("comment", "--plan", "plan.json") == Said(0, "", "The comment was updated.\n")
     (body,) = host.bodies
-    assert body.startswith(f"{marker('prod')}\n<!-- reconciler digest=blake2b:")
+    assert body.startswith(f"{OURS}\n<!-- reconciler digest=blake2b:")
     assert host.changes == [
         ("POST", "/repos/octo/infra/issues/12/comments"),
         ("PATCH", "/repos/octo/infra/issues/comments/1"),
@@ -81,7 +83,7 @@ def test_the_same_plan_again_changes_nothing(github: Shell, host: CodeHost) -> N
 
 def test_gitlab_has_notes_on_a_merge_request(gitlab: Shell, host: CodeHost) -> None:
     gitlab("comment", "--plan", "plan.json")
-    host.comments[0]["body"] = f"{marker('prod')}\nan older plan"
+    host.comments[0]["body"] = f"{OURS}\nan older plan"
     assert gitlab("comment", "--plan", "plan.json", "--quiet") == Said(0, "", "")
     assert len(host.comments) == 1
     assert host.changes == [("POST", f"/api/v4{NOTES}"), ("PUT", f"/api/v4{NOTES}/1")]
@@ -92,31 +94,32 @@ def test_its_comment_is_found_pages_away_without_following_links(github: Shell, 
     host.largest_page = size
     for number in range(230):
         host.say(ALICE, f"comment {number}")
-    host.say(US, f"{marker('prod')}\nan older plan")
+    host.say(US, f"{OURS}\nan older plan")
     assert github("comment", "--plan", "plan.json").err == "The comment was updated.\n"
     assert len(host.comments) == 231
 
 
 def test_what_somebody_else_wrote_is_left_alone_whatever_it_says(github: Shell, host: CodeHost) -> None:
-    host.say(ALICE, f"{marker('prod')}\nNo changes. Merge it!")
-    host.say(US, f"quoting {marker('prod')}")
-    host.say(US, f"{marker('dev')}\nof another stack")
+    host.say(ALICE, f"{OURS}\nNo changes. Merge it!")
+    host.say(US, f"quoting {OURS}")
+    for each in OTHERS:
+        host.say(US, f"{each}\nof another stack or account")
     assert github("comment", "--plan", "plan.json").err == "Commented.\n"
     assert [each.partition("\n")[0] for each in host.bodies] == [
-        marker("prod"), f"quoting {marker('prod')}", marker("dev"), marker("prod"),
+        OURS, f"quoting {OURS}", *OTHERS, OURS,
     ]  # fmt: skip
 
 
 def test_a_workflows_token_that_may_not_ask_who_it_is_knows_its_own_by_the_bot(github: Shell, host: CodeHost) -> None:
     host.me = None
-    host.say(ALICE, f"{marker('prod')}\nNo changes. Merge it!")
-    host.say(BOT, f"{marker('prod')}\nan older plan")
+    host.say(ALICE, f"{OURS}\nNo changes. Merge it!")
+    host.say(BOT, f"{OURS}\nan older plan")
     assert github("comment", "--plan", "plan.json").err == "The comment was updated.\n"
     assert host.changes == [("PATCH", "/repos/octo/infra/issues/comments/2")]
 
 
 def test_a_comment_that_is_deleted_meanwhile_is_written_anew(github: Shell, host: CodeHost) -> None:
-    host.say(US, f"{marker('prod')}\nan older plan")
+    host.say(US, f"{OURS}\nan older plan")
     host.vanishing = True
     assert github("comment", "--plan", "plan.json").err == "Commented.\n"
     assert [method for method, _ in host.changes] == ["PATCH", "POST"]
@@ -146,8 +149,15 @@ def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, m
     said = github("comment", "--plan", "plan.json")
     assert said.code == 6
     assert "answered 401 to GET /user" in said.err
-    assert "check the token and whether it may write comments" in said.err
+    assert said.err.endswith("; check the token and whether it may write comments\n")
     assert "still-a-secret" not in said.err
+
+
+@pytest.mark.parametrize("status", [429, 502])
+def test_a_code_host_that_cannot_now_is_to_be_asked_again(github: Shell, host: CodeHost, status: int) -> None:
+    host.failing = status
+    said = github("comment", "--plan", "plan.json")
+    assert (said.code, said.err) == (1, f"error: {host.url} answered {status} to GET /user: not now; run it again\n")
 
 
 def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,9 +188,13 @@ def test_what_the_environment_lacks_is_named(
     assert host.asked == []
 
 
-def test_a_file_that_is_no_plan_is_refused_before_anybody_is_asked(github: Shell, host: CodeHost) -> None:
+def test_a_file_that_is_no_plan_is_refused_before_anybody_is_asked(
+    github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     github.write("plan.json", "{}")
-    said = github("comment", "--plan", "plan.json")
-    assert said.code == 1
-    assert "it is not a plan" in said.err
+    monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
+    for word, name in (("plan.json", "plan.json"), ("-", "standard input")):
+        said = github("comment", "--plan", word)
+        assert said.code == 1
+        assert said.err.startswith(f"{name}: this plan file cannot be used: it is not a plan;")
     assert host.asked == []

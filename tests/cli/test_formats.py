@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,14 @@ def test_annotations_count_files_from_the_repositorys_root(
     assert shell("show", "plan.json", "--project", "infra", "--format", "github").out == said.out
 
 
+def test_a_plan_as_json_is_nobody_elses_to_read_wherever_it_was_asked_for(shell: Shell, sandbox: Sandbox) -> None:
+    shell.write("form.json", "what was there, for all to read")
+    shell("plan", "--out", "out.json", "--format", "json=form.json")
+    assert (shell.root / "form.json").read_text() == (shell.root / "out.json").read_text()
+    assert [stat.S_IMODE((shell.root / name).stat().st_mode) for name in ("form.json", "out.json")] == [0o600, 0o600]
+    assert shell("show", "out.json", "--format", "json=/dev/null").code == 0
+
+
 def test_a_form_without_its_file_is_asked_for(shell: Shell) -> None:
     said = shell("plan", "--format", "json=")
     assert said.code == 64
@@ -78,7 +87,17 @@ def test_every_event_of_an_apply_has_the_form_that_is_documented(shell: Shell, s
     for each in lines:
         jsonschema.validate(each, schema("event"))
     assert {each["event"] for each in lines} == {"started", "retried", "ended"}
+    assert [each["attempt"] for each in lines if each["event"] == "retried"] == [2]
     assert {each["outcome"] for each in lines if each["event"] == "ended"} == {"done", "failed", "not tried"}
+
+
+def test_every_property_of_an_event_is_in_the_table_of_the_docs() -> None:
+    lines = (ROOT / "docs/outputs.md").read_text(encoding="utf-8").splitlines()
+    for form in schema("event")["oneOf"]:
+        event = form["properties"]["event"]["const"]
+        (row,) = (line for line in lines if line.startswith(f"| `{event}` |"))
+        own = form["properties"].keys() - {"version", "event", "call", "address", "method"}
+        assert {name for name in own if f"`{name}`" not in row} == set()
 
 
 def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: Sandbox) -> None:

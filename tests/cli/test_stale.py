@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.cli import stale
+from reconciler.model.change import Action, Change, Reason
+from reconciler.model.plan import Consent, Forecast, Plan
 from reconciler.model.snapshot import Binding
 from tests.planning.builders import LENIENT, at, declare, live, planned, record, snapshot
 
@@ -29,3 +33,39 @@ def test_what_is_not_renamed_after_all_keeps_the_name_it_is_remembered_by() -> N
     assert plan.bindings.keys() == {at("BotUser/new"), at("BotUser/old")}
     rest, _ = stale.without(plan, {at("BotUser/new")})
     assert (rest.changes, rest.bindings) == ((), {})
+
+
+def test_the_rest_of_a_plan_is_forecast_and_consented_to_as_the_rest() -> None:
+    names = [f"a{number}" for number in range(12)]
+    was, now = {"description": "was"}, {"description": "now"}
+    there = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
+    plan = planned(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*there))
+    plan = replace(plan, forecast=Forecast(12, 60.0))
+    assert [each.flag for each in plan.consents] == ["--allow update:*=12"]
+    rest, _ = stale.without(plan, {at("IPPolicy/a0")})
+    assert rest.forecast == Forecast(11, 55.0)
+    assert [each.flag for each in rest.consents] == ["--allow update:*=11"]
+    nothing, _ = stale.without(plan, {at(f"IPPolicy/{name}") for name in names})
+    assert (nothing.consents, nothing.forecast) == ((), Forecast(0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "left"),
+    [
+        ("update", "*", 2),
+        ("delete", "*", 2),
+        ("delete", "BotUser", 1),
+        ("delete-protected", "BotUser", 1),
+        ("account", "*", 9),
+        ("empty", "*", 9),
+    ],
+)
+def test_a_consent_is_never_about_more_than_is_left(what: str, kind: str, left: int) -> None:
+    actions = [Action.UPDATE, Action.MOVE, Action.DELETE, Action.REPLACE, Action.CREATE]
+    homes = ["BotUser", "BotUser", "BotUser", "IPPolicy", "IPPolicy"]
+    changes = tuple(
+        Change(at(f"{home}/{action}"), action, Reason.FIELDS) for home, action in zip(homes, actions, strict=True)
+    )
+    plan = Plan("prod", changes=changes, consents=(Consent(what, kind, 9, "why", granted=True),))
+    rest, _ = stale.without(plan, {at("IPPolicy/create")})
+    assert rest.consents == (Consent(what, kind, left, "why", granted=True),)

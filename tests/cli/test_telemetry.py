@@ -163,6 +163,33 @@ def test_standard_error_reads_as_lines_of_json(shell: Shell, sandbox: Sandbox) -
     assert {each["address"] for each in ended} == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("show", "nope"), ("comment", "--plan", "nope"), ("kinds", "nope"), ("plan", "--nope"), ("schema", "Nope")],
+    ids=" ".join,
+)
+def test_the_environment_makes_every_command_speak_so(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("RECONCILER_LOG_FORMAT", "json")
+    said = shell(*words)
+    assert said.code != 0
+    assert {json.loads(line)["level"] for line in said.err.splitlines()} <= {"error", "info"}
+
+
+def test_the_flag_goes_before_the_environment(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_LOG_FORMAT", "json")
+    shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: a\nspec: {x: 1}\n")
+    assert shell("validate", "--log-format", "text").err.endswith("1 problem\n")
+
+
+def test_how_grave_a_line_is_follows_from_how_it_begins(shell: Shell, sandbox: Sandbox) -> None:
+    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /ip_policies", "then": "status", "status": 400})
+    said = shell("apply", "-y", "--quiet", "--log-format", "json")
+    levels = {line["message"].partition(":")[0]: line["level"] for line in map(json.loads, said.err.splitlines())}
+    assert levels == {"failed": "error", "not tried": "warning"}
+
+
 def test_a_problem_is_logged_with_its_place(shell: Shell) -> None:
     shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: a\nspec: {x: 1}\n")
     said = shell("validate", "--log-format", "json")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,20 @@ def test_wrapped_lines_fit_and_lose_nothing(text: str, limit: int) -> None:
 
 def test_an_escape_sequence_is_spelt_out() -> None:
     assert cells.clean("a\x1b[31m\u202eb\n\t\x9b") == r"a\x1b[31m\u202eb\n\t\x9b"
+
+
+@pytest.mark.parametrize(
+    ("invisible", "spelt"),
+    [
+        ("\u3164", r"\u3164"),  # a Hangul filler, which is a letter
+        ("\u2800", r"\u2800"),  # a cell of Braille with no dot in it
+        ("\ufe0f", r"\ufe0f"),  # a variation selector
+        ("\U000e0100", r"\U000e0100"),
+        ("\U000e0041", r"\U000e0041"),  # a tag
+    ],
+)
+def test_what_shows_nothing_is_spelt_out_with_all_its_digits(invisible: str, spelt: str) -> None:
+    assert cells.clean(f"a{invisible}1") == f"a{spelt}1"
 
 
 def test_wide_letters_take_two_cells_and_marks_none() -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import jsonschema
 from hypothesis import given, settings
 
+from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.rendering import code_hosts
 from reconciler.rendering.findings import Finding, findings
 from reconciler.rendering.sarif import sarif
 from reconciler.rendering.wording import Flavour
 from tests.rendering import hostile
-from tests.rendering.plans import WHOLE, plans
+from tests.rendering.plans import PAYMENTS, WHOLE, plans
 from tests.rendering.test_text import compare
 
 FALLBACK = "infra/reconciler.yaml"
@@ -155,6 +156,16 @@ def test_a_fingerprint_stays_when_lines_move() -> None:
     there, here = (json.loads(code_hosts.gitlab(each, fallback="x")) for each in (moved, findings(WHOLE)))
     assert [each["fingerprint"] for each in there] == [each["fingerprint"] for each in here]
     assert len({each["fingerprint"] for each in here}) == len(here)
+
+
+def test_long_values_are_shown_from_where_they_differ_in_every_form() -> None:
+    old, new = "x" * 2000 + "old", "x" * 2000 + "new"
+    change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("description", old, new),))
+    found = findings(Plan("prod", changes=(change,)))
+    (quality,) = json.loads(code_hosts.gitlab(found, fallback="x"))
+    (result,) = json.loads(sarif(found, version="1", fallback="x"))["runs"][0]["results"]
+    for text in (code_hosts.github(found), quality["description"], result["message"]["text"]):
+        assert re.search('…x+old" → …x+new"', text)
 
 
 def test_commands_for_github_are_one_a_line() -> None:

@@ -88,6 +88,21 @@ def test_no_secret_is_shown(plan: Plan) -> None:
     assert "correct horse" not in page
 
 
+@pytest.mark.parametrize("lines", ["", "one\ntwo\n"], ids=["alone", "among others"])
+def test_long_values_are_shown_from_where_they_differ(lines: str) -> None:
+    old, new = (f"{lines}{'x' * 1000}{end}" for end in ("old", "new"))
+    fields = (FieldChange("traffic_policy.value", old, new),)
+    change = Change(Address("TLSEdge", "shop"), Action.UPDATE, Reason.FIELDS, fields=fields)
+    told = [line for line in markdown(Plan("prod", changes=(change,))).splitlines() if "xxx" in line]
+    assert len(told) == 2
+    assert [line.strip('"')[-3:] for line in told] == ["old", "new"]
+
+
+def test_a_field_that_is_nothing_on_both_sides_breaks_nothing() -> None:
+    change = Change(Address("TLSEdge", "shop"), Action.UPDATE, Reason.FIELDS, fields=(FieldChange("a", None, None),))
+    assert "TLSEdge/shop" in markdown(Plan("prod", changes=(change,)))
+
+
 def large(number: int) -> Plan:
     addresses = [Address("TLSEdge", f"shop-{each}") for each in range(number)]
     policy = "\n".join(f"line {each}: {'x' * 80}" for each in range(30))
@@ -122,21 +137,23 @@ def test_of_a_huge_plan_even_names_are_left_out_but_not_what_is_at_stake() -> No
 
 def test_the_digest_stands_hidden_at_the_top() -> None:
     assert markdown(WHOLE, COVER).splitlines()[:2] == [
-        "<!-- reconciler stack=prod -->",
+        marker("prod", ""),
         "<!-- reconciler digest=blake2b:0123abcd -->",
     ]
 
 
 @pytest.mark.parametrize("stack", ["a-->b", "--", "a b", "x" * 1000, "ü\n"])
 def test_a_marker_ends_where_it_should(stack: str) -> None:
-    (token,) = PARSER.parse(marker(stack))
+    (token,) = PARSER.parse(marker(stack, stack))
     assert token.type == "html_block"
-    assert marker(stack).count("-->") == marker(stack).count("--") / 2 == 1
-    assert len(marker(stack)) < 400
+    assert marker(stack, stack).count("-->") == marker(stack, stack).count("--") / 2 == 1
+    assert len(marker(stack, stack)) < 400
 
 
-def test_stacks_have_markers_of_their_own() -> None:
-    assert len({marker(stack) for stack in ("a", "b", "A", "a ", "x" * 1000, "x" * 1001)}) == 6
+def test_stacks_have_markers_of_their_own_in_each_account() -> None:
+    stacks = ("a", "b", "A", "a ", "x" * 1000, "x" * 1001)
+    accounts = ("https://api.example.com", "https://api.example.com (acme)")
+    assert len({marker(stack, account) for stack in stacks for account in accounts}) == 12
 
 
 def test_the_verdict_of_a_partial_plan_is_of_what_was_selected() -> None:

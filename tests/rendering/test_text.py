@@ -14,7 +14,8 @@ from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 from reconciler.model.plan import Forecast, Plan
 from reconciler.model.problem import Problem
 from reconciler.rendering import cells, text, wording
-from reconciler.rendering.outline import outline
+from reconciler.rendering.excerpts import excerpts
+from reconciler.rendering.outline import DiffLine, outline
 from reconciler.rendering.wording import Flavour, Selected
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 
@@ -114,6 +115,43 @@ def test_texts_that_differ_in_their_last_newline_are_told_apart() -> None:
         r'          - "a: 1\nb: 2\n"',
         r'          + "a: 1\nb: 2"',
     ]
+
+
+def test_a_line_of_a_text_is_shown_from_where_it_differs_beside_whatever_lines() -> None:
+    long = "x" * 200
+    old = f"first\n{long}old\nlast\n"
+    new = f"first\none more\n{long}new\nlast\n"
+    assert page_of(FieldChange("value", old, new)) == [
+        "      ~ value:",
+        "            first",
+        "          - …xxxxxxxxxxxxxxxxold",
+        "          + one more",
+        "          + …xxxxxxxxxxxxxxxxnew",
+        "            last",
+    ]
+
+
+def test_spaces_at_the_end_of_a_line_are_seen() -> None:
+    assert page_of(FieldChange("value", "a\nb\n", "a  \nb\n")) == [
+        "      ~ value:",
+        "          - a",
+        r"          + a\x20\x20",
+        "            b",
+    ]
+
+
+pieces = st.sampled_from(["ab" * 40, "日" * 30, "c", "\u0301"])
+long = st.builds("".join, st.lists(pieces, max_size=8))
+short = st.lists(st.sampled_from("123"), max_size=2)
+
+
+@given(long, long, short, short, st.integers(28, 100))
+@settings(deadline=None)
+def test_no_change_of_a_line_is_cut_away(old: str, new: str, before: list[str], after: list[str], room: int) -> None:
+    lines = [*(DiffLine("-", text) for text in [old, *before]), *(DiffLine("+", text) for text in [*after, new])]
+    told = list(excerpts(lines, room))
+    assert all(cells.width(text) <= room for text in told)
+    assert (told[0] == told[-1]) == (old == new)
 
 
 def test_a_long_value_that_goes_is_shown_in_part() -> None:
