@@ -110,8 +110,7 @@ def _resource(common: options.Options, what: str, *, live: bool) -> int:
     declared = {**loaded.manifest.declarations, **loaded.rendered}
     address, dotted = _addressed(what, declared)
     path = tracing.path_of(dotted)
-    if path:
-        named.field(named.kind(address.kind), ".".join(part for part in path if isinstance(part, str)))
+    named.check_path(named.kind(address.kind), path)
     settings = variables.settled(project.settings, common.variables, [])
     found = tracing.traces(declared[address], path, project, settings, declared)
     there = _live(common, address, found) if live else [None] * len(found)
@@ -163,7 +162,8 @@ def _live(common: options.Options, address: Address, traces: Sequence[Trace]) ->
             if f"{trace.path}.".startswith(f"{each.path}.") or each.path.startswith(f"{trace.path}.")
         ]
         mover = about[0].mover if about else None
-        found.append(LiveValue(validation.at(held, path), mover if held else None))
+        value = tracing.shown(address.kind, path, validation.at(held, path))
+        found.append(LiveValue(value, mover if held else None))
     return found
 
 

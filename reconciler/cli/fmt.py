@@ -40,24 +40,39 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         entries = config.load(root, os.environ, common.environment).manifests
         paths = tuple(dict.fromkeys(name for entry in entries for name in files.manifests(root, entry)))
     problems: list[Problem] = []
-    changed = []
-    for name in (*others, *paths):
-        text = talk.read(root / name)
+    names = sorted({*others, *paths})
+    texts = {name: talk.read(root / name) for name in names}  # all that are named are there, or none is written
+    is_same = True
+    for name, text in texts.items():
         try:
             laid_out = text if name in others else editing.fmt(text, name)
-            if modeline:
-                laid_out = editing.with_modeline(laid_out, name, others.get(name, "manifest"))
         except Rejected as rejected:
             problems += rejected.problems
             continue
-        if laid_out != text:
-            changed.append(name)
-            if not check:
-                # The mode stays: a manifest may hold secrets.
-                whole.write(root / name, laid_out, (root / name).stat().st_mode & 0o7777)
-    talk.answer("".join(f"{cells.clean(name)}\n" for name in changed))
+        if modeline:
+            schemas = os.path.relpath(root / editing.SCHEMAS, (root / name).parent)
+            laid_out = editing.with_modeline(laid_out, f"{schemas}/{others.get(name, 'manifest')}.json")
+        if laid_out == text:
+            continue
+        is_same = False
+        if not check:
+            _write(root, name, laid_out, like_it=name in others)
+        talk.answer(f"{cells.clean(name)}\n")
     talk.problems(problems)
-    return exits.ERROR if problems or (check and changed) else exits.DONE
+    return exits.ERROR if problems or (check and not is_same) else exits.DONE
+
+
+def _write(root: Path, name: str, text: str, *, like_it: bool) -> None:
+    """Into the file itself, if the name is a link to one within the project."""
+    from reconciler.project.files import Unreadable
+
+    home, file = os.path.realpath(root), Path(os.path.realpath(root / name))
+    if (root / name).is_symlink() and not file.is_relative_to(home):
+        raise Unreadable(f"{name} is a symlink out of the project", "lay out the file itself")
+    if like_it and b"\r\n" in file.read_bytes():
+        text = text.replace("\n", "\r\n")
+    # The mode stays: a manifest may hold secrets.
+    whole.write(file, text, file.stat().st_mode & 0o7777)
 
 
 def _environments(root: Path) -> list[str]:

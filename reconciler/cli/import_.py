@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ import click
 
 from reconciler.cli import exits, named, options, talk
 from reconciler.cli.group import Command
+from reconciler.model.problem import Rejected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +99,9 @@ def _folder(project: Config, out: str | None) -> str:
     """Where to write, below the project's root."""
     from reconciler.project import files
 
-    folders = (each for each in project.manifests if not each.endswith(files.MANIFESTS))
+    folders = (
+        each for each in project.manifests if not each.endswith(files.MANIFESTS) and not (project.root / each).is_file()
+    )
     try:
         return files.inside(out or next(folders, "manifests"))
     except files.Unreadable as wrong:
@@ -106,18 +110,22 @@ def _folder(project: Config, out: str | None) -> str:
 
 def _is_read(project: Config, folder: str) -> bool:
     """Whether manifests in the folder are the project's."""
-    named = [each.rstrip("/") for each in project.manifests]
+    from reconciler.project import files
+
+    named = map(files.inside, project.manifests)
     return any(each in (".", folder) or folder.startswith(f"{each}/") for each in named)
 
 
 def _present(root: Path, folder: str) -> dict[str, str]:
-    """The manifests right in a folder, which are added to."""
+    """The manifests right in a folder, which may be added to. What cannot be read is told if it comes to that."""
     from reconciler.project import files, writing
     from reconciler.project.unreadable import MAX_BYTES
 
-    names = sorted(each.name for each in (root / folder).glob("*.yaml"))
-    paths = [writing.below(folder, name) for name in names]
-    return {path: files.read(root, path, MAX_BYTES).decode() for path in paths}
+    found = {}
+    for path in sorted(writing.below(folder, each.name) for each in (root / folder).glob("*.yaml")):
+        with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
+            found[path] = files.read(root, path, MAX_BYTES).decode()
+    return found
 
 
 def _writable(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]:
@@ -130,9 +138,10 @@ def _writable(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]
         files.refuse_detour(root, path)
         if not (root / path).exists():
             new[path] = text
-        elif files.read(root, path, MAX_BYTES) == text.encode():
+        elif (present := files.read(root, path, MAX_BYTES)) == text.encode():
             continue
         elif append and path in proposal.manifests:
+            _check_kept(path, present, text)
             new[path] = text
         else:
             others.append(path)
@@ -143,6 +152,23 @@ def _writable(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]
             "nothing was written; name another folder with --out, or add to these manifests with --append",
         )
     return new
+
+
+def _check_kept(path: str, present: bytes, text: str) -> None:
+    """Stop unless what the file says now is said in the text as well: a last line may end where it did not before."""
+    from reconciler.model.value import canonical
+    from reconciler.project import yaml
+
+    before, after = yaml.read(present, path), yaml.read(text.encode(), path)
+    if before.problems:
+        raise Rejected(before.problems)
+    said, says = ([canonical(each.value) for each in of.documents if each.value is not None] for of in (before, after))
+    if says[: len(said)] != said:
+        raise exits.Stop(
+            exits.ERROR,
+            f"error: {path} would say something else with anything added to it",
+            "nothing was written; let its last line end with a line break, or name another folder with --out",
+        )
 
 
 def _write(root: Path, new: Mapping[str, str]) -> None:

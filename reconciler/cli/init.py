@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ _PROFILES: tuple[profiles.Name, ...] = ("specification", "ngrok")
 _ADDRESS = "https://api.example.com"  # stands in the file until it is known
 _KEY = "RECONCILER_API_KEY"
 _SCHEMAS = ".schemas"  # what editors check manifests with
+_EXAMPLE = "manifests/access.yaml"
 _IGNORED = ("/state/", "/secrets/", "/plan.json", "/plan.md", "/plan.html", "/snapshot.json", "/events.ndjson", ".env")
 
 
@@ -220,9 +221,13 @@ def _write(folder: Path, wishes: _Wishes) -> None:
     from reconciler.cli import whole
     from reconciler.project import files
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, text in _files(wishes).items():
+    wanted = _files(wishes)
+    if _is_begun(folder):
+        del wanted[_EXAMPLE]  # what nobody asked for would be applied with the rest
+    for path in wanted:
         files.refuse_detour(folder, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in wanted.items():
         file = folder / path
         if file.exists():
             talk.say(f"kept {path}, which is there already")
@@ -230,6 +235,22 @@ def _write(folder: Path, wishes: _Wishes) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         whole.write(file, text, 0o644)
         talk.say(f"wrote {path}")
+    _tell_unignored(folder)
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether there is a project already, or manifests for one."""
+    if (folder / "reconciler.yaml").exists():
+        return True
+    return any(each.suffix in (".yaml", ".yml") for each in (folder / _EXAMPLE).parent.rglob("*"))
+
+
+def _tell_unignored(folder: Path) -> None:
+    """Of a .gitignore that was there: what of ours it does not keep out of Git."""
+    text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
+    lines = {line.strip().strip("/") for line in text.splitlines()}
+    if lacking := [each for each in _IGNORED if each.strip("/") not in lines]:
+        talk.say(f"note: .gitignore does not say {' '.join(lacking)}: add what Git should not keep, secrets above all")
 
 
 def _tell_unheard_package(folder: Path, wishes: _Wishes, given: str | None) -> None:
@@ -242,7 +263,7 @@ def _tell_unheard_package(folder: Path, wishes: _Wishes, given: str | None) -> N
         talk.say(f"note: {place} is there already and stays as it is: --package went unheard")
 
 
-def _files(wishes: _Wishes) -> Mapping[str, str]:
+def _files(wishes: _Wishes) -> dict[str, str]:
     from reconciler import kinds
     from reconciler.project import pipelines
     from reconciler.project.config import ProjectForm
@@ -251,7 +272,7 @@ def _files(wishes: _Wishes) -> Mapping[str, str]:
     schemas = editor_schemas(ProjectForm, kinds.declarable())
     found = {
         "reconciler.yaml": _project_file(wishes),
-        "manifests/access.yaml": _MANIFEST,
+        _EXAMPLE: _MANIFEST,
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
         **{f"{_SCHEMAS}/{name}": json.dumps(each, indent=1) + "\n" for name, each in schemas.items()},
     }
@@ -301,7 +322,7 @@ spec:
 
 
 def _next_steps(folder: Path, wishes: _Wishes) -> str:
-    steps = [] if folder == Path() else [f"cd {folder}"]
+    steps = [] if folder == Path() else [f"cd {shlex.quote(str(folder))}"]
     if wishes.profile == "specification" and wishes.base_url is None:
         steps.append("edit reconciler.yaml     # base_url; `reconciler sandbox` is a platform to rehearse on")
     steps += [

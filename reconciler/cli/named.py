@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from reconciler.model.kind import Field, Kind
+    from reconciler.model.manifest import Path
 
 
 def kind(name: str) -> Kind:
@@ -28,14 +29,38 @@ def field(of: Kind, path: str) -> Field:
     """The field at a dotted path; UsageError if there is none."""
     fields, found, before = of.fields, None, of.name
     for name in path.split("."):
-        found = next((each for each in fields if each.name == name), None)
-        if found is None:
-            near = nearest(name, (each.name for each in fields))
-            raise click.UsageError(
-                f"{before} has no field {name!r}; {near or f'`reconciler explain {of.name}` lists them'}"
-            )
+        found = _among(fields, name, before, of)
         fields, before = found.fields or (found.item.fields if found.item else ()), f"{before}.{name}"
     assert found is not None  # a path has at least one name
+    return found
+
+
+def check_path(of: Kind, path: Path) -> None:
+    """UsageError if no spec of the kind can have a value at the path."""
+    from reconciler.model.kind import Field, Shape
+
+    here, before = Field(of.name, Shape.OBJECT, fields=of.fields), of.name
+    for part in path:
+        match here.shape, part:
+            case Shape.ANY, _:
+                return  # free in form
+            case (Shape.LIST, int()) | (Shape.MAP, str()) if here.item is not None:
+                here = here.item
+            case Shape.OBJECT, str():
+                here = _among(here.fields, part, before, of)
+            case Shape.LIST, _:
+                raise click.UsageError(f"name an item of the list, as in {before}[0]")
+            case _:
+                what = "items" if isinstance(part, int) else "fields"
+                raise click.UsageError(f"there are no {what} in {before}: its shape is {here.shape}")
+        before += f"[{part}]" if isinstance(part, int) else f".{part}"
+
+
+def _among(fields: Sequence[Field], name: str, before: str, of: Kind) -> Field:
+    found = next((each for each in fields if each.name == name), None)
+    if found is None:
+        near = nearest(name, (each.name for each in fields)) or f"`reconciler explain {of.name}` lists them"
+        raise click.UsageError(f"{before} has no field {name!r}; {near}")
     return found
 
 

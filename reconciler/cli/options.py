@@ -60,6 +60,12 @@ _TRACED = (
 )
 
 
+def _named(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value == "":  # a variable of a pipeline that is not set
+        raise click.BadParameter("names no environment; leave the flag out for none")
+    return value
+
+
 def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
     for each in values:
@@ -152,6 +158,7 @@ _PROJECT = [
         "--env",
         "environment",
         metavar="NAME",
+        callback=_named,
         help="As environments/NAME.yaml has it; RECONCILER_ENV may name one too.",
     ),
     click.option(

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from reconciler.rendering.snapshots import Taken
     from reconciler.store.store import Past, Store
 
-DEFAULT_STORE = "state/reconciler.db"  # below the project's folder
-
 T = TypeVar("T")
 
 
@@ -260,7 +258,7 @@ async def remembered(project: Config) -> AsyncIterator[Store | None]:
 
 def store_of(project: Config) -> str:
     """The store's path or URL."""
-    where = project.store or DEFAULT_STORE
+    where = project.store or config.DEFAULT_STORE
     return where if "://" in where or where == MEMORY else str(project.root / where)
 
 

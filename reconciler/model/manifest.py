@@ -85,6 +85,7 @@ class Manifest:
     stack: str
     declarations: Mapping[Address, Declaration] = field(repr=False)
     digest: str = ""  # of all files it was read from, names and bytes
+    left_out: Mapping[Address, Position] = field(default_factory=dict, repr=False)  # by the environment, and where
 
     @property
     def is_empty(self) -> bool:

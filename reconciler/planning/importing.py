@@ -249,6 +249,9 @@ class _Surveying:
             return "is about to go: another object takes its place"
         if kind.automatic is not None and live.body.get(kind.automatic) is not None:
             return "was made by the platform, which renews it by itself"
+        own = self._own(live)
+        if own is not None and own in self.manifest.left_out:
+            return f"is declared as {own}, which this environment leaves out ({self.manifest.left_out[own]})"
         return ""
 
     def _is_refused(self, live: Live) -> bool:
@@ -287,7 +290,7 @@ class _Surveying:
         """Gives each a name, whether it will be chosen or not, so that a choice changes no name."""
         gone: dict[str, set[str]] = {kind.name: set() for kind in self.kinds}
         declared = self.manifest.declarations
-        promised = [*declared, *(each for one in declared.values() for each in one.moved)]
+        promised = [*declared, *self.manifest.left_out, *(each for one in declared.values() for each in one.moved)]
         for address in [*promised, *self.register.by_owner, *self.snapshot.bindings]:
             gone.setdefault(address.kind, set()).add(address.name.lower())
         self.names = dict(self.declared)

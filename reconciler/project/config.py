@@ -5,6 +5,7 @@ environment may override the address, the key and the store, so that one project
 """
 
 import ipaddress
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,8 @@ from reconciler.project.yaml import Document
 
 FILE: Final = "reconciler.yaml"
 _MAX_BYTES: Final = 1024 * 1024
+DEFAULT_STORE: Final = "state/reconciler.db"  # below the project's folder
+_STORED: Final = ("", "-wal", "-shm")  # what a store's file is called, and those that SQLite keeps beside it
 AGENT_URL: Final = "http://127.0.0.1:4040"  # where an agent serves its API unless it is told otherwise
 _STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves room for the owner record in 4096 bytes
 
@@ -91,6 +94,18 @@ class Config:
         if self.defaults:
             told[FILE] = canonical({kind: layer.value for kind, layer in self.defaults.items()})
         return told
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """Files and folders that the project itself is made of, and what each is for: nothing else belongs there."""
+        found = {FILE: "settings", environments.FOLDER: "environments"}
+        found |= {files.inside(each): "policies" for each in self.policies}
+        found |= {files.inside(each): "manifests" for each in self.manifests}
+        store = self.store or DEFAULT_STORE
+        if "://" not in store:
+            path = os.path.relpath(self.root / store, self.root)
+            found |= {f"{path}{suffix}": "store" for suffix in _STORED}
+        return found
 
     def connection(self) -> tuple[str, Secret]:
         """The platform's address and the key for it; Rejected says what is missing."""
@@ -400,7 +415,8 @@ def _bad_paths(name: str, paths: list[str]) -> list[Finding]:
     findings = []
     for index, path in enumerate(paths):
         try:
-            files.inside(path)
+            if files.inside(path) == ".":
+                raise files.Unreadable(f"{path} is the whole project, {FILE} with it", "name a file or folder below it")
         except files.Unreadable as wrong:
             findings.append(Finding((name, index), str(wrong), wrong.remedy))
     return findings

@@ -1,4 +1,6 @@
-"""What is wrong between declarations: two of one object, rings of references, the owner record's room in metadata."""
+"""What is wrong between declarations: two of one object, rings of references, secrets that would overwrite each other,
+the owner record's room in metadata.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,14 @@ import graphlib
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import PurePosixPath
 from typing import Final
 
 from reconciler import kinds
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind, Parent
-from reconciler.model.manifest import Declaration, Ensure, Path
+from reconciler.model.manifest import Declaration, Delivery, Ensure, Path
 from reconciler.model.owner import Owner
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.profile import Profile
@@ -146,6 +149,43 @@ def undelivered(by_kind: ByKind) -> Iterator[Problem]:
             remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{each.address.name}}}}}`"
             text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
             yield Problem(text, remedy, str(each.address), each.position, Severity.WARNING)
+
+
+def misdelivered(by_kind: ByKind, own: Mapping[str, str]) -> Iterator[Problem]:
+    """One-time secrets that would overwrite each other, or what the project itself is made of: `own`, by place."""
+    by_file: dict[str, tuple[Declaration, Delivery]] = {}
+    by_entry: dict[tuple[str, Hashable], tuple[Declaration, Delivery]] = {}
+    for each, output, delivery in _delivered(by_kind):
+        subject, target = f"{each.address}.deliver.{output}", delivery.target
+        if (place := _first_of(own, target)) is not None:
+            text = f"goes to {target}, a place of the project's own {own[place]}"
+            remedy = f"name a file of its own, as in secrets/{each.address.name}"
+            yield Problem(text, remedy, subject, delivery.position)
+            continue
+        first, other = by_file.setdefault(target, (each, delivery))
+        where = target
+        if delivery.way == other.way == "to_dotenv":
+            name = delivery.settings["name"]
+            first, other = by_entry.setdefault((target, name), (each, delivery))
+            where = f"the entry {name} of {target}"
+        if first is not each:
+            text = f"goes to {where}, where that of {first.address} goes too ({other.position})"
+            by_for_each = first.position == each.position
+            remedy = "write ${{ each.key }} in it" if by_for_each else "give each a place of its own"
+            yield Problem(text, remedy, subject, delivery.position)
+
+
+def _delivered(by_kind: ByKind) -> Iterator[tuple[Declaration, str, Delivery]]:
+    """What is written to files. A command may well take one secret after the other."""
+    for each in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.one_time is not None):
+        for output, delivery in each.deliver.items() if each.ensure is Ensure.PRESENT else ():
+            if delivery.way != "to_command":
+                yield each, output, delivery
+
+
+def _first_of(places: Mapping[str, str], path: str) -> str | None:
+    """The place that the path is, or is below."""
+    return next((each for each in (path, *map(str, PurePosixPath(path).parents)) if each in places), None)
 
 
 def retired(declarations: Iterable[Declaration], profile: Profile) -> Iterator[Problem]:

@@ -5,14 +5,12 @@ For what is written from it on this machine; commands and Kubernetes Secrets giv
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
-from reconciler.project import files
+from reconciler.project import dotenv, files
 
 WAYS = ("to_file", "to_dotenv")
 _LARGEST = 2**20  # bytes
@@ -28,21 +26,11 @@ def read(root: Path, delivery: Delivery) -> Secret:
         raise Undeliverable(str(wrong)) from None
     except UnicodeDecodeError:
         raise Undeliverable(f"{delivery.target} is not UTF-8") from None
-    found = text.strip() if delivery.way == "to_file" else _entry(text, str(delivery.settings["name"]))
+    try:
+        found = text.strip() if delivery.way == "to_file" else dotenv.entry(text, str(delivery.settings["name"]))
+    except Undeliverable as why:
+        raise Undeliverable(f"{delivery.target}: {why}") from None
     if not found:
         what = f"no entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "nothing"
         raise Undeliverable(f"there is {what} in {delivery.target}")
     return Secret(found, f"file:{delivery.target}")
-
-
-def _entry(text: str, name: str) -> str:
-    """The entry of a dotenv text, as our sink writes it; empty if there is none."""
-    found = re.search(rf"^\s*(?:export\s+)?{re.escape(name)}\s*=[ \t]*(.*?)[ \t]*$", text, re.MULTILINE)
-    if found is None:
-        return ""
-    if found[1].startswith('"'):
-        try:
-            return str(json.loads(found[1]))
-        except ValueError:
-            return ""
-    return found[1].strip("'")

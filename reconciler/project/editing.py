@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ruamel.yaml import YAML
+from ruamel.yaml.emitter import Emitter
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
 
+from reconciler.model.manifest import Path
 from reconciler.model.problem import Position, Problem, Rejected
-from reconciler.project import yaml
+from reconciler.model.value import Json
+from reconciler.project import spelling, yaml
 
 ORDER: Final = ("kind", "name", "for_each", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "spec")
 _WIDTH: Final = 1 << 20  # lines are never folded: a folded text reads differently in a diff
 _MARKER: Final = re.compile(r"---(\s+#.*|\s*)")
 _MODELINE: Final = re.compile(r"#\s*yaml-language-server\s*:.*\$schema=\S+.*")
 SCHEMAS: Final = ".schemas"  # below the project's root: what `init` and `schema --all` write for editors
+_END: Final = re.compile(r"^\.\.\.\n\Z", re.MULTILINE)  # ruamel.yaml ends a text with `|+` so
 _ROUNDS: Final = 4  # a comment may settle only when written again
 
 
@@ -35,28 +40,55 @@ class _AsWritten(VersionedResolver):
         return super().resolve(kind, value, implicit)
 
 
+class _Legible(Emitter):
+    """In double quotes what cannot be seen is spelt out: it may turn the text around it."""
+
+    def write_double_quoted(self, text: Any, split: Any = True) -> None:
+        self.write_indicator(spelling.quoted(str(text)), need_whitespace=True)
+
+
 def fmt(text: str, file: str) -> str:
     """The canonical text of a manifest file. Rejected if the file has problems, or cannot be laid out safely."""
     before = yaml.read(text.encode(), file)
     if before.problems:
         raise Rejected(before.problems)
-    laid_out = text
+    laid_out = _once(text, file)
     for _ in range(_ROUNDS):
+        if (lost := _lost(before, text, laid_out, file)) is not None:
+            raise Rejected([lost])
         again = _once(laid_out, file)
         if again == laid_out:
-            break
+            return laid_out
         laid_out = again
-    else:
-        raise Rejected([_cannot(file)])
-    after = yaml.read(laid_out.encode(), file)
-    same_values = _meaning(after) == _meaning(before)
-    if after.problems or not same_values or _comments(laid_out) != _comments(text):
-        raise Rejected([_cannot(file)])
-    return laid_out
+    raise Rejected([_cannot(file)])
 
 
 def is_formatted(text: str, file: str) -> bool:
     return fmt(text, file) == text
+
+
+def _lost(before: yaml.Reading, text: str, laid_out: str, file: str) -> Problem | None:
+    """What the text says and would not say any more."""
+    after = yaml.read(laid_out.encode(), file)
+    # Nothing between two `---` says nothing; the order of keys means nothing.
+    old, new = ([each for each in reading.documents if each.value is not None] for reading in (before, after))
+    if after.problems or len(old) != len(new):
+        return _cannot(file)
+    for one, other in zip(old, new, strict=True):
+        for path, value in _differences(one.value, other.value, ()):
+            remedy = "write it in double quotes" if isinstance(value, str) else ""
+            return Problem("cannot be laid out without changing this", remedy, "", one.places.nearest(path))
+    kept = _comments(laid_out)
+    if kept == _comments(text):
+        return None
+    for number, line in enumerate(text.splitlines(), 1):
+        for comment in _comments(line):
+            if comment not in kept:
+                where = Position(file, number, 1)
+                remedy = "move it above the key"
+                return Problem("cannot be laid out without losing the comment", remedy, "", where)
+            kept.remove(comment)
+    return _cannot(file)
 
 
 def _cannot(file: str) -> Problem:
@@ -69,13 +101,18 @@ def _once(text: str, file: str) -> str:
     return "---\n".join(piece for piece in pieces if piece)
 
 
-def with_modeline(text: str, file: str, schema: str) -> str:
+def with_modeline(text: str, schema: str) -> str:
     """The text with the line that tells editors its schema, on top of each document without one: the language server
-    takes it to be about one document only. `text` is laid out already, `file` is below the root."""
-    line = f"# yaml-language-server: $schema={'../' * file.count('/')}{SCHEMAS}/{schema}.json\n"
-    pieces = re.split(r"^---\n", text, flags=re.MULTILINE)
-    told = (any(_MODELINE.fullmatch(each.strip()) for each in piece.splitlines()) for piece in pieces)
-    return "---\n".join(piece if has_one else line + piece for piece, has_one in zip(pieces, told, strict=True))
+    takes it to be about one document only."""
+    line = f"# yaml-language-server: $schema={schema}\n"
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    pieces = re.split(r"^(---[ \t]*(?:[ \t]#.*)?\n)", text.removeprefix(mark), flags=re.MULTILINE)
+    bodies = pieces[::2]
+    told = [any(_MODELINE.fullmatch(each.strip()) for each in body.splitlines()) for body in bodies]
+    if len(bodies) > 1 and all(not each.strip() or each.startswith("#") for each in bodies[0].splitlines()):
+        told[:2] = [True, told[0] or told[1]]  # what comes before the first --- is about what follows it
+    pieces[::2] = [body if has_one else line + body for body, has_one in zip(bodies, told, strict=True)]
+    return mark + "".join(pieces)
 
 
 def _documents(text: str, file: str) -> list[str]:
@@ -122,6 +159,7 @@ def _document(text: str, file: str) -> str:
         return text if text.strip() else ""
     writer = YAML()
     writer.Resolver = _AsWritten
+    writer.Emitter = _Legible
     writer.preserve_quotes = True
     writer.width = _WIDTH
     writer.brace_single_entry_mapping_in_flow_sequence = True
@@ -131,7 +169,7 @@ def _document(text: str, file: str) -> str:
         writer.dump(writer.load(text), out)
     except YAMLError:
         raise Rejected([_cannot(file)]) from None
-    return out.getvalue().strip("\n") + "\n"
+    return _END.sub("", out.getvalue()).strip("\n") + "\n"
 
 
 def _reordered(text: str, file: str) -> str:
@@ -169,15 +207,15 @@ def _comments(text: str) -> list[str]:
     return sorted(match[1].rstrip() for match in re.finditer(r"(?:^|(?<=\s))(#.*)$", text, re.MULTILINE))
 
 
-def _meaning(reading: yaml.Reading) -> list[object]:
-    """What the file says; nothing between two `---` says nothing."""
-    return [_shape(each.value) for each in reading.documents if each.value is not None]
-
-
-def _shape(value: object) -> object:
-    """The value with its types, so that 1, 1.0 and true differ; the order of keys means nothing."""
-    if isinstance(value, dict):
-        return {key: _shape(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_shape(item) for item in value]
-    return (type(value).__name__, value)
+def _differences(old: Json, new: Json, path: Path) -> Iterator[tuple[Path, Json]]:
+    """What is another value, or one of another type: 1, 1.0 and true differ. The order of keys means nothing."""
+    match old, new:
+        case (dict(), dict()) if old.keys() == new.keys():
+            for key, item in old.items():
+                yield from _differences(item, new[key], (*path, key))
+        case (list(), list()) if len(old) == len(new):
+            for index, item in enumerate(old):
+                yield from _differences(item, new[index], (*path, index))
+        case _:
+            if type(old) is not type(new) or old != new:
+                yield path, old

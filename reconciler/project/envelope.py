@@ -22,6 +22,10 @@ from reconciler.project.yaml import Document
 
 _DURATION = re.compile(r"[0-9]{1,6}[smhdw]")
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_OBJECT = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
+_NAMESPACE = re.compile(_LABEL)
+_DATUM = re.compile(r"(?!\.\Z|\.\.)[A-Za-z0-9._-]{1,253}")
 _A_DURATION = "write a duration, as in 90d or 24h"
 _WRITTEN = {  # what is meant, where something of another sort was found
     "lifecycle": "write a map, as in {protect: true}",
@@ -43,6 +47,21 @@ def _duration(text: str) -> str | None:
 
 def _entry(text: str) -> str | None:
     return None if _ENTRY.fullmatch(text) else f"{text!r} cannot name an entry; use letters, digits and '_'"
+
+
+def _object(text: str) -> str | None:
+    wrong = f"{text!r} cannot name a Secret; use lower-case letters, digits, '-' and '.'"
+    return None if _OBJECT.fullmatch(text) else wrong
+
+
+def _namespace(text: str) -> str | None:
+    wrong = f"{text!r} cannot name a namespace; use up to 63 lower-case letters, digits and '-'"
+    return None if _NAMESPACE.fullmatch(text) else wrong
+
+
+def _datum(text: str) -> str | None:
+    wrong = f"{text!r} cannot be a key of a Secret; use letters, digits, '-', '_' and '.'"
+    return None if _DATUM.fullmatch(text) else wrong
 
 
 class _Form(BaseModel):
@@ -74,9 +93,9 @@ class KubernetesSecretForm(_Form):
     """A file with a Secret manifest, to be applied by whoever may."""
 
     file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, Doc("The Secret's name.")]
-    key: Annotated[str, Doc("The key of the secret within it.")] = "token"
-    namespace: Annotated[str | None, Doc("The Secret's namespace.")] = None
+    name: Annotated[str, checked(_object), Doc("The Secret's name.")]
+    key: Annotated[str, checked(_datum), Doc("The key of the secret within it.")] = "token"
+    namespace: Annotated[Annotated[str, checked(_namespace)] | None, Doc("The Secret's namespace.")] = None
 
 
 class CommandForm(_Form):

@@ -63,6 +63,8 @@ def read(root: Folder, name: str) -> Environment:
         text = files.read(root, file, _MAX_BYTES)
     except files.Unreadable as wrong:
         known = _names(root)
+        if name in known:
+            raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable")]) from None
         remedy = wording.meant(name, known) or (f"there are {wording.listed(known, 'and')}" if known else "write it")
         raise Rejected([Problem(f"{wrong} for the environment {name}", remedy)]) from None
     document = _document(text, file)

@@ -7,14 +7,15 @@ An instance's name is made of them, and is what references and overlays call it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.model.kind import Finding
+from reconciler import kinds
+from reconciler.model.kind import Field, Finding, Shape
 from reconciler.model.manifest import Path
 from reconciler.model.value import Json
-from reconciler.project import wording
+from reconciler.project import validation, wording
 from reconciler.project.places import size
 from reconciler.project.variables import Setting
 from reconciler.project.weaving import Layer, Role, Spot, weave
@@ -55,6 +56,7 @@ class Item:
     key: str | None
     value: Json
     spot: Spot | None  # where the value was written; None if on the command line
+    key_spot: Spot | None = None
 
     @property
     def shown(self) -> str:
@@ -74,8 +76,9 @@ def instances(
     made: list[Document] = []
     findings: dict[tuple[Path, str], Finding] = {}
     named: dict[str, Item] = {}
+    fields = _fields(document)
     for item in items:
-        filling = _Filling(item, budget)
+        filling = _Filling(item, budget, fields)
         value = filling.fill(template, ())
         budget.instances -= 1
         if budget.is_spent:
@@ -90,6 +93,12 @@ def instances(
         layer = Layer(Role.MANIFEST, value, document.places, (), filling.grafts, filling.fed)
         made.append(weave([layer], layer, sound=document.sound))
     return ([] if findings else made), list(findings.values())
+
+
+def _fields(document: Document) -> tuple[Field, ...]:
+    name = document.value.get("kind")
+    kind = kinds.find(name) if isinstance(name, str) and name.isidentifier() else None
+    return kind.fields if kind is not None else ()
 
 
 def _check_name(document: Document) -> None:
@@ -109,10 +118,14 @@ def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item]:
         written, spot = setting.value, setting.spot
     match written:
         case dict():
-            return [Item(key, value, spot and spot.below(key)) for key, value in written.items()]
+            return [_entry(key, value, spot and spot.below(key)) for key, value in written.items()]
         case list():
             return list(_listed(written, spot))
     raise _Wrong((KEY,), f"expected a list or a map, found {wording.found(written)}", "write [a, b] or {a: …, b: …}")
+
+
+def _entry(key: str, value: Json, spot: Spot | None) -> Item:
+    return Item(key, value, spot, spot and replace(spot, of_key=True))
 
 
 def _listed(written: list[Json], spot: Spot | None) -> Iterator[Item]:
@@ -128,15 +141,17 @@ def _listed(written: list[Json], spot: Spot | None) -> Iterator[Item]:
         if str(value) in seen:
             raise _Wrong((KEY, index), f"{str(value)!r} is there twice", "remove one")
         seen.add(str(value))
-        yield Item(str(value), value, spot and spot.below(index))
+        here = spot and spot.below(index)
+        yield Item(str(value), value, here, here)
 
 
 class _Filling:
     """Fills in one item; `grafts` are the values that came from it whole, and where they were written."""
 
-    def __init__(self, item: Item, budget: Budget) -> None:
+    def __init__(self, item: Item, budget: Budget, fields: Sequence[Field]) -> None:
         self._item = item
         self._budget = budget
+        self._fields = fields
         self.grafts: dict[Path, Spot] = {}
         self.fed: dict[Path, list[Spot]] = {}
         self.findings: list[Finding] = []
@@ -162,13 +177,19 @@ class _Filling:
                 self._budget.values -= size(value)
                 if spot is not None:
                     self.grafts[path] = spot
-                return value if path != ("name",) else self._put(value, path)
+                is_text = path == ("name",) or (isinstance(value, (int, float)) and self._takes_text(path))
+                return self._put(value, path) if is_text else value
             filled = _EACH.sub(lambda each: self._part(each, path), text)
         except _Wrong as wrong:
             self.findings.append(wrong.finding)
             return text
         self._budget.characters -= len(filled)
         return filled
+
+    def _takes_text(self, path: Path) -> bool:
+        """Whether a number becomes text there, as that of a variable does."""
+        field, _ = validation.field_at(self._fields, path[1:]) if path[0] == "spec" else (None, False)
+        return field is not None and field.shape is Shape.TEXT
 
     def _part(self, each: re.Match[str], path: Path) -> str:
         if each[1]:
@@ -193,8 +214,8 @@ class _Filling:
         if meant[1] is None:
             if self._item.key is None:
                 raise _Wrong(path, "the maps of a list have no key", "use each.value.…, or write a map of maps")
-            if self._item.spot is not None:
-                self.fed.setdefault(path, []).append(self._item.spot)
+            if self._item.key_spot is not None:
+                self.fed.setdefault(path, []).append(self._item.key_spot)
             return self._item.key, self._item.spot
         value, spot = self._item.value, self._item.spot
         for name in filter(None, meant[1].split(".")):

@@ -30,6 +30,7 @@ from reconciler.project.places import Again, Places
 from reconciler.project.unreadable import MAX_BYTES
 from reconciler.project.validation import MAX_FINDINGS
 from reconciler.project.values import PENDING, Absent, Declared, Resolver, Variable
+from reconciler.project.variables import Setting
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,10 @@ def load_texts(
     variables: Mapping[str, Variable] | None = None,
     root: Folder = Folder(),
 ) -> Loaded:
-    """As `load`, of manifest files that are given as name and bytes."""
+    """As `load`, of manifest files that are given as name and bytes, in a project of these variables."""
     with yaml.unhurried_collector():
-        return _assemble(Config(root, stack), texts, [], environ, variables)
+        settings = {name: Setting(value) for name, value in (variables or {}).items()}
+        return _assemble(Config(root, stack, settings=settings), texts, [], environ, None)
 
 
 def _texts(config: Config) -> tuple[dict[str, bytes], list[Problem]]:
@@ -142,7 +144,7 @@ def _assemble(
             declarations[each.address] = declaration
             if resolver.links:
                 links[each.address] = resolver.links
-    problems += _between(declarations, links, config.stack)
+    problems += _between(declarations, links, config)
     problems += crosschecks.retired(declarations.values(), PROFILES[config.profile])
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
     if any(each.is_error for each in problems):
@@ -152,7 +154,8 @@ def _assemble(
     digest = digest_of({**texts, **resolver.included, **config.sources})
     rendered = {address: each for address, each in declarations.items() if kinds.get(address.kind).home is Home.FILE}
     planned = {address: each for address, each in declarations.items() if address not in rendered}
-    return Loaded(Manifest(config.stack, planned, digest), tuple(problems), tuple(texts), rendered)
+    manifest = Manifest(config.stack, planned, digest, declared.left_out)
+    return Loaded(manifest, tuple(problems), tuple(texts), rendered)
 
 
 def _places(root: Folder, file: str, content: int) -> Sequence[Places]:
@@ -271,7 +274,9 @@ def _is_first(made: Draft, declarations: Mapping[Address, Declaration], problems
     return False
 
 
-def _between(declarations: Mapping[Address, Declaration], links: crosschecks.Links, stack: str) -> Iterator[Problem]:
+def _between(
+    declarations: Mapping[Address, Declaration], links: crosschecks.Links, config: Config
+) -> Iterator[Problem]:
     by_kind: dict[Kind, list[Declaration]] = {}
     for address, each in declarations.items():
         by_kind.setdefault(kinds.get(address.kind), []).append(each)
@@ -279,8 +284,9 @@ def _between(declarations: Mapping[Address, Declaration], links: crosschecks.Lin
     yield from crosschecks.twins(by_kind)
     yield from crosschecks.declared_within(by_kind, declarations)
     yield from crosschecks.undelivered(by_kind)
+    yield from crosschecks.misdelivered(by_kind, config.own)
     yield from _moves(declarations)
-    yield from crosschecks.metadata(by_kind, stack)
+    yield from crosschecks.metadata(by_kind, config.stack)
 
 
 def _moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:

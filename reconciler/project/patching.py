@@ -20,7 +20,7 @@ from reconciler.model.value import Json, canonical
 from reconciler.planning.accepting import GONE
 from reconciler.project import spelling, yaml
 
-_MARKER: Final = re.compile(r"^---(?=[ \t\n]|$)", re.MULTILINE)
+_MARKER: Final = re.compile(r"^---(?=[ \t\r\n]|$)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"(?:^|\s)#")
 _ODD_BREAKS: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029]")  # lines to libyaml, and to few others
 
@@ -235,6 +235,8 @@ class _Text:
         if start == end or (node.start_mark.line != key.end_mark.line and not flow):  # nothing, or below the key
             start, end, put = colon, max(end, colon), f" {put}"
         self._keep_comments(start, end)
+        if value in ([], {}) and "\n" in self.text[start:end]:
+            end = self.line_end(end)  # what is said of the last that goes, goes with it
         return self.cut(start, end, put)
 
     def key_added(self, parent: MappingNode, name: str, value: Json) -> str:
@@ -255,35 +257,48 @@ class _Text:
         key, node = parent.value[index]
         start, end = self.start(key), max(self.end(node), self.text.index(":", self.end(key)) + 1)
         if len(parent.value) == 1:
-            self._keep_comments(self.start(parent), end)
             return self._emptied(parent, "{}", end)
+        following = self.start(parent.value[index + 1][0]) if index + 1 < len(parent.value) else self.end(parent)
         if parent.flow_style:
-            if index:
-                return self.cut(self.end(parent.value[index - 1][1]), end, "")
-            return self.cut(start, self.start(parent.value[1][0]), "")
-        self._keep_inner_comments(start, end)
+            return self._flow_gone(self.end(parent.value[index - 1][1]) if index else None, start, end, following)
+        self._keep_comments(start, end)
         if self.text[self.line_start(start) : start].strip():  # the first key behind a dash
-            return self.cut(start, self.start(parent.value[index + 1][0]), "")
+            self._keep_comments(self.line_end(end), following)
+            return self.cut(start, following, "")
         return self.cut(self.line_start(start), self.next_line(end), "")
 
     def _emptied(self, parent: Node, put: str, end: int) -> str:
         """A map or list with nothing left in it stays on the line of its key."""
         if getattr(parent, "flow_style", False):
+            self._keep_comments(self.start(parent), self.end(parent))
             return self.cut(self.start(parent), self.end(parent), put)
+        self._keep_comments(self.start(parent), end)
         before = self.text[: self.start(parent)].rstrip()
+        if "\n" in self.text[len(before) : self.start(parent)]:
+            end = self.line_end(end)  # what is said of it goes with it
         return self.cut(len(before), end, f" {put}") if before else self.cut(self.start(parent), end, put)
+
+    def _flow_gone(self, before: int | None, start: int, end: int, following: int) -> str:
+        """Without what stands between brackets from the start to the end; `before` is the end of what comes before."""
+        first, last = (before, end) if before is not None else (start, following)
+        rest = self.text[end : self.line_end(end)].lstrip(", \t")
+        is_alone = not self.text[self.line_start(start) : start].strip() and (not rest or rest.startswith("#"))
+        if is_alone and (rest or _COMMENT.search(self.text[first:last])):
+            self._keep_comments(start, end)
+            return self.cut(self.line_start(start), self.next_line(end), "")
+        self._keep_comments(first, last)
+        return self.cut(first, last, "")
 
     def item_gone(self, parent: SequenceNode, index: int) -> str:
         node = parent.value[index]
         start, end = self.start(node), self.end(node)
         if len(parent.value) == 1:
-            self._keep_comments(self.start(parent), end)
             return self._emptied(parent, "[]", end)
         if parent.flow_style:
-            if index:
-                return self.cut(self.end(parent.value[index - 1]), end, "")
-            return self.cut(start, self.start(parent.value[1]), "")
-        self._keep_inner_comments(start, end)
+            before = self.end(parent.value[index - 1]) if index else None
+            following = self.start(parent.value[index + 1]) if index + 1 < len(parent.value) else self.end(parent)
+            return self._flow_gone(before, start, end, following)
+        self._keep_comments(start, end)
         if self.text[self.line_start(start) : start].strip() != "-":
             raise Unpatchable("its layout does not allow it")
         return self.cut(self.line_start(start), self.next_line(end), "")
@@ -304,11 +319,7 @@ class _Text:
         return self.cut(at, at, f"{dash}{put}\n")
 
     def _keep_comments(self, start: int, end: int) -> None:
-        if "\n" in self.text[start:end]:
-            self._keep_inner_comments(start, end)
-
-    def _keep_inner_comments(self, start: int, end: int) -> None:
-        if _COMMENT.search(self.text[start:end]) and "\n" in self.text[start:end]:
+        if "\n" in self.text[start:end] and _COMMENT.search(self.text[start:end]):
             raise Unpatchable("a comment inside it would be lost")
 
 

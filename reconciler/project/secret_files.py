@@ -22,10 +22,11 @@ _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST = 1 << 20  # bytes of an existing file that an entry is added to
 
 
-def prove(root: Path, target: str) -> None:
+def prove(root: Path, target: str, content: Callable[[str], str]) -> None:
     """Goes through the motions of a write and undoes them; raises Undeliverable."""
     with _place(root, target, keep=False) as (directory, name):
         _sweep(directory, name)
+        content(_present(directory, name))
         os.unlink(_temporary(directory, name, b"proof"), dir_fd=directory)
 
 

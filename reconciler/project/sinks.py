@@ -16,11 +16,12 @@ from pathlib import Path
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
-from reconciler.project import secret_files
+from reconciler.project import dotenv, secret_files
 
 WAYS = ("to_file", "to_dotenv", "to_kubernetes_secret", "to_command")
 PATIENCE = 60.0  # seconds that a command may take
 _PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none of a command's business
+_STAND_IN = Secret("secret", "proof")
 
 
 class ProjectSinks:
@@ -37,9 +38,12 @@ class ProjectSinks:
             raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
         if delivery.way != "to_command":
             async with self._turn:
-                await asyncio.to_thread(secret_files.prove, self._root, delivery.target)
+                await asyncio.to_thread(secret_files.prove, self._root, delivery.target, _contents(delivery, _STAND_IN))
             return
-        if shutil.which(delivery.target, path=os.environ.get("PATH")) is None:
+        program = delivery.target
+        if "/" in program:
+            program = str(self._root.absolute() / program)  # where `_run` runs it
+        if shutil.which(program, path=os.environ.get("PATH")) is None:
             raise Undeliverable(f"there is no command {delivery.target}; install it, or correct the name")
         if check := delivery.settings.get("check"):
             await self._run(check, b"")
@@ -84,19 +88,13 @@ def _contents(delivery: Delivery, secret: Secret) -> Callable[[str], str]:
         case "to_file":
             return lambda present: secret.reveal()
         case "to_dotenv":
-            return lambda present: _with_entry(present, str(delivery.settings["name"]), secret.reveal())
+            return lambda present: dotenv.with_entry(present, str(delivery.settings["name"]), _spelt(secret.reveal()))
     return lambda present: _kubernetes_secret(delivery, secret.reveal())
 
 
-def _with_entry(present: str, name: str, secret: str) -> str:
-    """The dotenv text with this one entry set, every other line as it was."""
-    plain = re.fullmatch(r"[A-Za-z0-9_./:@%+=-]*", secret)
-    line = f"{name}={secret if plain else json.dumps(secret)}"
-    entry = re.compile(rf"^\s*(?:export\s+)?{re.escape(name)}\s*=.*$", re.MULTILINE)
-    if entry.search(present):
-        return entry.sub(lambda _: line, present, count=1)
-    separator = "" if not present or present.endswith("\n") else "\n"
-    return f"{present}{separator}{line}\n"
+def _spelt(secret: str) -> str:
+    """As the value of a dotenv entry."""
+    return secret if re.fullmatch(r"[A-Za-z0-9_./:@%+=-]*", secret) else json.dumps(secret)
 
 
 def _kubernetes_secret(delivery: Delivery, secret: str) -> str:

@@ -75,13 +75,13 @@ def flow(value: Any) -> str:
 def _inside(value: Any) -> str:
     text = flow(value)
     is_bare = isinstance(value, str) and not text.startswith('"')
-    return _quoted(value) if is_bare and not _FLOW_BREAKERS.isdisjoint(text) else text
+    return quoted(value) if is_bare and not _FLOW_BREAKERS.isdisjoint(text) else text
 
 
 def scalar(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, str):
-        return value if _is_plain(value) else _quoted(value)
+        return value if _is_plain(value) else quoted(value)
     return json.dumps(value)
 
 
@@ -91,7 +91,8 @@ def _is_plain(text: str) -> bool:
     return bool(scalars.plain(text) == text)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """In double quotes, on one line."""
     return f'"{"".join(map(_escaped, text))}"'
 
 

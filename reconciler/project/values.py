@@ -219,7 +219,12 @@ class Resolver:
         if self._absent is not None and slot.sensitive and not self._is_there(word, operand):
             return self._absent(source)
         text = self._from_env(operand, slot) if word == "from_env" else self._from_file(operand)
-        if word == "from_env" and slot.shape is Shape.TEXT and not slot.sensitive and isinstance(self._subject, Address):
+        if (
+            word == "from_env"
+            and slot.shape is Shape.TEXT
+            and not slot.sensitive
+            and isinstance(self._subject, Address)
+        ):
             self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING))
         return self._outside(text, source, slot)
 

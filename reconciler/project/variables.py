@@ -93,8 +93,7 @@ def overlaid(
         path = ("variables", name)
         known = settings.get(name)
         if known is None:
-            remedy = wording.meant(name, settings) or "define it under variables: in reconciler.yaml"
-            findings.append(Finding(path, f"there is no variable {name}", remedy))
+            findings.append(Finding(path, f"there is no variable {name}", _unknown(name, settings)))
         elif value is None:
             findings.append(Finding(path, "expected a value, found nothing", "remove the line to keep the default"))
         elif (wrong := _wrong(value, known.type)) is not None:
@@ -104,13 +103,21 @@ def overlaid(
     return merged, findings
 
 
+def _unknown(name: str, settings: Mapping[str, Setting]) -> str:
+    """What to do about the name of a variable that there is not."""
+    return wording.meant(name, settings) or "define it under variables: in reconciler.yaml"
+
+
 def settled(
     settings: Mapping[str, Setting], given: Mapping[str, Variable], problems: list[Problem]
 ) -> dict[str, Setting]:
     """What variables are for this run, with the values given on the command line."""
     merged = dict(settings)
     for name, value in given.items():
-        known = settings.get(name, Setting())
+        known = settings.get(name)
+        if known is None:
+            problems.append(Problem("there is no such variable", _unknown(name, settings), f"--var {name}"))
+            continue
         merged[name] = replace(known, value=value, source="--var", spot=None)
         if known.type is not None:
             meant, wrong = _typed(value, known.type)

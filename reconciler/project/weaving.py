@@ -30,14 +30,19 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A value in a file: where it was written, and how it is found there."""
+    """A value in a file, or the key that it has there: where it was written, and how it is found there."""
 
     places: Places
     path: Path
+    of_key: bool = False
 
     @property
     def position(self) -> Position:
-        return self.places.nearest(self.path)
+        return self.places.key(self.path) if self.of_key else self.places.nearest(self.path)
+
+    @property
+    def written(self) -> Json:
+        return self.path[-1] if self.of_key else reached(self.places.root, self.path)[0]
 
     def below(self, part: str | int) -> Spot:
         return Spot(self.places, (*self.path, part))

@@ -1,4 +1,4 @@
-"""Where declared values come from, as text. Secrets are hidden, whatever place they were written in."""
+"""Where declared values come from, as text. What is secret comes hidden, whatever place it was written in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIVE = "on the platform"
 
 @dataclass(frozen=True, slots=True)
 class LiveValue:
-    """What the platform holds, and who moved it if it differs from what is declared."""
+    """What the platform holds, hidden where it is sensitive, and who moved it if it differs from what is declared."""
 
     value: Value
     mover: Mover | None = None
@@ -32,40 +32,33 @@ def text(subject: str, traces: Sequence[Trace], live: Sequence[LiveValue | None]
 
 def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -> Iterator[str]:
     name = f"{subject}.{trace.path}" if trace.path else subject
-    yield cut(f"{clean(name)}: {_shown(trace.value, trace.sensitive)}", width)
-    rows = [_row(each, trace.sensitive) for each in trace.origins]
+    yield cut(f"{clean(name)}: {_shown(trace.value)}", width)
+    rows = [_row(each) for each in trace.origins]
     if live is not None:
         said = f"{_LIVE}, {live.mover}" if live.mover else _LIVE
-        rows.append(("", said, _shown(live.value, trace.sensitive)))
+        rows.append(("", said, _shown(live.value)))
     columns = [max(cells_of(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:
         where, what = (each + " " * (columns[place] - cells_of(each)) for place, each in enumerate(row[:2]))
         yield cut(f"  {where}  {what}  {row[2]}".rstrip(), width)
 
 
-def _row(origin: Origin, sensitive: bool) -> tuple[str, str, str]:
+def _row(origin: Origin) -> tuple[str, str, str]:
     where = clean(str(origin.position)) if origin.position else ""
     what = ("  " if origin.feeds else "") + clean(origin.what)
-    written = _shown(origin.written, sensitive) if origin.written is not None or not origin.feeds else ""
+    written = origin.gist or (_shown(origin.written) if origin.written is not None or not origin.feeds else "")
     return where, what, written if origin.counts else f"{written} (covered)"
 
 
-def _shown(value: Value, sensitive: bool) -> str:
-    if value is None:
-        return UNSET
-    if sensitive and not _is_source(value):
-        return SENSITIVE
+def _shown(value: Value) -> str:
     match value:
+        case None:
+            return UNSET
         case Secret() | Hidden():
             return SENSITIVE
         case Ref() | Template():
             return clean(str(value))
     return clean(canonical(_plain(value)).decode(errors="backslashreplace"))
-
-
-def _is_source(value: Value) -> bool:
-    """Whether it only names where a secret is."""
-    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("ref", "from_env", "from_file")
 
 
 def _plain(value: Value) -> Value:

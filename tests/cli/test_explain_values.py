@@ -64,6 +64,120 @@ def test_a_secret_in_a_manifest_is_not_shown(shell: Shell) -> None:
     assert "hunter2" not in said.out + said.err
 
 
+SECRETS = """\
+kind: Secret
+name: "${{ each.key }}"
+for_each: {db: {value: hunter2}}
+spec: {vault_id: vault_1, name: "${{ each.key }}", value: "${{ each.value.value }}"}
+---
+kind: Secret
+name: s
+spec: {vault_id: vault_1, name: s, value: hunter2}
+---
+kind: HTTPSEdgeRoute
+name: "${{ each.key }}"
+for_each: {hook: {provider: github, secret: hunter2}}
+spec: {edge_id: edghts_1, match_type: path_prefix, match: "/${{ each.key }}", webhook_verification: "${{ each.value }}"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [
+        ("Secret/db.name", ['manifests/payments.yaml:3:12 for_each "db"']),
+        ("HTTPSEdgeRoute/hook.match", ['manifests/payments.yaml:12:12 for_each "hook"']),
+        ("HTTPSEdgeRoute/hook.webhook_verification.provider", ["manifests/payments.yaml:12:18 for_each a map"]),
+        (
+            "Secret/s",
+            ['manifests/payments.yaml:8:7 manifest {"name":"s","value":"(sensitive)","vault_id":"vault_1"} (covered)'],
+        ),
+        (
+            "HTTPSEdgeRoute/hook.webhook_verification",
+            [
+                'manifests/payments.yaml:13:101 manifest "${{ each.value }}" (covered)',
+                "manifests/payments.yaml:12:18 for_each a map (covered)",
+            ],
+        ),
+    ],
+)
+def test_of_what_holds_a_secret_only_the_rest_is_shown(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, what: str, lines: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shell.write("manifests/payments.yaml", SECRETS)
+    shell.write(
+        "environments/prod.yaml",
+        "Secret/s: {ensure: forgotten, spec: null}\nHTTPSEdgeRoute/hook: {spec: {webhook_verification: null}}\n",
+    )
+    said = shell("explain", what, *(["--env", "prod"] if "(covered)" in lines[0] else []))
+    told = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert told[-len(lines) :] == lines
+    assert "hunter2" not in said.out + said.err
+
+
+def test_what_comes_from_a_map_in_a_variable_is_followed_to_it(shell: Shell) -> None:
+    shell.write("reconciler.yaml", "stack: prod\nvariables: {tls: {type: map, default: {min_version: '1.3'}}}\n")
+    shell.write(
+        "manifests/payments.yaml",
+        "kind: TLSEdge\nname: e\nspec: {hostports: ['a.example.com:443'], tls_termination: '${{ var.tls }}'}\n",
+    )
+    assert shell("explain", "TLSEdge/e.tls_termination.min_version").out == (
+        'TLSEdge/e.tls_termination.min_version: "1.3"\n'
+        '  manifests/payments.yaml:3:59  manifest                      "${{ var.tls }}"\n'
+        "  reconciler.yaml:2:39            variable tls, from default  a map\n"
+    )
+    said = shell("explain", "TLSEdge/e.tls_termination.terminate_at").out
+    assert "not declared" in said
+    shell.write("environments/prod.yaml", "TLSEdge/e: {spec: {tls_termination: {terminate_at: edge}}}\n")
+    said = shell("explain", "TLSEdge/e.tls_termination.min_version", "--env", "prod").out
+    assert said.splitlines()[0].endswith("(not set)")
+    assert said.splitlines()[-1].endswith("a map (covered)")
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("IPPolicy/office.description[0]", "there are no items in IPPolicy.description: its shape is text"),
+        ("IPPolicy/office.description.x", "there are no fields in IPPolicy.description: its shape is text"),
+        ("TLSEdge/payments.hostports.x", "name an item of the list, as in TLSEdge.hostports[0]"),
+        ("TLSEdge/payments.tls_termination[0]", "there are no items in TLSEdge.tls_termination: its shape is object"),
+        ("TLSEdge/payments.mutual_tl", "TLSEdge has no field 'mutual_tl'; did you mean 'mutual_tls'?"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused(shell: Shell, what: str, why: str) -> None:
+    said = shell("explain", what)
+    assert (said.code, said.err.splitlines()[0]) == (64, f"error: {why}")
+
+
+def test_every_path_that_is_told_can_be_asked_for(shell: Shell) -> None:
+    shell.write(
+        "manifests/payments.yaml",
+        "kind: TunnelGroupBackend\nname: b\nspec: {labels: {app: shop}}\n---\n"
+        "kind: CloudEndpoint\nname: e\nspec: {url: https://a.example.com, traffic_policy: {on_http_request: []}}\n",
+    )
+    for what, path, value in (
+        ("TunnelGroupBackend/b", "labels.app", '"shop"'),
+        ("CloudEndpoint/e", "traffic_policy.on_http_request", "[]"),
+    ):
+        assert f"{what}.{path}: {value}" in shell("explain", what).out
+        assert shell("explain", f"{what}.{path}").code == 0
+
+
+def test_a_secret_on_the_platform_is_not_shown(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    hook = SECRETS.rpartition("---\n")[2].replace("edge_id: edghts_1", "edge_id: {ref: HTTPSEdge/e}")
+    shell.write(
+        "manifests/payments.yaml",
+        f"kind: HTTPSEdge\nname: e\nspec: {{hostports: []}}\n---\n{hook}",
+    )
+    assert shell("apply", "-y", "--quiet").code == 0
+    shell.write("environments/prod.yaml", "HTTPSEdgeRoute/hook: {spec: {webhook_verification: null}}\n")
+    said = shell("explain", "HTTPSEdgeRoute/hook.webhook_verification", "--live", "--env", "prod")
+    told = '{"enabled":true,"provider":"github","secret":"(sensitive)"}'
+    assert live(said.out) == [f"on the platform, changed in Git {told}"]
+    assert "hunter2" not in said.out + said.err
+
+
 def test_the_platform_is_asked_and_who_moved_a_value_is_told(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--quiet")
     (policy,) = sandbox.send("GET", "/ip_policies")["ip_policies"]

@@ -68,6 +68,22 @@ def test_what_is_there_stays_as_it_is(shell: Shell) -> None:
     assert everything(shell.root) == after
 
 
+def test_a_project_that_is_there_gets_no_example(shell: Shell) -> None:
+    for name in ("begun/reconciler.yaml", "written/manifests/deep/all.yml"):
+        shell.write(name, "")
+        folder = name.partition("/")[0]
+        assert shell("init", folder, "--yes").code == 0
+        assert not (shell.root / folder / "manifests/access.yaml").exists()
+
+
+def test_what_a_gitignore_lacks_is_named(shell: Shell) -> None:
+    shell.write("fresh/.gitignore", "*.pyc\nstate\n/plan.*\n/snapshot.json\n/events.ndjson\n.env")
+    told = shell("init", "fresh", "--yes")
+    assert "kept .gitignore, which is there already\n" in told.err
+    assert "note: .gitignore does not say /secrets/ /plan.json /plan.md /plan.html: " in told.err
+    assert "does not say" not in shell("init", "other", "--yes").err
+
+
 def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "fresh").mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -76,6 +92,7 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
     assert refused.code == 1
     assert "manifests/access.yaml leads through a symlink" in refused.err
     assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert everything(tmp_path / "fresh") == {}
 
 
 @pytest.mark.parametrize(
@@ -281,6 +298,6 @@ def test_the_url_that_this_reconciler_came_from_is_proposed(
 
 
 def test_the_next_steps_can_be_copied(shell: Shell) -> None:
-    told = shell("init", "fresh", "--yes")
-    (line,) = (line for line in told.out.splitlines() if "export" in line)
-    assert line == "  export RECONCILER_API_KEY='<your key>'"
+    _, first, *_, export, _, _, _ = shell("init", "wei rd/ünï", "--yes").out.splitlines()
+    assert first == "  cd 'wei rd/ünï'"
+    assert export == "  export RECONCILER_API_KEY='<your key>'"

@@ -77,6 +77,7 @@ def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
         (["plan", "--allow", "delete"], "invalid value for '--allow': 'delete' is not what:Kind=N, as in "
          "delete:ReservedDomain=1"),
         (["validate", "--var", "x"], "invalid value for '--var': 'x' is not name=value"),
+        (["validate", "--env", ""], "invalid value for '--env': names no environment; leave the flag out for none"),
         (["plan", "--format", "xml"], "invalid value for '--format': 'xml' is not one of text, markdown, html, "
          "json, sarif, github, gitlab"),
         (["plan", "--format", "text", "--format", "json"], "invalid value for '--format': only one can go to standard "

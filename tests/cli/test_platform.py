@@ -235,6 +235,12 @@ def test_history_tells_how_calls_ended(shell: Shell, sandbox: Sandbox) -> None:
     ]
 
 
+def test_more_of_the_history_than_can_be_counted_is_a_usage_error(shell: Shell) -> None:
+    said = shell("history", "--limit", "9" * 20)
+    assert said.code == 64
+    assert "is not in the range" in said.err
+
+
 def test_a_key_that_is_not_accepted_exits_6(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_API_KEY", "wrong")
     said = shell("plan")

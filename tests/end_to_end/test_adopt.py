@@ -69,10 +69,24 @@ def test_an_id_says_which_object_is_meant(domains: Project, sandbox: Sandbox) ->
     assert str(owner.address) == "IPPolicy/office"
 
 
-def test_what_differs_is_shown_and_put_right(domains: Project, sandbox: Sandbox) -> None:
+def test_an_id_of_the_command_line_is_not_said_to_be_in_the_manifest(domains: Project, sandbox: Sandbox) -> None:
+    office, another = (Account(sandbox).id("/ip_policies", description=each) for each in ("Office", "another"))
+    words = ("adopt", "IPPolicy/office", "-y", "--id")
+    said = " ".join(domains(*words, "ipp_0").out.split())
+    assert "; correct the id; or leave --id out, if the object was deleted" in said
+    assert domains(*words, office).code == 0
+    said = " ".join(domains(*words, another).out.split())
+    assert f"; say `ensure: absent` or `ensure: forgotten`, apply, then name {another}" in said
+
+
+def test_what_differs_is_shown_and_left_to_apply(domains: Project, sandbox: Sandbox) -> None:
     domains.declare({**SHOP, "spec": {**SHOP["spec"], "description": "ours"}})
     said = domains("adopt", "ReservedDomain/shop", "-y")
-    assert (said.code, '"ours"' in said.out) == (0, True)
+    assert (said.code, '"ours"' in said.out, sandbox.calls()) == (1, True, [])
+    assert (
+        "ReservedDomain/shop: would be taken over and changed: description; "
+        "declare what is there, or let `apply --adopt` do both"
+    ) in " ".join(said.out.split())
 
 
 def test_a_bot_user_is_remembered_by_the_store(on_sandbox: Project, sandbox: Sandbox) -> None:

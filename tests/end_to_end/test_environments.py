@@ -48,6 +48,6 @@ def test_a_plan_file_of_one_environment_is_not_carried_out_in_another(on_sandbox
     written(on_sandbox)
     assert on_sandbox("plan", "--env", "prod", "--out", "plan.json", "--quiet").code == 0
     said = on_sandbox("apply", "plan.json", "-y")
-    assert (said.code, "this is a plan for the stack shop, not shop-dev" in said.err) == (1, True)
+    assert (said.code, "plan.json is a plan for the stack shop, not shop-dev" in said.err) == (1, True)
     assert on_sandbox("apply", "plan.json", "-y", "--env", "prod", "--quiet").code == 0
     assert described(sandbox) == ["berlin in prod", "oslo in prod"]

@@ -124,6 +124,45 @@ def test_what_is_added_to_a_manifest_leaves_its_text_as_it_is(on_sandbox: Projec
     )
 
 
+def test_nothing_is_added_to_a_file_that_would_say_something_else_then(
+    on_sandbox: Project, shop: dict[str, Any]
+) -> None:
+    before = "kind: IPPolicy\nname: other\nspec:\n  metadata: |\n    hello"
+    on_sandbox.write("manifests/ip-policy.yaml", before)
+    said = on_sandbox("import", "--append")
+    assert (said.code, said.err) == (
+        1,
+        "error: manifests/ip-policy.yaml would say something else with anything added to it\n"
+        "nothing was written; let its last line end with a line break, or name another folder with --out\n",
+    )
+    assert {each.name: each.read_text() for each in (on_sandbox.root / "manifests").iterdir()} == {
+        "ip-policy.yaml": before
+    }
+
+
+def test_only_what_is_added_to_is_read(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    (on_sandbox.root / "other/foo.yaml").mkdir(parents=True)
+    (on_sandbox.root / "other/bad.yaml").write_bytes(b"a: \xff\n")
+    on_sandbox.write("other/bot-user.yaml", "# mine\n")
+    assert on_sandbox("import", "--append", "--out", "other", "--kind", "BotUser").code == 0
+    (on_sandbox.root / "other/ip-policy.yaml").write_bytes(b"a: \xff\n")
+    said = on_sandbox("import", "--append", "--out", "other", "--kind", "IPPolicy")
+    assert (said.code, said.err.splitlines()[0]) == (
+        1,
+        "other/ip-policy.yaml:1:4: not UTF-8: byte 0xff at offset 3; save the file as UTF-8",
+    )
+
+
+def test_what_is_written_to_a_folder_of_the_project_is_not_said_to_be_elsewhere(
+    on_sandbox: Project, shop: dict[str, Any]
+) -> None:
+    settings = (on_sandbox.root / "reconciler.yaml").read_text()
+    on_sandbox.write("all.manifests", "")
+    on_sandbox.write("reconciler.yaml", f'{settings}manifests: [all.manifests, "./manifests"]\n')
+    said = on_sandbox("import", "--kind", "BotUser")
+    assert (said.code, said.out, said.err) == (0, "manifests/bot-user.yaml: 1 resource\n", "")
+
+
 def test_a_dry_run_prints_the_files_and_writes_none(on_sandbox: Project, shop: dict[str, Any]) -> None:
     said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
     assert said.out.startswith("# manifests/ip-policy.yaml\nkind: IPPolicy\nname: office\n")
@@ -179,6 +218,15 @@ def test_what_another_stack_owns_is_left_out_unless_all_is_asked_for(
     said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy", "--all")
     assert "description: Theirs\n" in said.out
     assert "is IPPolicy/theirs of stack prod: to be taken over once that says `ensure: forgotten`\n" in said.err
+
+
+def test_what_an_environment_leaves_out_is_not_declared_again(on_sandbox: Project) -> None:
+    on_sandbox.declare(resource("IPPolicy", "office", description="Office"))
+    on_sandbox.write("environments/prod.yaml", "IPPolicy/office: null\n")
+    assert on_sandbox("apply", "-y", "--quiet").code == 0
+    said = on_sandbox("import", "--env", "prod")
+    assert (said.code, "which this environment leaves out (environments/prod.yaml:1:1)" in said.err) == (0, True)
+    assert on_sandbox("validate").code == 0
 
 
 def test_endpoints_that_nobody_declares_are_told_apart(on_sandbox: Project, sandbox: Sandbox) -> None:

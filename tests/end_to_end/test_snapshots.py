@@ -204,6 +204,9 @@ def test_how_old_is_too_old_can_be_said(trusting: Project, signed: Signed) -> No
     trusting.write("snapshot.json", taken_at(-49 * 3600)(signed.text))
     assert trusting("plan", "--snapshot", "snapshot.json", "--max-age", "3d").code == 0
     assert trusting("plan", "--snapshot", "snapshot.json", "--max-age", "soon").code == 64
+    for age in ("3d", "48h"):
+        alone = trusting("plan", "--max-age", age)
+        assert (alone.code, alone.err) == (64, "error: --max-age is for --snapshot; give that too\n")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -354,6 +355,7 @@ def test_a_secret_that_is_the_platforms_own_stays_what_it_is(on_sandbox: Project
 
 # --- the file itself --------------------------------------------------------------------------------------------------
 
+UNUSABLE = "plan.json: this plan file cannot be used: "
 LONG = "a key that nobody guesses"
 
 
@@ -367,21 +369,60 @@ def test_an_edited_file_is_refused_whatever_was_edited(changed: Project, sandbox
     edited(changed, **{field: "other" if field in ("stack", "account") else ["other"]})
     said = applied(changed, sandbox)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("this plan file cannot be used: it was changed after it was written; plan again")
+    assert said.err.startswith(f"{UNUSABLE}it was changed after it was written; plan again")
     assert changed("show", "plan.json").code == 1
+
+
+def nested(levels: int) -> Any:
+    return [nested(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda plan: plan["calls"][0].update(body={"description": nested(900)}), "it is nested too deeply"),
+        (lambda plan: plan.update(summary=nested(900)), "it is nested too deeply"),
+        (lambda plan: plan["forecast"].update(seconds=float("inf")), "plan: forecast: a number is too large"),
+        (lambda plan: plan["forecast"].update(seconds=10**400), "plan: forecast: a number is too large"),
+        (lambda plan: plan["calls"][0].update(body={"n": float("nan")}), "plan: call: nan is not a number that JSON"),
+        (lambda plan: plan["calls"][0].update(path=["/ip_policies"]), "plan: call: ['/ip_policies'] is not one of str"),
+        (lambda plan: plan["calls"][0].update(address="No/a"), "it names No/a, and there is no such kind"),
+        (lambda plan: plan["changes"][0].update(address="AgentConfig/a"), "it names AgentConfig/a, and there is no"),
+        (lambda plan: plan.update(seen={"No/a": plan["seen"]["IPPolicy/a"]}), "it names No/a, and there is no such"),
+        (lambda plan: plan["calls"][0].update(needs=["gone"]), "'update IPPolicy/a' needs 'gone', which does not come"),
+        (lambda plan: plan["calls"][0].update(needs=["update IPPolicy/b"]), "'update IPPolicy/a' needs 'update IPPo"),
+        (lambda plan: plan["calls"][0].update(needs=["update IPPolicy/a"]), "'update IPPolicy/a' needs 'update IPPo"),
+        (lambda plan: plan["calls"][1].update(id="update IPPolicy/a"), "two calls are named 'update IPPolicy/a'"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused_though_its_digest_is_right(
+    changed: Project, sandbox: Sandbox, change: Callable[[Any], None], told: str
+) -> None:
+    file = changed.root / "plan.json"
+    plan = json.loads(file.read_text())
+    signature = plan.pop("signature")
+    del plan["integrity"]
+    change(plan)
+    spelt = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
+    digest = hashlib.blake2b(spelt, digest_size=16).hexdigest()
+    file.write_text(json.dumps({**plan, "integrity": f"blake2b:{digest}", "signature": signature}))
+    for said in (applied(changed, sandbox), changed("show", "plan.json"), changed("graph", "--plan", "plan.json")):
+        assert (said.code, said.out) == (1, "")
+        assert said.err.startswith(f"{UNUSABLE}{told}")
+    assert sandbox.calls() == []
 
 
 def test_a_plan_of_another_stack_is_refused(changed: Project, sandbox: Sandbox) -> None:
     config = changed.root / "reconciler.yaml"
     config.write_text(config.read_text().replace("prod", "test"))
-    assert applied(changed, sandbox) == Said(1, "", "error: this is a plan for the stack prod, not test\n")
+    assert applied(changed, sandbox) == Said(1, "", "error: plan.json is a plan for the stack prod, not test\n")
 
 
 def test_a_plan_for_another_account_is_refused(changed: Project, sandbox: Sandbox) -> None:
     other = sandbox.base_url.replace("127.0.0.1", "localhost")
     changed.environ["RECONCILER_BASE_URL"] = other
     assert applied(changed, sandbox) == Said(
-        1, "", f"error: this is a plan for the account {sandbox.base_url}, not {other}\n"
+        1, "", f"error: plan.json is a plan for the account {sandbox.base_url}, not {other}\n"
     )
 
 
@@ -389,7 +430,7 @@ def test_a_plan_for_an_account_of_another_name_is_refused(changed: Project, sand
     config = changed.root / "reconciler.yaml"
     config.write_text(config.read_text() + "platform: {account: acme}\n")
     assert applied(changed, sandbox) == Said(
-        1, "", f"error: this is a plan for the account {sandbox.base_url}, not {sandbox.base_url} (acme)\n"
+        1, "", f"error: plan.json is a plan for the account {sandbox.base_url}, not {sandbox.base_url} (acme)\n"
     )
 
 
@@ -397,7 +438,7 @@ def test_a_plan_of_another_version_is_refused(changed: Project, sandbox: Sandbox
     edited(changed, version=2)
     said = applied(changed, sandbox)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("this plan file cannot be used: it is a plan of version 2, not 1; plan again")
+    assert said.err.startswith(f"{UNUSABLE}it is a plan of version 2, not 1; plan again")
 
 
 def test_a_signed_file_is_carried_out_and_shown_with_its_key(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -416,17 +457,17 @@ def test_a_forged_file_whose_digest_is_right_is_refused_for_its_signature(
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = "some other key altogether"
     planned(on_sandbox)
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = LONG
-    for words in (("apply", "plan.json", "-y"), ("show", "plan.json")):
+    for words in (("apply", "plan.json", "-y"), ("show", "plan.json"), ("graph", "--plan", "plan.json")):
         said = on_sandbox(*words)
         assert (said.code, said.out) == (1, "")
-        assert said.err.startswith("this plan file cannot be used: its signature is not of this key;")
+        assert said.err.startswith(f"{UNUSABLE}its signature is not of this key;")
 
 
 def test_with_a_key_a_file_without_signature_is_refused(changed: Project, sandbox: Sandbox) -> None:
     changed.environ["RECONCILER_PLAN_KEY"] = LONG
     said = applied(changed, sandbox)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("this plan file cannot be used: it is not signed;")
+    assert said.err.startswith(f"{UNUSABLE}it is not signed;")
 
 
 def test_without_the_key_a_signed_file_is_shown_with_a_note_and_not_carried_out(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.planning.importing import Imported, Survey, objections, survey, without_others
 from reconciler.planning.planner import Policy, plan
@@ -54,6 +56,17 @@ def test_what_is_declared_is_left_out_and_keeps_its_name() -> None:
     twin = live("IPPolicy", "ipp_2", {"description": "Office"})
     declared = declare("IPPolicy/office", {"description": "Office"}, id="ipp_2")
     assert names(found(twin, POLICY, declared=(declared,))) == ["IPPolicy/office-2"]
+
+
+def test_what_the_environment_leaves_out_keeps_its_name_and_is_not_offered() -> None:
+    ours = live("IPPolicy", "ipp_1", {}, owner=record("IPPolicy/hq", {}))
+    twin = live("IPPolicy", "ipp_2", {"description": "HQ"})
+    there = Position("environments/prod.yaml", 1, 1)
+    seen = survey(replace(manifest(), left_out={Address("IPPolicy", "hq"): there}), snapshot(ours, twin), KINDS)
+    assert (names(seen), [(each.id, each.why, each.wrong) for each in seen.left_out]) == (
+        ["IPPolicy/hq-2"],
+        [("ipp_1", f"is declared as IPPolicy/hq, which this environment leaves out ({there})", False)],
+    )
 
 
 def test_what_another_stack_owns_is_left_out_with_a_note() -> None:

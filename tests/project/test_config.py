@@ -152,6 +152,15 @@ def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
             ["reconciler.yaml:2:22: platform.base_url: holds a user or password; remove them, and set api_key"],
         ),
         (
+            "stack: p\nmanifests: [./]\npolicies: [.]\n",
+            [
+                "reconciler.yaml:2:13: manifests[0]: ./ is the whole project, reconciler.yaml with it;"
+                " name a file or folder below it",
+                "reconciler.yaml:3:12: policies[0]: . is the whole project, reconciler.yaml with it;"
+                " name a file or folder below it",
+            ],
+        ),
+        (
             "stack: p\nmanifests: [../other, /etc]\n",
             [
                 "reconciler.yaml:2:13: manifests[0]: ../other leads upwards; a path may not contain '..'",

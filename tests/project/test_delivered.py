@@ -33,7 +33,7 @@ async def test_what_was_delivered_is_read_back(root: Path, delivery: Delivery, t
 
 def test_an_entry_is_found_among_others_however_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
-    (tmp_path / "secrets/.env").write_text("# TOKEN=no\nTOKEN_OLD=no\n export TOKEN = 'yes' \nOTHER=no\n")
+    (tmp_path / "secrets/.env").write_text("# TOKEN=no\nTOKEN_OLD=no\n export TOKEN = 'yes' \nOTHER='\nTOKEN=no'\n")
     assert delivered.read(tmp_path, ENTRY).reveal() == "yes"
 
 
@@ -43,7 +43,7 @@ def test_an_entry_is_found_among_others_however_it_was_written(tmp_path: Path) -
         (FILE, None, "there is no file secrets/token"),
         (FILE, "\n", "there is nothing in secrets/token"),
         (ENTRY, "OTHER=1\n", "there is no entry TOKEN in secrets/.env"),
-        (ENTRY, 'TOKEN="torn\n', "there is no entry TOKEN in secrets/.env"),
+        (ENTRY, 'TOKEN="torn\n', "secrets/.env: line 1 opens a quote that nothing closes"),
         (Delivery("to_command", "vault"), None, "what went to command cannot be read back"),
     ],
 )

@@ -6,7 +6,7 @@ from ruamel.yaml.compat import StringIO
 
 from reconciler.model.problem import Rejected
 from reconciler.project import yaml
-from reconciler.project.editing import ORDER, fmt, is_formatted
+from reconciler.project.editing import ORDER, fmt, is_formatted, with_modeline
 from tests.project.test_yaml import JSON
 
 UNTIDY = """\
@@ -68,6 +68,53 @@ def test_a_file_with_problems_is_not_touched() -> None:
 def test_directives_are_not_lost_but_refused(text: str) -> None:
     with pytest.raises(Rejected, match=r"directives and '\.\.\.' cannot be laid out"):
         fmt(text, "f.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "kind: a\nname: |+\n  b\n\n",
+            "f.yaml:2:7: cannot be laid out without changing this; write it in double quotes",
+        ),
+        ("kind: a\nname: |\n  b", "f.yaml:2:7: cannot be laid out without changing this; write it in double quotes"),
+        (
+            "spec:\n  a: |+\n    b\n\nname: a\n",
+            "f.yaml:2:6: cannot be laid out without changing this; write it in double quotes",
+        ),
+        (
+            "a: # x\n  [\n  # y\n 1]\n",
+            "f.yaml:3:1: cannot be laid out without losing the comment; move it above the key",
+        ),
+    ],
+)
+def test_what_cannot_be_laid_out_is_told_at_its_place(text: str, problem: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        fmt(text, "f.yaml")
+    assert [str(each) for each in caught.value.problems] == [problem]
+
+
+def test_what_cannot_be_seen_stays_spelt_out() -> None:
+    text = 'a: "\\u202Eevil \\u200B"\n'
+    assert fmt(text, "f.yaml") == text
+
+
+LINE = "# yaml-language-server: $schema=s\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: 1\n---\nb: 1\n", f"{LINE}a: 1\n---\n{LINE}b: 1\n"),
+        ("---\na: 1\n", f"---\n{LINE}a: 1\n"),
+        ("# mine\n--- # first\na: 1\n", f"# mine\n--- # first\n{LINE}a: 1\n"),
+        (f"{LINE}---\na: 1\n", f"{LINE}---\na: 1\n"),
+        ("\ufeffa: 1\n", f"\ufeff{LINE}a: 1\n"),
+    ],
+)
+def test_each_document_has_the_line_for_editors_once(text: str, told: str) -> None:
+    assert with_modeline(text, "s") == told
+    assert with_modeline(told, "s") == told
 
 
 def test_nothing_but_comments_stays() -> None:

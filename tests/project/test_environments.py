@@ -158,6 +158,11 @@ def test_an_unknown_environment_is_told_with_the_nearest(project: Project) -> No
     assert "is not the name of an environment" in project.told("../../etc/passwd")[0]
 
 
+def test_an_environment_that_cannot_be_read_is_told_as_that(project: Project) -> None:
+    project.write("environments/prod.yaml", " " * (1024 * 1024 + 1))
+    assert project.told("prod") == ["environments/prod.yaml is larger than 1 MiB; use a smaller file"]
+
+
 def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: Project) -> None:
     project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: a}}\n")
     first = project.load("prod").manifest.digest
@@ -192,6 +197,14 @@ def test_a_wrong_value_is_told_where_it_came_from(project: Project) -> None:
     project.write("reconciler.yaml", TYPED.replace("default: 3", "default: three"))
     assert project.told() == [
         "reconciler.yaml:4:34: variables.size.default: expected a whole number, found text; write a whole number"
+    ]
+
+
+def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: Project) -> None:
+    project.write("reconciler.yaml", TYPED)
+    assert project.told(sise="4", region="eu") == [
+        "--var region: there is no such variable; define it under variables: in reconciler.yaml",
+        "--var sise: there is no such variable; did you mean size?",
     ]
 
 
@@ -319,6 +332,14 @@ def test_an_instance_is_called_by_its_name_in_an_environment(project: Project) -
     assert declared["IPPolicy/office-oslo"].spec == {"description": "Oslo"}
     assert declared["IPPolicy/office-berlin"].spec == {"description": "in berlin"}
     assert "IPPolicyRule/lan" not in declared
+
+
+def test_a_number_is_text_where_text_belongs_whether_of_an_item_or_of_a_variable(project: Project) -> None:
+    project.write("reconciler.yaml", "stack: shop\nvariables: {n: {type: number}, l: {type: list}}\n")
+    project.write("manifests/a.yaml", EACH % ("'${{ var.l }}'", "${{ each.value }}"))
+    assert project.declared(l="[x, 3]", n="3")["IPPolicy/x-3"].spec == {"description": "3"}
+    project.write("manifests/a.yaml", EACH % ("[a]", "${{ var.n }}"))
+    assert project.declared(l="[]", n="3")["IPPolicy/x-a"].spec == {"description": "3"}
 
 
 def test_the_items_may_come_from_a_variable(project: Project) -> None:

@@ -160,6 +160,84 @@ def test_what_is_wrong_is_told_whole(text: str, lines: list[str]) -> None:
     assert told(text) == lines
 
 
+def delivering(*deliveries: str) -> str:
+    """A credential for each, `a` to `z`, whose delivery is in the third of its four lines."""
+    return "".join(
+        f"kind: TunnelCredential\nname: {name}\ndeliver: {{token: {{{each}}}}}\n---\n"
+        for name, each in zip("abcdefgh", deliveries, strict=False)
+    )
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "lines"),
+    [
+        (
+            ["to_file: secrets/token", "to_file: ./secrets//token"],
+            ["b.deliver.token: goes to secrets/token, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+        ),
+        (
+            ["to_kubernetes_secret: {file: a.yml, name: a}", "to_kubernetes_secret: {file: a.yml, name: b}"],
+            ["b.deliver.token: goes to a.yml, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+        ),
+        (
+            ["to_file: .env", "to_dotenv: {file: .env, name: A}", "to_dotenv: {file: .env, name: B}"],
+            [
+                "b.deliver.token: goes to .env, where that of TunnelCredential/a goes too (a.yaml:3:18);",
+                "c.deliver.token: goes to .env, where that of TunnelCredential/a goes too (a.yaml:3:18);",
+            ],
+        ),
+        (
+            [f"to_dotenv: {{file: .env, name: {name}}}" for name in "ABB"],
+            ["c.deliver.token: goes to the entry B of .env, where that of TunnelCredential/b goes too (a.yaml:7:18);"],
+        ),
+    ],
+)
+def test_secrets_that_would_overwrite_each_other_are_told(deliveries: list[str], lines: list[str]) -> None:
+    found = [each.partition("TunnelCredential/")[2] for each in told(delivering(*deliveries))]
+    assert found == [f"{line} give each a place of its own" for line in lines]
+
+
+def test_instances_that_would_overwrite_each_other_s_secret_are_told() -> None:
+    text = """
+        kind: TunnelCredential
+        name: ${{ each.key }}
+        for_each: [madrid, lisbon]
+        deliver: {token: {to_file: secrets/agent.token}}
+    """
+    assert told(text) == [
+        "a.yaml:5:18: TunnelCredential/lisbon.deliver.token: goes to secrets/agent.token, where that of "
+        "TunnelCredential/madrid goes too (a.yaml:5:18); write ${{ each.key }} in it"
+    ]
+    apart = text.replace("secrets/agent.token", "'secrets/${{ each.key }}'")
+    assert len(load(apart).manifest.declarations) == 2
+
+
+def test_what_goes_to_a_command_or_nowhere_is_in_nobody_s_way() -> None:
+    entries = [f"to_dotenv: {{file: .env, name: {name}}}" for name in "AB"]
+    text = delivering(*["to_command: {run: [cat]}"] * 2, *entries, "to_file: token")
+    gone = "kind: TunnelCredential\nname: gone\nensure: absent\ndeliver: {token: {to_file: token}}\n"
+    assert len(load(text + gone).manifest.declarations) == 6
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ("./reconciler.yaml", "settings"),
+        ("environments/prod.yaml", "environments"),
+        ("policies/token", "policies"),
+        ("manifests", "manifests"),
+        ("manifests/deep/a.token", "manifests"),
+        ("state/reconciler.db", "store"),
+        ("state/reconciler.db-wal", "store"),
+    ],
+)
+def test_no_secret_takes_the_place_of_what_the_project_is_made_of(target: str, what: str) -> None:
+    assert told(delivering(f"to_file: {target}")) == [
+        f"a.yaml:3:18: TunnelCredential/a.deliver.token: goes to {target.removeprefix('./')}, a place of the project's "
+        f"own {what}; name a file of its own, as in secrets/a"
+    ]
+
+
 def test_a_tombstone_needs_no_fields() -> None:
     assert one("kind: ReservedDomain\nname: a\nensure: absent\n").ensure is Ensure.ABSENT
 

@@ -175,6 +175,94 @@ def test_whatever_is_handed_out_says_what_was_asked_for(spell: Any, spec: Any, k
     assert value is GONE or canonical(found) == canonical(value)
 
 
+def lines_of(texts: list[str], notes: list[str], layout: str) -> str:
+    """A list or map of these, a note behind each or none."""
+    commas = ["," if "flow" in layout else ""] * len(texts)
+    if not layout.startswith("block"):
+        commas[-1] = ""
+    marks = {"block list": "  - ", "items": "      "}.get(layout, "    ")
+    entries = [f"{text}{comma}{note}" for text, comma, note in zip(texts, commas, notes, strict=True)]
+    if layout == "one flow line":
+        return f"  a: [{', '.join(texts)}]{notes[-1]}\n"
+    if layout == "tight flow list":
+        return "  a: [" + "\n     ".join(entries) + "]\n"
+    inner = "".join(f"{marks}{each}\n" for each in entries)
+    if layout == "items":
+        return f"  a:\n    - {inner.lstrip()}"
+    opening, closing = {"flow list": (" [", "  ]\n"), "flow map": (" {", "  }\n")}.get(layout, ("", ""))
+    return f"  a:{opening}\n{inner}{closing}"
+
+
+NOTES = st.sampled_from(["", " # of {}", "\n    # above {}"])
+
+
+@given(
+    st.sampled_from(["block list", "block map", "flow list", "flow map", "one flow line", "tight flow list", "items"]),
+    st.lists(NOTES, min_size=1, max_size=4),
+    st.data(),
+)
+def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
+    layout: str, kinds: list[str], data: st.DataObject
+) -> None:
+    names = [f"v{each}" for each in range(len(kinds))]
+    is_map = "map" in layout or layout == "items"
+    notes = [kind.format(name) for kind, name in zip(kinds, names, strict=True)]
+    if layout in ("one flow line", "tight flow list"):  # what is behind the last is behind the bracket
+        notes = ["" if layout == "one flow line" else each for each in notes[:-1]] + [""]
+    kept = [each for each in names if data.draw(st.booleans())]
+    if layout == "items":
+        kept = kept or names[:1]  # what is said behind a dash is said of the item as well
+    before = "kind: K\nspec:\n" + lines_of([f"{each}: 1" if is_map else each for each in names], notes, layout)
+    value: Any = dict.fromkeys(kept, 1) if is_map else kept
+    try:
+        after = patching.patched(before, 1, ("spec", "a"), [value] if layout == "items" else value)
+    except Unpatchable:
+        return
+    for name, note in zip(names, notes, strict=True):
+        of_it = [line for line in after.splitlines() if name in line.partition("#")[0]]
+        assert len(of_it) == (name in kept)
+        if "above" in note:
+            assert f"# above {name}" in after
+        elif note:
+            assert [each for each in after.splitlines() if f"# of {name}" in each] == of_it
+
+
+def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> None:
+    text = "kind: K\nspec:\n  ids: [\n    {ref: A/p1},  # the office\n    {ref: A/p2},  # the contractor\n  ]\n"
+    assert patching.patched(text, 1, ("spec", "ids"), [{"ref": "A/p1"}]) == text.replace(
+        "    {ref: A/p2},  # the contractor\n", ""
+    )
+    assert patching.patched(text, 1, ("spec", "ids"), [{"ref": "A/p2"}]) == text.replace(
+        "    {ref: A/p1},  # the office\n", ""
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: K\nspec:\n  a:\n    - b: 1  # one\n      # two\n      c: 2\n",
+        "kind: K\nspec:\n  a: [{b: 1,  # one\n    c: 2}]\n",
+        "kind: K\nspec:\n  a: [\n    {b: 1}  # one\n    # two\n    ]\n",
+    ],
+)
+def test_a_comment_beside_what_goes_is_not_thrown_away(text: str) -> None:
+    value: list[Any] = [{"c": 2}] if "c: 2" in text else []
+    with pytest.raises(Unpatchable, match="a comment inside it would be lost"):
+        patching.patched(text, 1, ("spec", "a"), value)
+
+
+def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
+    text = "kind: K\nspec:\n  a:\n    - 1  # of the one\n  b:  # why\n"
+    after = "kind: K\nspec:\n  a: []\n  b:  # why\n"
+    assert patching.patched(text, 1, ("spec", "a"), []) == after
+    assert patching.patched(after, 1, ("spec", "b"), []) == after.replace("b:  #", "b: []  #")
+
+
+def test_documents_are_told_apart_whatever_ends_their_lines() -> None:
+    text = "kind: a\r\nspec: {b: 1}\r\n---\r\nkind: c\r\nspec: {b: 1}\r\n"
+    assert patching.patched(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"
+
+
 @given(SPECS, st.data())
 def test_in_our_own_layout_any_value_of_a_map_can_be_replaced(spec: Any, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(spec)))

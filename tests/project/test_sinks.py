@@ -138,7 +138,7 @@ async def test_a_dotenv_entry_is_added_and_other_lines_stay(root: Path) -> None:
 async def test_a_dotenv_entry_is_set_anew_in_its_place(root: Path) -> None:
     (root / ".env").write_text("export AGENT_TOKEN='old'\nAGENT_TOKEN_2=kept\n")
     await ProjectSinks(root).deliver(dotenv(), TOKEN)
-    assert (root / ".env").read_text() == "AGENT_TOKEN=canary-token\nAGENT_TOKEN_2=kept\n"
+    assert (root / ".env").read_text() == "export AGENT_TOKEN=canary-token\nAGENT_TOKEN_2=kept\n"
 
 
 async def test_entries_of_one_dotenv_file_do_not_overwrite_each_other(root: Path) -> None:
@@ -146,6 +146,24 @@ async def test_entries_of_one_dotenv_file_do_not_overwrite_each_other(root: Path
     names = [f"TOKEN_{number}" for number in range(20)]
     await asyncio.gather(*(sinks.deliver(dotenv(name), TOKEN) for name in names))
     assert sorted(line.partition("=")[0] for line in (root / ".env").read_text().splitlines()) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("present", "why"),
+    [
+        (b"A=\xff\n", "the file is not UTF-8"),
+        (b"A=1\n" * 300_000, "larger than a mebibyte"),
+        (b"A='open\n", "line 1 opens a quote"),
+    ],
+)
+async def test_a_file_that_no_entry_can_be_added_to_is_told_before_anything_is_created(
+    root: Path, present: bytes, why: str
+) -> None:
+    (root / ".env").write_bytes(present)
+    for act in (ProjectSinks(root).prove(dotenv()), ProjectSinks(root).deliver(dotenv(), TOKEN)):
+        with pytest.raises(Undeliverable, match=rf"\.env: .*{why}"):
+            await act
+    assert (root / ".env").read_bytes() == present
 
 
 async def test_a_kubernetes_secret_manifest_is_one_that_kubernetes_reads(root: Path) -> None:
@@ -185,6 +203,29 @@ async def test_a_command_that_fails_has_not_taken_it_and_its_words_are_not_repea
 async def test_a_command_that_is_not_there_is_told_before_anything_is_created(root: Path) -> None:
     with pytest.raises(Undeliverable, match="there is no command no-such-thing"):
         await ProjectSinks(root).prove(command("no-such-thing"))
+
+
+@pytest.mark.parametrize("run", ["./store", "bin/../store"])
+async def test_a_program_of_the_project_is_found_from_anywhere(
+    root: Path, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    (root / "bin").mkdir()
+    (root / "store").write_text("#!/bin/sh\ncat > taken\n")
+    (root / "store").chmod(0o700)
+    for here, named in ((root / "bin", root), (root.parent, Path("project"))):
+        monkeypatch.chdir(here)
+        await ProjectSinks(named).prove(command(run))
+        await ProjectSinks(named).deliver(command(run), TOKEN)
+        assert (root / "taken").read_text() == "canary-token"
+        (root / "taken").unlink()
+
+
+async def test_a_program_beside_the_process_is_none_of_the_project(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root.parent / "store").write_text("#!/bin/sh\n")
+    (root.parent / "store").chmod(0o700)
+    monkeypatch.chdir(root.parent)
+    with pytest.raises(Undeliverable, match=r"there is no command \./store"):
+        await ProjectSinks(root).prove(command("./store"))
 
 
 async def test_a_check_that_fails_is_told_before_anything_is_created(root: Path) -> None:

@@ -1,0 +1,52 @@
+"""`fmt` at the command line: which files it writes to, and what it says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+
+def test_fmt_names_the_schema_from_where_the_file_is_and_leaves_the_ends_of_lines(shell: Shell) -> None:
+    shell.write("manifests/payments.yaml", "kind: IPPolicy\nname: a\n")
+    (shell.root / "reconciler.yaml").write_bytes(b"---\r\nstack: prod\r\n")
+    for name in ("./manifests/payments.yaml", str(shell.root / "manifests/payments.yaml")):
+        shell("fmt", "--modeline", name)
+        first = (shell.root / "manifests/payments.yaml").read_text().splitlines()[0]
+        assert first == "# yaml-language-server: $schema=../.schemas/manifest.json"
+        shell.write("manifests/payments.yaml", "kind: IPPolicy\nname: a\n")
+    assert shell("fmt", "--modeline").code == 0
+    line = b"# yaml-language-server: $schema=.schemas/project.json\r\n"
+    assert (shell.root / "reconciler.yaml").read_bytes() == b"---\r\n" + line + b"stack: prod\r\n"
+
+
+def test_fmt_writes_to_the_file_that_a_link_leads_to(shell: Shell) -> None:
+    untidy, tidy = "name: a\nkind: IPPolicy\n", "kind: IPPolicy\nname: a\n"
+    shell.write("shared/x.yaml", untidy)
+    link = shell.root / "manifests/x.yaml"
+    link.symlink_to("../shared/x.yaml")
+    assert shell("fmt").code == 0
+    assert (link.is_symlink(), (shell.root / "shared/x.yaml").read_text()) == (True, tidy)
+
+
+def test_fmt_refuses_a_link_that_leads_out_of_the_project(
+    shell: Shell, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "x.yaml"
+    outside.write_text("name: a\nkind: IPPolicy\n")
+    (shell.root / "manifests/x.yaml").symlink_to(outside)
+    said = shell("fmt", "manifests/x.yaml")
+    assert (said.code, said.err) == (
+        1,
+        "error: manifests/x.yaml is a symlink out of the project; lay out the file itself\n",
+    )
+    assert outside.read_text() == "name: a\nkind: IPPolicy\n"
+
+
+def test_fmt_writes_nothing_where_a_file_is_not_there_and_tells_names_in_order(shell: Shell) -> None:
+    untidy = "name: a\nkind: IPPolicy\n"
+    names = [f"manifests/{each}.yaml" for each in "cba"]
+    for name in names:
+        shell.write(name, untidy)
+    assert (shell("fmt", names[0], "nope.yaml").code, (shell.root / names[0]).read_text()) == (1, untidy)
+    assert shell("fmt", *names).out.splitlines() == sorted(names)

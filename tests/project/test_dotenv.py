@@ -1,0 +1,52 @@
+"""Setting an entry of a dotenv text: every other byte stays, and whoever reads the text finds what was set."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.engine.ports import Undeliverable
+from reconciler.project import dotenv
+
+LINES = st.sampled_from(
+    ["", "# a comment", "OTHER=1", "export OTHER='two\nlines'", 'TOKEN_OLD="a \\" quote"', "  ", "TOKEN=old", "TOKEN"]
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "TOKEN=new\n"),
+        ("A=1", "A=1\nTOKEN=new\n"),
+        ("A=1\r\n", "A=1\r\nTOKEN=new\r\n"),
+        ("A=1\n\nTOKEN=old\nB=2\n", "A=1\n\nTOKEN=new\nB=2\n"),
+        ("export TOKEN='old'\nTOKEN_2=kept\n", "export TOKEN=new\nTOKEN_2=kept\n"),
+        ("  TOKEN = old # ours\n", "  TOKEN=new\n"),
+        ("TOKEN=old\r\nB=2\r\n", "TOKEN=new\r\nB=2\r\n"),
+        ("TOKEN=one\nB=2\nexport TOKEN=two", "TOKEN=new\nB=2\nexport TOKEN=new"),
+        ('TOKEN="one\ntwo\\"\nB=2"\nC=3\n', "TOKEN=new\nC=3\n"),
+        ("B='\nTOKEN=text of B\n' # B\nTOKEN=old\n", "B='\nTOKEN=text of B\n' # B\nTOKEN=new\n"),
+        ("B=it's\nC='a'b\nTOKEN=old\nD=it's\n", "B=it's\nC='a'b\nTOKEN=new\nD=it's\n"),
+        ("# TOKEN=no\nTOKEN\nTOKEN=\n", "# TOKEN=no\nTOKEN\nTOKEN=new\n"),
+        ("\ufeffTOKEN=old\n", "\ufeffTOKEN=new\n"),
+    ],
+)
+def test_an_entry_is_set_wherever_it_stands_and_the_rest_stays(before: str, after: str) -> None:
+    assert dotenv.with_entry(before, "TOKEN", "new") == after
+
+
+@pytest.mark.parametrize("text", ['A=1\nB="open\nTOKEN=old\n', "A=1\nTOKEN='open\nB='x'\n", "A=1\nB=' \n"])
+def test_a_quote_that_is_not_closed_is_refused_with_its_line(text: str) -> None:
+    why = "line 2 opens a quote that nothing closes; close it"
+    with pytest.raises(Undeliverable, match=why):
+        dotenv.with_entry(text, "TOKEN", "new")
+    with pytest.raises(Undeliverable, match=why):
+        dotenv.entry(text, "TOKEN")
+
+
+@given(lines=st.lists(LINES), newline=st.sampled_from(["\n", "\r\n"]))
+def test_what_was_set_is_found_and_set_again_it_stays(lines: list[str], newline: str) -> None:
+    once = dotenv.with_entry(newline.join(lines), "TOKEN", "new")
+    assert (dotenv.entry(once, "TOKEN"), dotenv.with_entry(once, "TOKEN", "new")) == ("new", once)
+    assert dotenv.entry(once, "OTHER") == dotenv.entry(newline.join(lines), "OTHER")
