@@ -26,7 +26,7 @@ from reconciler.engine import lost
 from reconciler.engine.apply import apply as run
 from reconciler.engine.ports import Intent
 from reconciler.model.change import Reason
-from reconciler.model.event import Ended
+from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import secrets_in
@@ -110,8 +110,11 @@ async def _proven(
     await _belong(session, journal, replace(plan, calls=()), after, known)
     again = session.plan(after)
     if (settling := _made_twice(again)) is not None:
+        seen = Witness()
         with _signals(halt):
-            await _carry_out(settling, session, platform, journal, halt, Witness())
+            await _carry_out(settling, session, platform, journal, halt, seen)
+        for each in seen.those(Outcome.FAILED):
+            talk.say(f"{each.outcome}: {each.call.id}: {each.why}")
         again = session.plan(await _seen_again(session, memory, platform, plan, after))
     if wrong := [each for each in again.errors if only is None or each.subject in map(str, only)]:
         talk.say("error: everything was carried out, and yet not all is well:")

@@ -65,6 +65,8 @@ class Reason(StrEnum):
     FIELDS = "fields differ"
     IMMUTABLE = "a field that cannot change in place differs"
     REMOVED = "no longer declared"
+    SUPERSEDED = "another took its place"
+    DESTROYED = "all of the stack goes"
     TOMBSTONE = "declared absent"
     UNOWNED = "exists and belongs to nobody"
     RENAMED = "declared under another name"

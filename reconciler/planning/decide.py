@@ -68,6 +68,13 @@ class Decision:
         return present and self.problem is None and not self.is_new
 
     @property
+    def closes(self) -> bool:
+        """Whether what lets traffic through is taken away for a while, since a way to sign in takes another's place."""
+        moved = [each.field.name for each in self.differences if each.field.name in self.kind.one_of]
+        swaps = {self.want.get(name) is not None for name in moved} == {True, False}
+        return swaps and self.have.get(str(self.kind.opens)) is not None
+
+    @property
     def protect(self) -> bool:
         return self.declaration is not None and self.declaration.lifecycle.protect
 
@@ -93,7 +100,7 @@ class Decision:
 
     def _stakes(self) -> list[Stake]:
         stakes = []
-        if self.kind.serves and (self.action is Action.DELETE or self.order is Order.DELETE_FIRST):
+        if self.kind.serves and (self.action is Action.DELETE or self.order is Order.DELETE_FIRST or self.closes):
             stakes.append(Stake.TRAFFIC)
         if self.kind.irreplaceable and self.ends_live:
             stakes.append(Stake.GONE)
@@ -229,6 +236,8 @@ def _comparison(
     if hidden := [path for path in hidden if path.partition(".")[0] in moved]:
         return replace(decision, differences=(), problem=_untold(declaration, "it cannot be changed", hidden))
     asked = declaration.address in policy.to_replace
+    if decision.closes and kind.opens in declaration.lifecycle.ignore:
+        return replace(decision, differences=(), problem=_unopened(declaration, str(kind.opens)))
     if asked and (modules_only or not match.is_ours):
         return replace(decision, differences=(), problem=_not_ours(declaration, live, modules_only))
     if modules_only:
@@ -259,6 +268,11 @@ def _not_ours(declaration: Declaration, live: Live, modules_only: bool) -> Probl
     if modules_only:
         return _problem(declaration, f"of {live.id} only the modules are managed", "leave it out of --replace")
     return _problem(declaration, f"{live.id} belongs to nobody, and is not ours to replace", "adopt it first")
+
+
+def _unopened(declaration: Declaration, opens: str) -> Problem:
+    text = f"a way to sign in takes another's place; the {opens} goes meanwhile, and what it was no manifest tells"
+    return _problem(declaration, text, f"declare the {opens}; or remove the one, apply, and add the other")
 
 
 def _unlike(decision: Decision, declaration: Declaration) -> Decision:

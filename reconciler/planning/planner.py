@@ -174,7 +174,7 @@ class _Planning:
             kind = self.kinds[live.kind]
             listing = self.register.snapshot.of(kind.name)
             if listing.complete:
-                self.orphaned.append(_orphan(kind, address, live, self.register, self._outlived_by(address)))
+                self.orphaned.append(self._orphan(kind, address, live))
             else:
                 self.problems.append(
                     Problem(
@@ -193,6 +193,22 @@ class _Planning:
                 spared |= {address, *self.register.manifest.declarations[address].moved}
                 spared |= {decision.former} if decision.former is not None else set()
         return spared
+
+    def _orphan(self, kind: Kind, address: Address, live: Live) -> Decision:
+        recorded = live.owner.address if live.owner is not None else address
+        outlived = self._outlived_by(address)
+        left = Reason.DESTROYED if self.policy.destroy else Reason.REMOVED
+        return Decision(
+            address,
+            kind,
+            action=Action.DELETE,
+            reason=Reason.TWICE if live.key in self.register.twice else Reason.SUPERSEDED if outlived else left,
+            live=live,
+            former=recorded if recorded != address else None,
+            have=self.register.form(kind, live),
+            guarded=self.register.guards(live),
+            outlived=outlived,
+        )
 
     def _outlived_by(self, address: Address) -> bool:
         """Whether the address is declared, and has or gets an object of its own."""
@@ -317,21 +333,6 @@ class _Planning:
                 outlived = listed and (live is None or self.register.twins.get(key) in self.register.taken)
             if outlived and self.policy.selects(address):
                 yield address
-
-
-def _orphan(kind: Kind, address: Address, live: Live, register: Register, outlived: bool) -> Decision:
-    recorded = live.owner.address if live.owner is not None else address
-    return Decision(
-        address,
-        kind,
-        action=Action.DELETE,
-        reason=Reason.TWICE if (live.kind, live.locator) in register.twice else Reason.REMOVED,
-        live=live,
-        former=recorded if recorded != address else None,
-        have=register.form(kind, live),
-        guarded=register.guards(live),
-        outlived=outlived,
-    )
 
 
 def _declared_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.HostIndex[Address]:

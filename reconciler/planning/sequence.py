@@ -261,16 +261,19 @@ def _held(
     decision: Decision, claim: Claim, holder: LiveKey, decisions: Sequence[Decision], register: Register
 ) -> Problem:
     live = register.by_locator[holder]
-    whose = next((str(each.address) for each in decisions if each.live is live), f"{live.kind} {live.id}")
-    return _single(decision, claim, f"{whose} has", whose)
+    ours = next((str(each.address) for each in decisions if each.live is live), None)
+    adopting = live.owner is None and live.kind == decision.kind.name and decision.live is None and ours is None
+    first = f"adopt it (`reconciler adopt {decision.address} --id {live.id}`), or " if adopting else ""
+    whose = ours or f"{live.kind} {live.id}" + (f" of stack {live.owner.stack}" if live.owner else "")
+    return _single(decision, claim, f"{whose} has", whose, first)
 
 
-def _single(decision: Decision, claim: Claim, told: str, whose: str) -> Problem:
+def _single(decision: Decision, claim: Claim, told: str, whose: str, first: str = "") -> Problem:
     named = json.loads(claim[1])
     what = ", ".join(map(str, named)) if isinstance(named, list) else named
     return Problem(
         f"{told} {what} already, and the platform gives it to one object at a time",
-        f"take it away from {whose}",
+        f"{first}take it away from {whose}",
         str(decision.address),
         decision.declaration.position if decision.declaration else None,
     )

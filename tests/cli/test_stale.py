@@ -50,22 +50,27 @@ def test_the_rest_of_a_plan_is_forecast_and_consented_to_as_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "kind", "left"),
+    ("what", "kind", "count", "refused", "left"),
     [
-        ("update", "*", 2),
-        ("delete", "*", 2),
-        ("delete", "BotUser", 1),
-        ("delete-protected", "BotUser", 1),
-        ("account", "*", 9),
-        ("empty", "*", 9),
+        ("update", "*", 2, "BotUser/update", [1]),
+        ("delete", "*", 2, "BotUser/delete", [1]),
+        ("delete", "BotUser", 1, "BotUser/delete", []),
+        ("delete", "BotUser", 1, "IPPolicy/replace", [1]),
+        ("delete-protected", "BotUser", 1, "BotUser/delete", []),
+        # More than there are changes: parts go with something, and nobody knows here with what.
+        ("delete", "BotUser", 2, "BotUser/delete", [2]),
+        ("account", "*", 1, "BotUser/delete", [1]),
+        ("empty", "*", 9, "BotUser/delete", [9]),
     ],
 )
-def test_a_consent_is_never_about_more_than_is_left(what: str, kind: str, left: int) -> None:
+def test_a_consent_is_never_about_more_than_is_left(
+    what: str, kind: str, count: int, refused: str, left: list[int]
+) -> None:
     actions = [Action.UPDATE, Action.MOVE, Action.DELETE, Action.REPLACE, Action.CREATE]
     homes = ["BotUser", "BotUser", "BotUser", "IPPolicy", "IPPolicy"]
     changes = tuple(
         Change(at(f"{home}/{action}"), action, Reason.FIELDS) for home, action in zip(homes, actions, strict=True)
     )
-    plan = Plan("prod", changes=changes, consents=(Consent(what, kind, 9, "why", granted=True),))
-    rest, _ = stale.without(plan, {at("IPPolicy/create")})
-    assert rest.consents == (Consent(what, kind, left, "why", granted=True),)
+    plan = Plan("prod", changes=changes, consents=(Consent(what, kind, count, "why", granted=True),))
+    rest, _ = stale.without(plan, {at(refused)})
+    assert [each.count for each in rest.consents] == left

@@ -58,6 +58,7 @@ def test_after_the_overlap_the_old_one_goes() -> None:
     both = credential("cr_1"), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1")
     made = plan_at(MADE + 91 * DAY, *both)
     assert [(call.verb, call.target) for call in made.calls] == [(Verb.DELETE, "cr_1")]
+    assert [change.reason for change in made.changes] == [Reason.SUPERSEDED]
 
 
 def test_an_old_one_stays_while_its_successor_has_not_been_delivered() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from reconciler.model.change import Action, Order, Reason, Stake
 from reconciler.model.manifest import Ensure
-from reconciler.model.plan import Verb
+from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.planning.planner import Policy
 from tests.planning.builders import (
@@ -23,6 +24,7 @@ from tests.planning.builders import (
     record,
     ref,
     requests,
+    secret,
     snapshot,
 )
 
@@ -41,6 +43,13 @@ def test_a_bot_that_vanished_is_made_again_and_said_to_have_vanished() -> None:
         Action.CREATE,
         Reason.VANISHED,
     )
+
+
+@pytest.mark.parametrize(("destroy", "why"), [(True, Reason.DESTROYED), (False, Reason.REMOVED)])
+def test_what_goes_is_told_why(destroy: bool, why: Reason) -> None:
+    there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", {}))
+    made = planned(seen=snapshot(there), policy=replace(LENIENT, destroy=destroy))
+    assert [change.reason for change in made.changes] == [why]
 
 
 # --- replacement ------------------------------------------------------------------------------------------------------
@@ -315,3 +324,33 @@ def test_an_object_whose_record_was_written_over_is_known_by_its_binding_and_mar
 def test_without_a_declaration_an_object_without_a_record_is_nobodys() -> None:
     made = planned(seen=snapshot(live("TLSEdge", "edgtls_1"), bindings={"TLSEdge/a": Binding("edgtls_1")}))
     assert made.changes == ()
+
+
+# --- a way to sign in takes another's place ---------------------------------------------------------------------------
+
+
+OIDC = {"issuer": "https://i.x", "client_id": "c", "client_secret": secret("s")}
+ROUTE = {"edge_id": "e_1", "match": "/", "match_type": "path_prefix"}
+
+
+def swapped(**lifecycle: Any) -> Plan:
+    """The plan of a route that lets people in by GitHub from now on, instead of by OpenID."""
+    before = {**ROUTE, "oidc": OIDC, "backend": {"backend_id": "bkdhr_1"}}
+    shown = {"edge": {"id": "e_1"}, "match": "/", "match_type": "path_prefix", "oidc": {**OIDC, "client_secret": "s"}}
+    shown |= {"backend": {"backend": {"id": "bkdhr_1"}}}
+    there = live("HTTPSEdgeRoute", "rt_1", shown, parent="e_1", owner=record("HTTPSEdgeRoute/r", before))
+    spec = {**ROUTE, "oauth": {"provider": {"github": {}}}}
+    spec |= {} if lifecycle else {"backend": {"backend_id": "bkdhr_1"}}
+    return planned(declare("HTTPSEdgeRoute/r", spec, **lifecycle), seen=snapshot(there), policy=LENIENT)
+
+
+def test_what_nothing_passes_meanwhile_is_told() -> None:
+    assert Stake.TRAFFIC in change_of(swapped(), "HTTPSEdgeRoute/r").stakes
+
+
+def test_a_backend_that_is_left_to_others_is_not_taken_away_for_it() -> None:
+    made = swapped(ignore=("backend",))
+    assert made.calls == ()
+    assert errors(made) == [
+        "a way to sign in takes another's place; the backend goes meanwhile, and what it was no manifest tells"
+    ]

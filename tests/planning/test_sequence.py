@@ -343,6 +343,27 @@ def test_a_policy_in_use_gets_a_new_rule_before_its_last_old_one_goes() -> None:
     assert needs_of(made, delete) >= {"create IPPolicyRule/b"}
 
 
+@pytest.mark.parametrize(
+    ("owner", "whose", "remedy"),
+    [
+        (
+            None,
+            "TLSEdge edgtls_9",
+            "adopt it (`reconciler adopt TLSEdge/a --id edgtls_9`), or take it away from TLSEdge edgtls_9",
+        ),
+        (
+            record("TLSEdge/x", {}, stack="theirs"),
+            "TLSEdge edgtls_9 of stack theirs",
+            "take it away from TLSEdge edgtls_9 of stack theirs",
+        ),
+    ],
+)
+def test_whoever_holds_what_is_wanted_is_told_with_what_to_do(owner: Owner | None, whose: str, remedy: str) -> None:
+    there = live("TLSEdge", "edgtls_9", {"hostports": ["a.x:443"]}, owner=owner)
+    told = planned(edge("a", "a.x"), seen=snapshot(there)).errors
+    assert [(each.text.partition(" has ")[0], each.remedy) for each in told] == [(whose, remedy)]
+
+
 def test_a_hostport_that_an_edge_of_nobody_holds_is_a_problem_that_names_the_edge() -> None:
     made = planned(edge("a", "a.x"), seen=snapshot(live("TLSEdge", "edgtls_9", {"hostports": ["A.x.:443"]})))
     assert errors(made) == ["TLSEdge edgtls_9 has a.x:443 already, and the platform gives it to one object at a time"]

@@ -232,9 +232,9 @@ def _route(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | 
 
 def _endpoint(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
     domains = [each.name for each in draft.declared if each.kind == "ReservedDomain"]
-    if not domains:
+    if not domains or not draft.take(name := domains[a % len(domains)]):
         return None
-    host = f"{domains[a % len(domains)]}.{draft.home}.example.com"
+    host = f"{name}.{draft.home}.example.com"
     policy = {"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 400 + c % 2}}]}]}
     return (
         {"url": f"{('https', 'tls')[b > 9]}://{host}", "traffic_policy": policy} if draft.take(("url", host)) else None

@@ -255,10 +255,16 @@ BUGS: tuple[Bug, ...] = (
         DECIDE,
         (
             (
-                "Order.DELETE_FIRST if same_key else Order.CREATE_FIRST",
+                "Order.CREATE_FIRST if set(held).isdisjoint(taken) else Order.DELETE_FIRST",
                 "Order.CREATE_FIRST",
             ),
         ),
+        "planning",
+    ),
+    Bug(
+        "an endpoint takes a host before the edge lets go of it",
+        "planning/claims.py",
+        (("places: (claims,)", "places: ()"),),
         "planning",
     ),
     Bug(
