@@ -11,7 +11,7 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from reconciler import __version__
 from reconciler.api import answers, errors
-from reconciler.api.ledger import Ledger
 from reconciler.api.limiter import WINDOW, Limiter
 from reconciler.api.origin import Origin
 from reconciler.api.watching import Exchange, Observer
@@ -32,6 +31,8 @@ from reconciler.model.value import Json, Secret
 
 if TYPE_CHECKING:
     import httpx
+
+    from reconciler.api.ledger import Ledger
 
 _TOO_LONG = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
 _QUOTED = 2_000  # characters of an error that are looked at; a few hundred are shown
@@ -285,6 +286,15 @@ def _reason(cause: Exception) -> str:
 _CONNECTING = re.compile(r"^Cannot connect to host \S+ ssl:\S+ ")  # aiohttp's way to begin, of which we told the rest
 
 
+def _shared(file: Path | None) -> AbstractContextManager[Ledger | None]:
+    """The file in which processes count together, for as long as it is needed."""
+    if file is None:
+        return nullcontext()
+    from reconciler.api.ledger import Ledger  # and with it SQLite
+
+    return closing(Ledger(file))
+
+
 def _both(first: Callable[[float], None] | None, second: Callable[[float], None]) -> Callable[[float], None]:
     def told(seconds: float) -> None:
         second(seconds)
@@ -309,14 +319,14 @@ async def opened(
 
     from reconciler.api.transport import HTTP, OneRequest
 
-    ledger = Ledger(account.ledger) if account.ledger else None
     if account.observer is not None:
         on_wait = _both(on_wait, account.observer.waited)
-    limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
     limits = httpx.Limits(max_connections=account.connections, keepalive_expiry=IDLE)
     async with HTTP(
         transport=OneRequest(origin, limits),
         follow_redirects=False,
         timeout=httpx.Timeout(None, connect=10.0),  # the exchange as a whole has its deadline
     ) as http:
-        yield Client(http, account, limiter, reading=reading)
+        with _shared(account.ledger) as ledger:
+            limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
+            yield Client(http, account, limiter, reading=reading)

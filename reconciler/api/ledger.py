@@ -1,21 +1,29 @@
 """The requests of the last minute in a file that several processes share: the platform counts them all together.
 
 A convenience, never a duty: where the file cannot be had or read, each process counts its own, and what the platform
-turns away is tried again.
+turns away is tried again. What one request costs here does not grow with how many there were.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
 from pathlib import Path
+from typing import Final
 
 FLIGHT = 60.0  # seconds for which a request that was never answered may be on its way: more than any deadline of ours
 _GLANCE = 0.2  # seconds until another look, where only requests on their way stand before us
+_PATIENCE = 1.0  # seconds for another process to end its transaction, which takes far less
+_UNCOUNTED: Final = -1  # the ticket of a request that no ledger knows of
+
+_SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = OFF;
+CREATE TABLE IF NOT EXISTS requests (ticket INTEGER PRIMARY KEY, moment REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS moments ON requests (moment);
+"""
+# No fewer than there are, told by two looks; only where that may be too many are they counted.
+_AT_MOST = "SELECT 1 + (SELECT max(ticket) FROM requests) - (SELECT min(ticket) FROM requests)"
 
 
 class Ledger:
@@ -26,49 +34,62 @@ class Ledger:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._opened: sqlite3.Connection | None = None
 
-    def enter(self, now: float, budget: int, window: float) -> tuple[str, float]:
+    def enter(self, now: float, budget: int, window: float) -> tuple[int | None, float]:
         """A ticket for one request; or no ticket, and the seconds after which to ask again."""
-        with self._entries(now, window) as entries:
-            if len(entries) >= budget:
-                oldest = sorted(entries.values())[len(entries) - budget]
-                return "", oldest + window - now if oldest <= now else _GLANCE
-            ticket = secrets.token_hex(4)
-            entries[ticket] = now + FLIGHT
-            return ticket, 0.0
-
-    def answered(self, ticket: str, now: float, window: float) -> None:
-        with self._entries(now, window) as entries:
-            entries[ticket] = now
-
-    @contextmanager
-    def _entries(self, now: float, window: float) -> Iterator[dict[str, float]]:
-        """What still counts, locked, written back at the end."""
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError:
-            yield {}
+            with self._connection() as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                # Later ones than can be are from before the machine started.
+                connection.execute("DELETE FROM requests WHERE moment <= ? OR moment > ?", (now - window, now + FLIGHT))
+                if (full := _is_full(connection, now, budget, window)) is not None:
+                    return None, full
+                entered = connection.execute("INSERT INTO requests (moment) VALUES (?)", (now + FLIGHT,))
+                return entered.lastrowid, 0.0
+        except (OSError, sqlite3.Error) as error:
+            self._give_up(error)
+            return _UNCOUNTED, 0.0
+
+    def answered(self, ticket: int, now: float) -> None:
+        if ticket == _UNCOUNTED:
             return
-        with os.fdopen(descriptor, "r+", encoding="utf-8") as opened:
-            fcntl.flock(opened, fcntl.LOCK_EX)
-            entries = _read(opened.read(), now, window)
-            yield entries
-            opened.seek(0)
-            opened.write(json.dumps(entries))
-            opened.truncate()
+        try:
+            with self._connection() as connection:
+                connection.execute("UPDATE requests SET moment = ? WHERE ticket = ?", (now, ticket))
+        except (OSError, sqlite3.Error) as error:
+            self._give_up(error)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def _connection(self) -> sqlite3.Connection:
+        """Commits at the end of a `with`, or takes back."""
+        if self._opened is None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            self._opened = sqlite3.connect(self._file, timeout=_PATIENCE, isolation_level=None)
+            self._opened.executescript(_SCHEMA)
+        return self._opened
+
+    def _give_up(self, error: Exception) -> None:
+        """What is no database any more, or never was, is made anew by the next request."""
+        self.close()
+        if type(error) is sqlite3.DatabaseError:
+            for suffix in ("", "-wal", "-shm"):
+                self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
 
 
-def _read(text: str, now: float, window: float) -> dict[str, float]:
-    """The entries of the window. Later ones than can be are from before the machine started."""
-    try:
-        found = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {
-        ticket: moment
-        for ticket, moment in found.items()
-        if isinstance(moment, (int, float)) and now - window < moment <= now + FLIGHT
-    }
+def _is_full(connection: sqlite3.Connection, now: float, budget: int, window: float) -> float | None:
+    """The seconds after which to ask again; None if there is room."""
+    (most,) = connection.execute(_AT_MOST).fetchone()
+    if (most or 0) < budget:
+        return None
+    oldest = connection.execute(
+        "SELECT moment FROM requests ORDER BY moment DESC LIMIT 1 OFFSET ?", (budget - 1,)
+    ).fetchone()
+    if oldest is None:
+        return None
+    return float(oldest[0]) + window - now if oldest[0] <= now else _GLANCE

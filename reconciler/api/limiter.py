@@ -10,9 +10,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from reconciler.api.ledger import Ledger
 from reconciler.engine.ports import Clock
+
+if TYPE_CHECKING:
+    from reconciler.api.ledger import Ledger
 
 WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
 _INSTANT = 1e-6  # seconds; sums of floats that differ by less are the same time, or a sleep could end short for ever
@@ -54,8 +57,8 @@ class Limiter:
             yield
         finally:
             self._in_flight -= 1
-            if self._ledger:
-                self._ledger.answered(ticket, self._clock.now(), self._window)
+            if self._ledger and ticket is not None:
+                self._ledger.answered(ticket, self._clock.now())
             if self._budget:
                 self._answered.append(self._clock.now())
             self._an_answer.set()
@@ -64,8 +67,8 @@ class Limiter:
         """Nothing leaves before that: the platform asked for it."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
 
-    async def _until_free(self) -> str:
-        """The ledger's ticket, empty where there is no ledger."""
+    async def _until_free(self) -> int | None:
+        """The ledger's ticket, None where there is no ledger."""
         while True:
             now = self._clock.now()
             while self._answered and self._answered[0] + self._window <= now + _INSTANT:
@@ -73,7 +76,7 @@ class Limiter:
             if now + _INSTANT < self._held_until:
                 await self._sleep(self._held_until - now)
             elif not self._budget or self._in_flight + len(self._answered) < self._budget:
-                ticket, wait = self._ledger.enter(now, self._budget, self._window) if self._ledger else ("", 0.0)
+                ticket, wait = self._ledger.enter(now, self._budget, self._window) if self._ledger else (None, 0.0)
                 if not wait:
                     return ticket
                 await self._sleep(wait)

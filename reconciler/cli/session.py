@@ -320,7 +320,7 @@ def _base_url(project: Config) -> str:
 def _ledger(project: Config) -> Path | None:
     """Beside the store's file: whoever shares the one shares the account's budget."""
     where = store_of(project)
-    return None if "://" in where or where == MEMORY else Path(where).with_name("requests.json")
+    return None if "://" in where or where == MEMORY else Path(where).with_name("requests.db")
 
 
 def _named_by_id(manifest: Manifest) -> ById:

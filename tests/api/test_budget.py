@@ -38,7 +38,7 @@ def stack(sandbox: Sandbox, root: Path, name: str, count: int) -> Stack:
     made.account = {
         "requests_per_minute": BUDGET,
         "window": WINDOW,
-        "ledger": root / "requests.json",
+        "ledger": root / "requests.db",
         "timeout": 10.0,
     }
     made.policy = Policy(requests_per_minute=BUDGET)
@@ -106,31 +106,33 @@ async def test_the_forecast_is_what_it_takes() -> None:
 
 
 def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
-    one, two = Ledger(tmp_path / "requests.json"), Ledger(tmp_path / "requests.json")
+    one, two = Ledger(tmp_path / "requests.db"), Ledger(tmp_path / "requests.db")
     first, _ = one.enter(100.0, 2, 60.0)
     second, _ = two.enter(101.0, 2, 60.0)
-    one.answered(first, 102.0, 60.0)
-    two.answered(second, 103.0, 60.0)
-    assert one.enter(110.0, 2, 60.0) == ("", 52.0)
+    assert first is not None
+    assert second is not None
+    one.answered(first, 102.0)
+    two.answered(second, 103.0)
+    assert one.enter(110.0, 2, 60.0) == (None, 52.0)
     assert one.enter(162.5, 2, 60.0)[0]
 
 
 def test_a_request_that_was_never_answered_counts_until_it_must_have_been(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "requests.json")
+    ledger = Ledger(tmp_path / "requests.db")
     ledger.enter(100.0, 1, 60.0)
-    assert ledger.enter(100.0 + FLIGHT + 59, 1, 60.0)[0] == ""
+    assert ledger.enter(100.0 + FLIGHT + 59, 1, 60.0)[0] is None
     assert ledger.enter(100.0 + FLIGHT + 61, 1, 60.0)[0]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": "b"}', '{"a": 1e9}'])
 def test_a_ledger_that_says_nothing_of_use_holds_nobody_up(tmp_path: Path, text: str) -> None:
-    (tmp_path / "requests.json").write_text(text)
-    assert Ledger(tmp_path / "requests.json").enter(100.0, 1, 60.0)[0]
+    (tmp_path / "requests.db").write_text(text)
+    assert Ledger(tmp_path / "requests.db").enter(100.0, 1, 60.0)[0]
 
 
 def test_a_ledger_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
-    ledger = Ledger(tmp_path / "folder" / "requests.json")
+    ledger = Ledger(tmp_path / "folder" / "requests.db")
     assert all(ledger.enter(100.0, 1, 60.0)[0] for _ in range(3))
 
 
@@ -140,6 +142,23 @@ def test_processes_that_enter_at_the_same_time_do_not_overlook_each_other(tmp_pa
         "ledger = Ledger(Path(sys.argv[1])); "
         "print(sum(bool(ledger.enter(100.0, 50, 60.0)[0]) for _ in range(100)))"
     )
-    command = [sys.executable, "-c", script, str(tmp_path / "requests.json")]
+    command = [sys.executable, "-c", script, str(tmp_path / "requests.db")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert sum(int(each.communicate()[0]) for each in processes) == 50
+
+
+def test_what_a_request_costs_does_not_grow_with_how_many_there_were(tmp_path: Path) -> None:
+    """Counted in rows that SQLite looks at, through the steps of its virtual machine."""
+    ledger, steps = Ledger(tmp_path / "requests.db"), Counter[int]()
+    for number in range(600):
+        ticket, _ = ledger.enter(100.0, 1_000, 60.0)
+        assert ticket is not None
+        ledger.answered(ticket, 100.0)
+        if number in (50, 500):
+            assert ledger._opened is not None
+            ledger._opened.set_progress_handler(lambda place=number: steps.update([place]), 1)  # type: ignore[misc]
+        elif number in (51, 501):
+            assert ledger._opened is not None
+            ledger._opened.set_progress_handler(None, 0)
+    ledger.close()
+    assert 0 < steps[500] <= steps[50] + 10
