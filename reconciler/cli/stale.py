@@ -57,6 +57,7 @@ def rest(
     """What may be carried out of a plan file, and what not. Stop, naming what moved, unless it is `partial`."""
     found = planfile.with_secrets(file, config, forms(file.plan, snapshot))
     told = moved(found.plan, snapshot)
+    why = "the platform changed after the plan was made" if told else "a secret is not what it was for the plan"
     for address, lines in found.moved.items():
         told.setdefault(address, []).extend(lines)
     plan, dropped = without(found.plan, told)
@@ -64,7 +65,7 @@ def rest(
         for line in lines:
             talk.say(line)
     if told and not (partial and plan.changes):
-        raise exits.Stop(exits.STALE, "error: the platform changed after the plan was made; plan again")
+        raise exits.Stop(exits.STALE, f"error: {why}; plan again")
     if file.note:
         talk.say(file.note)
     doubts = [Consent("account", "*", 1, snapshot.doubt)] if snapshot.doubt and plan.changes else []

@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 from reconciler.model.address import Address
 
 KEY = "reconciler"
+LIMIT: Final = 4096  # bytes of metadata that the platform takes
+_ROOM: Final = 2048  # no record is longer: names are bounded, and no kind has more than thirty fields
 _MARK = f"#{KEY} "
 _NAME = f'"{KEY}"'
 _MEMBER = f"{_NAME}:"
@@ -51,6 +53,16 @@ def write(text: str, owner: Owner) -> str:
         head, tail = _split_last_brace(text)
         return f"{head},{_MEMBER}{record}}}{tail}"
     return f"{text}\n{_MARK}{record}"
+
+
+def overflow(text: str, record: Owner) -> int:
+    """The bytes that the text has too many for the record, at its longest, to fit beside it; 0 if it fits."""
+    if len(text.encode()) <= LIMIT - _ROOM:
+        return 0
+    longest = record._replace(
+        intent="0" * 16, applied=dict.fromkeys(record.applied, "0" * 10), replaces=record.replaces or "0" * 36
+    )
+    return max(0, len(write(text, longest).encode()) - LIMIT)
 
 
 def read(metadata: str | None) -> tuple[str, Owner | None]:

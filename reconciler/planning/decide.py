@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Order, Reason, Stake
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.owner import Owner
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Live
 from reconciler.model.value import Value
@@ -16,7 +18,7 @@ from reconciler.planning import age, ignore
 from reconciler.planning.claims import claims
 from reconciler.planning.compare import Difference, Follows, Record, created, differences, record_is_current
 from reconciler.planning.identify import Basis, Match
-from reconciler.planning.normalize import Form, wanted
+from reconciler.planning.normalize import Form, applied, wanted
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register
 
@@ -146,7 +148,23 @@ def decide(
     if match.live is None:
         return _creation(register, base, spec)
     decision = _comparison(register, base, declaration, spec, want, match, policy, follows)
+    if decision.moves_record and (full := _overfull(register.stack, decision, declaration)) is not None:
+        return replace(base, problem=full)
     return replace(base, problem=unlisted) if unlisted is not None and decision.is_new else decision
+
+
+def _overfull(stack: str, decision: Decision, declaration: Declaration) -> Problem | None:
+    """Text that is left to others may leave no room for our record."""
+    kind, live = decision.kind, decision.live
+    if live is None or not kind.keeps_owner or "metadata" in decision.want:
+        return None
+    fields = dict.fromkeys(applied(kind, decision.want), "")
+    record = Owner(stack, decision.address, "", fields, decision.protect, kind.one_time is not None)
+    over = owners.overflow(live.metadata, record)
+    if not over:
+        return None
+    text = f"the metadata of {live.id} leaves no room for the owner record: it is {over} bytes too long"
+    return _problem(declaration, text, "shorten it there, or declare it")
 
 
 def _unlisted(kind: Kind, declaration: Declaration, listing: Listing) -> Problem:

@@ -9,7 +9,6 @@ import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Final
 
 from reconciler import kinds
 from reconciler.model import owner as owners
@@ -20,9 +19,6 @@ from reconciler.model.owner import Owner
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.profile import Profile
 from reconciler.model.value import Ref, Template, canonical, has_secret
-
-_METADATA_LIMIT: Final = 4096
-_ROOM: Final = 2048  # no record is longer: names are bounded, and no kind has more than thirty fields
 
 ByKind = Mapping[Kind, Sequence[Declaration]]
 Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
@@ -217,23 +213,21 @@ def _metadata(declaration: Declaration, stack: str) -> Problem | None:
         where = declaration.at("metadata")
         return Problem(f"holds {owners.KEY!r}, the place of our own record", "use another name", subject, where)
     size = len(text.encode())
-    if size <= _METADATA_LIMIT - _ROOM or size > _METADATA_LIMIT:  # what is too long by itself has been told
+    if size > owners.LIMIT:  # has been told
         return None
     kind = kinds.get(declaration.address.kind)
     record = Owner(
         stack=stack,
         address=declaration.address,
-        intent="0" * 16,
-        applied=dict.fromkeys(declaration.spec, "0" * 10),
+        intent="",
+        applied=dict.fromkeys(declaration.spec, ""),
         protect=declaration.lifecycle.protect,
         pending=kind.one_time is not None,
-        replaces="0" * 36,
     )
-    full = len(owners.write(text, record).encode())
-    if full <= _METADATA_LIMIT:
+    over = owners.overflow(text, record)
+    if not over:
         return None
-    over = full - _METADATA_LIMIT
-    text = f"{size} bytes, and {full} with the owner record; at most {_METADATA_LIMIT} are allowed"
+    text = f"{size} bytes, and {owners.LIMIT + over} with the owner record; at most {owners.LIMIT} are allowed"
     return Problem(text, f"shorten it by {over} bytes", subject, declaration.at("metadata"))
 
 

@@ -323,7 +323,9 @@ def test_a_secret_that_is_another_by_now_stops_its_object(
     hooked(on_sandbox, secret)
     keep(on_sandbox, LATER)
     told = f"HTTPSEdgeRoute/root: the secret from {source} is not the one the plan was made with\n"
-    assert applied(on_sandbox, sandbox) == Said(3, "", told + STALE)
+    assert applied(on_sandbox, sandbox) == Said(
+        3, "", told + "error: a secret is not what it was for the plan; plan again\n"
+    )
     assert applied(on_sandbox, sandbox, "--partial").out == "Applied: 3 created.\n"
 
 

@@ -354,3 +354,12 @@ def test_a_backend_that_is_left_to_others_is_not_taken_away_for_it() -> None:
     assert errors(made) == [
         "a way to sign in takes another's place; the backend goes meanwhile, and what it was no manifest tells"
     ]
+
+
+def test_metadata_that_others_fill_leaves_no_room_for_our_record() -> None:
+    there = live("IPPolicy", "ipp_1", {"description": "x", "metadata": "é" * 2000}, owner=record("IPPolicy/p", {}))
+    made = planned(declare("IPPolicy/p", {"description": "y"}, ignore=("metadata",)), seen=snapshot(there))
+    assert made.calls == ()
+    assert [each.rpartition(":")[0] for each in errors(made)] == [
+        "the metadata of ipp_1 leaves no room for the owner record"
+    ]
