@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -78,8 +79,9 @@ class Ledger:
         """What is no database any more, or never was, is made anew by the next request."""
         self.close()
         if type(error) is sqlite3.DatabaseError:
-            for suffix in ("", "-wal", "-shm"):
-                self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+            with suppress(OSError):
+                for suffix in ("", "-wal", "-shm"):
+                    self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
 
 
 def _is_full(connection: sqlite3.Connection, now: float, budget: int, window: float) -> float | None:

@@ -34,7 +34,7 @@ from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.model.value import Sealed, Secret, secrets_in
 from reconciler.planning import planner
 from reconciler.planning.planner import Policy
-from reconciler.project import config, manifests
+from reconciler.project import config, manifests, variables
 from reconciler.project.config import Config
 from reconciler.project.manifests import Loaded
 from reconciler.store.failures import MEMORY
@@ -112,6 +112,7 @@ def opened(options: Options, *, destroy: bool = False) -> Session:
     """The session that the flags and the project file ask for; Rejected tells all that is wrong."""
     project = config.load(options.project, os.environ, options.environment)
     if destroy:
+        variables.check_names(project.settings, options.variables)
         return _session(project, options, Loaded(Manifest(project.stack, {})), destroy=True)
     return _session(project, options, manifests.load(project, os.environ, options.variables))
 

@@ -136,17 +136,14 @@ def without(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call,
 
 
 def _consents(plan: Plan, left: Sequence[Change]) -> Iterator[Consent]:
-    """With how much there is left to consent to, at most. What goes with a whole is no change, and stays counted."""
+    """With how much there is left to consent to, at most. Parts that go with something are not among the changes."""
     for each in plan.consents:
-        actions = _COUNTED.get(each.what, ())
-        before, now = (
-            sum(change.action in actions and each.kind in ("*", change.address.kind) for change in changes)
-            for changes in (plan.changes, left)
-        )
-        if before < each.count:
+        if (actions := _COUNTED.get(each.what)) is None:
             yield each
-        elif now:
-            yield replace(each, count=min(each.count, now))
+            continue
+        changes = sum(change.action in actions and each.kind in ("*", change.address.kind) for change in left)
+        if count := min(each.count, changes + each.parts):
+            yield replace(each, count=count)
 
 
 _COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: rather too much than too little

@@ -56,13 +56,11 @@ def write(text: str, owner: Owner) -> str:
 
 
 def overflow(text: str, record: Owner) -> int:
-    """The bytes that the text has too many for the record, at its longest, to fit beside it; 0 if it fits."""
+    """The bytes that the text has too many for the record to fit beside it, whatever its digests; 0 if it fits."""
     if len(text.encode()) <= LIMIT - _ROOM:
         return 0
-    longest = record._replace(
-        intent="0" * 16, applied=dict.fromkeys(record.applied, "0" * 10), replaces=record.replaces or "0" * 36
-    )
-    return max(0, len(write(text, longest).encode()) - LIMIT)
+    full = record._replace(intent="0" * 16, applied=dict.fromkeys(record.applied, "0" * 10))
+    return max(0, len(write(text, full).encode()) - LIMIT)
 
 
 def read(metadata: str | None) -> tuple[str, Owner | None]:

@@ -83,6 +83,7 @@ class Consent:
     count: int
     why: str
     granted: bool = False
+    parts: int = 0  # of these, what goes with something and is no change of its own
 
     @property
     def flag(self) -> str:

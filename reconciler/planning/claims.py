@@ -3,6 +3,7 @@ among the routes of an edge; and where an endpoint stands, no edge does."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from reconciler.kinds.canon import hostport_of_url
@@ -18,14 +19,14 @@ LiveKey = tuple[str, str]  # kind, locator
 Sort = Callable[[Kind, Form], Iterator[Claim]]
 
 
-def holders_of(register: Register, kinds: Mapping[str, Kind], sort: Sort) -> dict[Claim, LiveKey]:
+def holders_of(register: Register, kinds: Mapping[str, Kind], sort: Sort) -> Mapping[Claim, list[LiveKey]]:
     """Who holds what, as far as was seen."""
-    return {
-        claim: key
-        for key, live in sorted(register.by_locator.items())
-        if register.twins.get(key) not in register.taken
-        for claim in sort(kinds[live.kind], register.form(kinds[live.kind], live))
-    }
+    found: dict[Claim, list[LiveKey]] = defaultdict(list)
+    for key, live in sorted(register.by_locator.items()):
+        if register.twins.get(key) not in register.taken:
+            for claim in sort(kinds[live.kind], register.form(kinds[live.kind], live)):
+                found[claim].append(key)
+    return found
 
 
 def claims(kind: Kind, form: Form) -> Iterator[Claim]:

@@ -158,8 +158,15 @@ def _overfull(stack: str, decision: Decision, declaration: Declaration) -> Probl
     kind, live = decision.kind, decision.live
     if live is None or not kind.keeps_owner or "metadata" in decision.want:
         return None
-    fields = dict.fromkeys(applied(kind, decision.want), "")
-    record = Owner(stack, decision.address, "", fields, decision.protect, kind.one_time is not None)
+    record = Owner(
+        stack,
+        decision.address,
+        intent="",
+        applied=dict.fromkeys(applied(kind, decision.want), ""),
+        protect=decision.protect,
+        pending=decision.is_new and kind.one_time is not None,
+        replaces=live.id if decision.is_new else live.owner.replaces if live.owner is not None else None,
+    )
     over = owners.overflow(live.metadata, record)
     if not over:
         return None

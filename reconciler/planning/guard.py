@@ -43,9 +43,9 @@ def consents(
 
 def _of_kind(decisions: Sequence[Decision], parts: Sequence[Live], register: Register) -> Iterator[Consent]:
     protected = Counter(each.kind.name for each in decisions if is_protected(each))
-    protected.update(live.kind for live in parts if register.guards(live))
-    for kind, count in sorted(protected.items()):
-        yield Consent("delete-protected", kind, count, "protected by `lifecycle.protect`")
+    guarded = Counter(live.kind for live in parts if register.guards(live))
+    for kind, count in sorted((protected + guarded).items()):
+        yield Consent("delete-protected", kind, count, "protected by `lifecycle.protect`", parts=guarded[kind])
     gone = Counter(
         each.kind.name
         for each in decisions
@@ -62,7 +62,7 @@ def _of_kind(decisions: Sequence[Decision], parts: Sequence[Live], register: Reg
         yield Consent("delete", kind, count, "carries no owner record: that it is ours, only the store says")
     foreign = Counter(live.kind for live in parts if not register.is_ours(live) and not register.guards(live))
     for kind, count in sorted(foreign.items()):
-        yield Consent("delete", kind, count, "not ours, and goes with what it is part of")
+        yield Consent("delete", kind, count, "not ours, and goes with what it is part of", parts=count)
     found = Counter(each.kind.name for each in decisions if each.needs_consent)
     for kind, count in sorted(found.items()):
         yield Consent("adopt", kind, count, "exists already and belongs to nobody")

@@ -21,6 +21,7 @@ from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Ref, Value, digest, references, substitute
 from reconciler.planning import order
 from reconciler.planning.age import overlaps
+from reconciler.planning.claims import LiveKey
 from reconciler.planning.compare import shown
 from reconciler.planning.decide import Decision, decide
 from reconciler.planning.exchange import Exchange
@@ -239,7 +240,7 @@ class _Planning:
             stack=manifest.stack,
             changes=tuple(changes),
             calls=calls,
-            problems=(*self.problems, *problems, *self._torn(parts), *_unread(self.register.snapshot)),
+            problems=(*self.problems, *problems, *self._torn(taken), *_unread(self.register.snapshot)),
             consents=consents(moving, parts, self.register, len(ours), self.policy),
             seen=dict(self._seen([*self.orphaned, *self.decided.values()])),
             bindings=self._bindings(),
@@ -251,19 +252,19 @@ class _Planning:
             forecast=_forecast(calls, self.register.snapshot, self.kinds, self.policy.requests_per_minute),
         )
 
-    def _torn(self, parts: Iterable[Live]) -> Iterator[Problem]:
+    def _torn(self, taken: Mapping[LiveKey, Address]) -> Iterator[Problem]:
         """What is to stay, and would go with what it is part of."""
-        for live in parts:
-            owner = live.owner
-            if owner is None or owner.stack != self.register.stack:
+        for key, whole in sorted(taken.items()):
+            live = self.register.by_locator[key]
+            if not self.register.is_ours(live):
                 continue
-            declaration = self.register.manifest.declarations.get(owner.address)
-            declared = declaration is not None and declaration.ensure is Ensure.PRESENT
-            if declared or self.policy.leaves_out(owner.address):
-                why = "is declared" if declared else "is excluded"
-                text = f"{why}, and would go with {live.parent_id}, which it is part of"
+            address = live.owner.address if live.owner is not None else self.register.bound(live)[0]
+            declaration = self.register.manifest.declarations.get(address)
+            declared = declaration is not None and declaration.ensure is not Ensure.ABSENT
+            if declared or self.policy.leaves_out(address):
+                text = f"is {'declared' if declared else 'excluded'}, and would go with {whole}, which it is part of"
                 position = declaration.position if declaration is not None else None
-                yield Problem(text, "keep both or let go of both, and select both", str(owner.address), position)
+                yield Problem(text, "keep both or let go of both, and select both", str(address), position)
 
     def _sequenced(self) -> tuple[list[Decision], Sequenced]:
         while True:

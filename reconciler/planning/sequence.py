@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError
+from types import MappingProxyType
 from typing import NamedTuple
 
 from reconciler.model.address import Address
@@ -31,7 +32,7 @@ from reconciler.planning.waits import Draft, lets_go, live_edges
 class Sequenced(NamedTuple):
     calls: tuple[Call, ...] = ()
     problems: tuple[Problem, ...] = ()
-    taken: frozenset[LiveKey] = frozenset()  # what no call deletes, and goes with what it is part of
+    taken: Mapping[LiveKey, Address] = MappingProxyType({})  # what no call deletes, and the whole it goes with
 
 
 def sequence(
@@ -56,7 +57,7 @@ def sequence(
     order_settling(draft, decisions, dependencies, register, kinds)
     _keep_until_replaced(draft, decisions)
     try:
-        return Sequenced(tuple(_ordered(draft, decisions)), tuple(problems), frozenset(draft.taken))
+        return Sequenced(tuple(_ordered(draft, decisions)), tuple(problems), draft.taken)
     except CycleError as ring:
         anew = made_anew(draft, ring.args[1], decisions, dependencies) or made_room(draft, ring.args[1], decisions)
         if anew is not None:
@@ -158,7 +159,7 @@ def _order_deletes(
             draft.wait(delete, *draft.setters[decision.address])
         elif parts.get(referrer[0]) == through:
             staying[referrer, target] = told = _taken_along(draft.calls[delete], referrer, decision, register)
-            draft.taken |= {referrer} if told is not None else set()
+            draft.taken |= {referrer: draft.calls[delete].address} if told is not None else {}
         else:
             problem = _still_used(draft.calls[delete], referrer, decision, register)
             if decision is not None and holders[target].order is Order.DELETE_FIRST:
@@ -217,7 +218,7 @@ def _order_claims(
     """What only one object may hold at a time is let go before it is taken."""
     given = {sort: _released(draft, decisions, sort) for sort in AGAINST}
     takers: dict[Sort, dict[Claim, Decision]] = {sort: {} for sort in AGAINST}
-    holders: dict[Sort, dict[Claim, LiveKey]] = {}
+    holders: dict[Sort, Mapping[Claim, list[LiveKey]]] = {}
     for decision in decisions:
         if decision.action in (None, Action.DELETE, Action.FORGET):
             continue
@@ -232,8 +233,9 @@ def _order_claims(
                         for giver in given[other].get((claim, None), set()) - set(own):
                             draft.wait(call, giver)
                             draft.handed[call, giver].add(claim)
-                    holder, taker = holders[other].get(claim), takers[other].get(claim)
-                    if holder is not None and not given[other].get((claim, holder)):
+                    staying = (each for each in holders[other].get(claim, ()) if not given[other].get((claim, each)))
+                    taker = takers[other].get(claim)
+                    if (holder := next(staying, None)) is not None:
                         yield _held(decision, claim, holder, decisions, register)
                     elif taker is not None and taker is not decision:
                         yield _single(decision, claim, f"{taker.address} takes", str(taker.address))

@@ -27,7 +27,7 @@ class Draft:
     deleters: dict[LiveKey, str] = field(default_factory=dict)
     setters: dict[Address, list[str]] = field(default_factory=lambda: defaultdict(list))  # calls that change in place
     rank: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    taken: set[LiveKey] = field(default_factory=set)  # parts that nobody deletes, and that go with their whole
+    taken: dict[LiveKey, Address] = field(default_factory=dict)  # what no call deletes, and the whole it goes with
     handed: dict[tuple[str, str], set[Claim]] = field(default_factory=lambda: defaultdict(set))  # (taker, giver)
 
     def wait(self, call: str, *needs: str) -> None:

@@ -223,6 +223,7 @@ def _metadata(declaration: Declaration, stack: str) -> Problem | None:
         applied=dict.fromkeys(declaration.spec, ""),
         protect=declaration.lifecycle.protect,
         pending=kind.one_time is not None,
+        replaces="0" * 36,
     )
     over = owners.overflow(text, record)
     if not over:

@@ -219,14 +219,14 @@ class Resolver:
         if self._absent is not None and slot.sensitive and not self._is_there(word, operand):
             return self._absent(source)
         text = self._from_env(operand, slot) if word == "from_env" else self._from_file(operand)
-        if (
-            word == "from_env"
-            and slot.shape is Shape.TEXT
-            and not slot.sensitive
-            and isinstance(self._subject, Address)
-        ):
+        if word == "from_env" and self._is_shown(slot):
             self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING))
         return self._outside(text, source, slot)
+
+    def _is_shown(self, slot: _Slot) -> bool:
+        """Whether plans show what is here: a resource's text that is no secret."""
+        is_resource = isinstance(self._subject, Address) and kinds.get(self._subject.kind).home is not Home.FILE
+        return is_resource and not slot.sensitive and slot.shape in (Shape.TEXT, Shape.ANY)
 
     def _is_there(self, word: str, operand: str) -> bool:
         if word == "from_env":

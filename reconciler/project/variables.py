@@ -7,13 +7,13 @@ with it is told of the place it came from. How text uses variables is for `value
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.kinds import scalars
 from reconciler.model.kind import Finding
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json
 from reconciler.project import wording, yaml
 from reconciler.project.places import Places
@@ -116,7 +116,7 @@ def settled(
     for name, value in given.items():
         known = settings.get(name)
         if known is None:
-            problems.append(Problem("there is no such variable", _unknown(name, settings), f"--var {name}"))
+            problems.append(_undeclared(name, settings))
             continue
         merged[name] = replace(known, value=value, source="--var", spot=None)
         if known.type is not None:
@@ -128,6 +128,16 @@ def settled(
                 problems.append(Problem(text, remedy, f"--var {name}"))
     problems += _missing(merged)
     return merged
+
+
+def check_names(settings: Mapping[str, Setting], given: Iterable[str]) -> None:
+    """Rejected if the command line names a variable that there is not."""
+    if wrong := [_undeclared(name, settings) for name in given if name not in settings]:
+        raise Rejected(wrong)
+
+
+def _undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
+    return Problem("there is no such variable", _unknown(name, settings), f"--var {name}")
 
 
 def _missing(settings: Mapping[str, Setting]) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 # Controls, invisible formats (among them the bidirectional overrides, which make text read as what it is not),
@@ -27,7 +28,7 @@ ELLIPSIS = "…"
 def clean(text: str) -> str:
     """On one line, with everything a terminal or a pipeline might obey spelt out: `\\x1b`, `\\u202e`, `\\n`."""
     if not _PRINTABLE_ASCII.fullmatch(text):
-        text = "".join(_spelt(each) for each in text)
+        text = "".join(_legible(text))
     if "::" in text or "##" in text:
         text = _ORDER.sub(lambda found: f"{found[0][0]}\\x{ord(found[0][1]):02x}", text)
     return text
@@ -79,6 +80,14 @@ def _pieces(word: str, limit: int) -> list[str]:
     return [*pieces, piece]
 
 
+def _legible(text: str) -> Iterator[str]:
+    before = " "
+    for each in text:
+        # How a sign looks that is an emoji too; behind anything else it is nothing to be seen.
+        yield each if each in "\ufe0e\ufe0f" and unicodedata.category(before) == "So" else _spelt(each)
+        before = each
+
+
 @lru_cache(maxsize=1024)
 def _spelt(character: str) -> str:
     if unicodedata.category(character) not in _UNSAFE_CATEGORIES and not _BLANK.match(character):
@@ -94,6 +103,6 @@ def _escape(code: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _cells(character: str) -> int:
-    if unicodedata.combining(character):
+    if unicodedata.combining(character) or character in "\ufe0e\ufe0f":
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

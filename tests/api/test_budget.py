@@ -130,6 +130,15 @@ def test_a_ledger_that_says_nothing_of_use_holds_nobody_up(tmp_path: Path, text:
     assert Ledger(tmp_path / "requests.db").enter(100.0, 1, 60.0)[0]
 
 
+def test_a_ledger_that_cannot_be_made_anew_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, **_more: Any) -> None:
+        raise PermissionError
+
+    (tmp_path / "requests.db").write_bytes(b"no database at all" * 100)
+    monkeypatch.setattr(Path, "unlink", refuse)  # of a folder that is somebody else's; root may do anything
+    assert Ledger(tmp_path / "requests.db").enter(100.0, 1, 60.0)[0]
+
+
 def test_a_ledger_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     ledger = Ledger(tmp_path / "folder" / "requests.db")

@@ -136,3 +136,10 @@ def test_what_a_plan_file_replaces_was_decided_when_it_was_made(applied: Shell) 
     assert "--replace would change it; give it to `plan --out plan.json`" in refused.err
     assert applied("apply", "-y", "plan.json").out.splitlines()[-1] == "Applied: 1 replaced."
     assert applied("apply", "-y", "plan.json").code == 3
+
+
+def test_destroy_knows_which_variables_there_are(applied: Shell, sandbox: Sandbox) -> None:
+    said = applied("destroy", "-y", "--var", "nope=1")
+    assert (said.code, said.out) == (1, "")
+    assert "--var nope: there is no such variable" in said.err
+    assert sandbox.send("GET", "/edges/tls")["tls_edges"] != []

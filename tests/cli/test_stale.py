@@ -57,8 +57,7 @@ def test_the_rest_of_a_plan_is_forecast_and_consented_to_as_the_rest() -> None:
         ("delete", "BotUser", 1, "BotUser/delete", []),
         ("delete", "BotUser", 1, "IPPolicy/replace", [1]),
         ("delete-protected", "BotUser", 1, "BotUser/delete", []),
-        # More than there are changes: parts go with something, and nobody knows here with what.
-        ("delete", "BotUser", 2, "BotUser/delete", [2]),
+        ("delete", "IPPolicyRule", 2, "BotUser/delete", [2]),
         ("account", "*", 1, "BotUser/delete", [1]),
         ("empty", "*", 9, "BotUser/delete", [9]),
     ],
@@ -71,6 +70,7 @@ def test_a_consent_is_never_about_more_than_is_left(
     changes = tuple(
         Change(at(f"{home}/{action}"), action, Reason.FIELDS) for home, action in zip(homes, actions, strict=True)
     )
-    plan = Plan("prod", changes=changes, consents=(Consent(what, kind, count, "why", granted=True),))
+    parts = 2 if kind == "IPPolicyRule" else 0  # which go with something
+    plan = Plan("prod", changes=changes, consents=(Consent(what, kind, count, "why", granted=True, parts=parts),))
     rest, _ = stale.without(plan, {at(refused)})
     assert [each.count for each in rest.consents] == left

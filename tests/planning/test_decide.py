@@ -12,7 +12,9 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.planning.planner import Policy
+from tests.laws.world import World
 from tests.planning.builders import (
+    KINDS,
     LENIENT,
     actions,
     at,
@@ -20,6 +22,7 @@ from tests.planning.builders import (
     declare,
     errors,
     live,
+    on,
     planned,
     record,
     ref,
@@ -363,3 +366,20 @@ def test_metadata_that_others_fill_leaves_no_room_for_our_record() -> None:
     assert [each.rpartition(":")[0] for each in errors(made)] == [
         "the metadata of ipp_1 leaves no room for the owner record"
     ]
+
+
+def test_metadata_that_leaves_just_enough_room_is_taken() -> None:
+    declared = declare("IPPolicy/p", {"description": "y"}, ignore=("metadata",))
+
+    def filled(length: int) -> World:
+        """A platform with our object, of whose text there is so much."""
+        world, said = World(KINDS), {"description": "x"}
+        owner = record("IPPolicy/p", said, intent="0123456789abcdef")
+        there = live("IPPolicy", "ipp_1", {**said, "metadata": "m" * length}, owner=owner)
+        world.objects["IPPolicy", "ipp_1"] = {"id": "ipp_1", **there.body}
+        return world
+
+    fits = next(length for length in range(4096, 3000, -1) if not errors(on(filled(length), declared)))
+    world = filled(fits)
+    world.carry_out(on(world, declared))
+    assert len(world.objects["IPPolicy", "ipp_1"]["metadata"].encode()) == 4096

@@ -134,7 +134,19 @@ def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, policy: Poli
     id = id_of(world, "HTTPSEdge")
     rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id, **ROUTE})] if declared else []
     told = [(each.subject, each.text) for each in on(world, *rest, policy=policy).errors]
-    assert told == [("HTTPSEdgeRoute/r", f"{why}, and would go with {id}, which it is part of")]
+    assert told == [("HTTPSEdgeRoute/r", f"{why}, and would go with HTTPSEdge/e, which it is part of")]
+
+
+def test_parts_without_a_record_and_parts_to_be_forgotten_do_not_go_either() -> None:
+    subscription = declare("EventSubscription/s", {"destination_ids": [], "description": "x"})
+    source = declare("EventSource/x", {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_created.v0"})
+    world = settled(subscription, source)
+    made = on(world, policy=replace(LENIENT, excludes=("EventSource/*",)))
+    assert [each.subject for each in made.errors] == ["EventSource/x"]
+    edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
+    world = settled(edge, route)
+    forgotten = replace(route, spec={"edge_id": id_of(world, "HTTPSEdge"), **ROUTE}, ensure=Ensure.FORGOTTEN)
+    assert [each.subject for each in on(world, forgotten).errors] == ["HTTPSEdgeRoute/r"]
 
 
 def test_a_whole_that_others_stay_on_is_not_left_without_its_parts() -> None:
@@ -567,6 +579,13 @@ def test_a_host_is_let_go_by_an_edge_or_an_endpoint_before_the_other_takes_it(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
     follow(settled(*HOSTS, *before), *HOSTS, *after)
+
+
+@pytest.mark.parametrize("stays", ["p", "q"])
+def test_an_edge_does_not_come_to_where_one_of_a_pool_stays(stays: str) -> None:
+    pool = {name: endpoint(name, "a.x", pooling_enabled=True) for name in ("p", "q")}
+    world = settled(*HOSTS, *pool.values())
+    assert len(on(world, *HOSTS, pool[stays], edge("e", "a.x")).errors) == 1
 
 
 @pytest.mark.parametrize("there", [[], [edge("e", "a.x")], [endpoint("p", "a.x")]])

@@ -44,6 +44,10 @@ def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> Non
             "give what may be seen as a variable, ${{ var.name }}",
         )
     ]
+    policy = "kind: CloudEndpoint\nname: e\nspec: {url: https://a.x, traffic_policy: {from_env: WORDS}}"
+    assert len(load(policy, {"WORDS": "on_http_request: []"}).warnings) == 1
+    file = "kind: AgentConfig\nname: c\nspec: {server_addr: {from_env: WORDS}}"
+    assert load(file, {"WORDS": "connect.example.com:443"}).warnings == ()  # no plan shows it
     hidden = "kind: Secret\nname: s\nspec: {vault_id: vault_x, name: s, value: {from_env: WORDS}}"
     assert load(hidden, {"WORDS": "some words"}).warnings == ()
 

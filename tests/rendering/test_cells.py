@@ -51,3 +51,9 @@ def test_what_shows_nothing_is_spelt_out_with_all_its_digits(invisible: str, spe
 
 def test_wide_letters_take_two_cells_and_marks_none() -> None:
     assert cells.width("日本e\u0301") == 5
+
+
+def test_a_sign_that_is_an_emoji_stays_one() -> None:
+    assert cells.clean("We \u2764\ufe0f tunnels") == "We \u2764\ufe0f tunnels"
+    assert cells.width("\u2764\ufe0f") == cells.width("\u2764")
+    assert cells.clean("a\ufe0f") == r"a\ufe0f"
