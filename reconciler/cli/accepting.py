@@ -6,6 +6,7 @@ Everything is tried in memory first: what the project's own reading and planning
 from __future__ import annotations
 
 import difflib
+import io
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -69,9 +70,17 @@ def diff(found: Acceptance) -> str:
     """What changes in the manifests, as a patch; for a terminal, so nothing in it gives orders to one."""
     lines: list[str] = []
     for path, (before, after) in found.texts.items():
-        texts = (before.splitlines(), after.splitlines())
-        lines += difflib.unified_diff(*texts, f"a/{path}", f"b/{path}", lineterm="")
-    return "".join(f"{cells.clean(line)}\n" for line in lines)
+        old, new = (io.StringIO(each).readlines() for each in (before, after))  # lines as Git counts them
+        lines += difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+    return "".join(map(_printed, lines))
+
+
+def _printed(line: str) -> str:
+    """With the end it has in the file: a patch with another one does not apply."""
+    text = line.removesuffix("\n")
+    end = "\r\n" if text.endswith("\r") else "\n"
+    shown = cells.clean(text.removesuffix("\r")) + end
+    return shown if line.endswith("\n") else f"{shown}\\ No newline at end of file\n"
 
 
 def _patch(session: Session, offers: list[Offer], found: Acceptance) -> None:

@@ -247,9 +247,12 @@ def _is_begun(folder: Path) -> bool:
 
 def _tell_unignored(folder: Path) -> None:
     """Of a .gitignore that was there: what of ours it does not keep out of Git."""
-    text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
-    lines = {line.strip().strip("/") for line in text.splitlines()}
-    if lacking := [each for each in _IGNORED if each.strip("/") not in lines]:
+    try:
+        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # a folder, say: nothing that Git would heed
+        return
+    said = {line.strip().removeprefix("**").lstrip("/").rstrip("/*") for line in text.splitlines()}
+    if lacking := [each for each in _IGNORED if each.strip("/") not in said]:
         talk.say(f"note: .gitignore does not say {' '.join(lacking)}: add what Git should not keep, secrets above all")
 
 

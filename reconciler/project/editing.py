@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ruamel.yaml import YAML
-from ruamel.yaml.emitter import Emitter
+from ruamel.yaml.emitter import RoundTripEmitter
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
@@ -40,8 +40,8 @@ class _AsWritten(VersionedResolver):
         return super().resolve(kind, value, implicit)
 
 
-class _Legible(Emitter):
-    """In double quotes what cannot be seen is spelt out: it may turn the text around it."""
+class _Legible(RoundTripEmitter):
+    """In double quotes what cannot be seen is spelt out: it may turn the text around it, or pass for nothing."""
 
     def write_double_quoted(self, text: Any, split: Any = True) -> None:
         self.write_indicator(spelling.quoted(str(text)), need_whitespace=True)

@@ -235,7 +235,8 @@ class _Text:
         if start == end or (node.start_mark.line != key.end_mark.line and not flow):  # nothing, or below the key
             start, end, put = colon, max(end, colon), f" {put}"
         self._keep_comments(start, end)
-        if value in ([], {}) and "\n" in self.text[start:end]:
+        is_block = isinstance(node, (MappingNode, SequenceNode)) and not node.flow_style
+        if value in ([], {}) and is_block and "\n" in self.text[start:end]:
             end = self.line_end(end)  # what is said of the last that goes, goes with it
         return self.cut(start, end, put)
 

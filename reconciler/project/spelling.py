@@ -9,6 +9,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from reconciler.kinds import scalars
@@ -17,6 +18,7 @@ INDENT: Final = "  "
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*( [A-Za-z0-9_.(/@+][A-Za-z0-9_.,()'/@+-]*)*")
 _WORDS: Final = frozenset("y n yes no on off true false null".split())  # noqa: SIM905 - one word here, more elsewhere
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # cannot be seen, or end a line
+_JOINERS: Final = "\u200c\u200d"  # part of how words of many scripts and emoji are written
 _NO_CHARACTERS: Final = "\ufffe\uffff"  # YAML takes them only as escapes
 _SHORT: Final = dict(zip('\0\x07\x08\t\n\x0b\x0c\r\x1b"\\\x85\u2028\u2029', '0abtnvfre"\\NLP', strict=True))
 _FLOW_BREAKERS: Final = frozenset(",[]{}")
@@ -93,20 +95,22 @@ def _is_plain(text: str) -> bool:
 
 def quoted(text: str) -> str:
     """In double quotes, on one line."""
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(_escaped(each, before) for before, each in pairwise(f" {text}"))}"'
 
 
-def _escaped(character: str) -> str:
+def _escaped(character: str, before: str) -> str:
     """As ruamel.yaml, and so `fmt`, spells it; but what cannot be seen is always spelt out."""
     if character in _SHORT:
         return f"\\{_SHORT[character]}"
-    if not _is_hidden(character):
+    if not _is_hidden(character, before):
         return character
     code = ord(character)
     return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
 
 
-def _is_hidden(character: str) -> bool:
+def _is_hidden(character: str, before: str) -> bool:
+    if character in _JOINERS:  # behind ASCII they join nothing, and hide
+        return before.isascii() or unicodedata.category(before)[0] not in "LMS"
     return unicodedata.category(character) in _HIDDEN or character in _NO_CHARACTERS
 
 
@@ -119,5 +123,5 @@ def _is_literal(text: str) -> bool:
         and not text[0].isspace()
         and not text.endswith("\n\n")
         and all(line == line.rstrip() for line in lines)
-        and all(each == "\n" or not _is_hidden(each) for each in text)
+        and all(each == "\n" or not _is_hidden(each, before) for before, each in pairwise(f" {text}"))
     )

@@ -14,16 +14,25 @@ _AFTER = 12  # cells at least, from the first difference on
 
 def excerpts(lines: Sequence[DiffLine], room: int) -> Iterator[str]:
     """The text of each line, in so many cells: cut at its end, and at its beginning where that is all it would show of
-    what it has in common with the line of the other side that it is most like.
+    what it has in common with the line of the other side that it is most like. Different lines that look the same then
+    are told by their length.
     """
     sides = {sign: sorted({line.text for line in lines if line.sign == sign}) for sign in _OTHER}
-    for line in lines:
-        if cells.width(line.text) <= room:
-            yield line.text
-            continue
-        alike = _alike(line.text, sides[_OTHER[line.sign]]) if line.sign in _OTHER else 0
-        beyond = cells.width(line.text[:alike]) > room - _AFTER
-        yield cells.cut(cells.ELLIPSIS + line.text[max(alike - room // 3, 0) :] if beyond else line.text, room)
+    alike = [_alike(line.text, sides[_OTHER[line.sign]]) if line.sign in _OTHER else 0 for line in lines]
+    shown = [_excerpt(line.text, same, room) for line, same in zip(lines, alike, strict=True)]
+    looks: dict[str, set[str]] = {}
+    for line, excerpt in zip(lines, shown, strict=True):
+        looks.setdefault(excerpt, set()).add(line.text)
+    for line, same, excerpt in zip(lines, alike, shown, strict=True):
+        length = f" ({len(line.text)} long)"
+        yield excerpt if len(looks[excerpt]) == 1 else _excerpt(line.text, same, room - len(length)) + length
+
+
+def _excerpt(text: str, alike: int, room: int) -> str:
+    if cells.width(text) <= room:
+        return text
+    beyond = cells.width(text[:alike]) > room - _AFTER
+    return cells.cut(cells.ELLIPSIS + text[max(alike - room // 3, 0) :] if beyond else text, room)
 
 
 def _alike(text: str, others: Sequence[str]) -> int:

@@ -36,18 +36,19 @@ def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -
     rows = [_row(each) for each in trace.origins]
     if live is not None:
         said = f"{_LIVE}, {live.mover}" if live.mover else _LIVE
-        rows.append(("", said, _shown(live.value)))
+        rows.append(("", said, _shown(live.value), ""))
     columns = [max(cells_of(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:
         where, what = (each + " " * (columns[place] - cells_of(each)) for place, each in enumerate(row[:2]))
-        yield cut(f"  {where}  {what}  {row[2]}".rstrip(), width)
+        value, mark = row[2:]
+        yield cut(f"  {where}  {what}  {value}".rstrip(), width - cells_of(mark)) + mark
 
 
-def _row(origin: Origin) -> tuple[str, str, str]:
+def _row(origin: Origin) -> tuple[str, str, str, str]:
     where = clean(str(origin.position)) if origin.position else ""
     what = ("  " if origin.feeds else "") + clean(origin.what)
     written = origin.gist or (_shown(origin.written) if origin.written is not None or not origin.feeds else "")
-    return where, what, written if origin.counts else f"{written} (covered)"
+    return where, what, written, "" if origin.counts else " (covered)"
 
 
 def _shown(value: Value) -> str:

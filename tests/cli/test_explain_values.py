@@ -52,6 +52,14 @@ def test_what_an_overlay_covers_is_shown_below_it(shell: Shell) -> None:
     assert said.splitlines()[2].endswith('"by Git" (covered)')
 
 
+def test_that_it_is_covered_is_said_however_narrow_the_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(shell)
+    monkeypatch.setenv("COLUMNS", "60")
+    covered = shell("explain", "IPPolicy/office-berlin.metadata", "--env", "prod").out.splitlines()[2]
+    assert covered.endswith("… (covered)")
+    assert len(covered) == 60
+
+
 def test_a_value_that_nobody_wrote_is_its_default(shell: Shell) -> None:
     assert "not declared: the documented default" in shell("explain", "TLSEdge/payments.description").out
 

@@ -84,6 +84,17 @@ def test_what_a_gitignore_lacks_is_named(shell: Shell) -> None:
     assert "does not say" not in shell("init", "other", "--yes").err
 
 
+def test_a_gitignore_may_say_it_otherwise_or_be_none(shell: Shell) -> None:
+    shell.write(
+        "fresh/.gitignore", "state/*\n/secrets/**\n.env*\nplan.*\n**/plan.json\n/plan.md\nplan.html*\n*.ndjson\n"
+    )
+    told = shell("init", "fresh", "--yes")
+    assert "note: .gitignore does not say /snapshot.json /events.ndjson: " in told.err
+    (shell.root / "other/.gitignore").mkdir(parents=True)
+    told = shell("init", "other", "--yes")
+    assert (told.code, told.out.splitlines()[0]) == (0, "Next:")
+
+
 def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "fresh").mkdir()
     (tmp_path / "elsewhere").mkdir()

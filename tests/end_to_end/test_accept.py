@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from typing import Any
 
 import pytest
@@ -84,6 +86,21 @@ def test_a_value_is_patched_in_its_place_and_the_patch_is_printed(applied: Proje
         '-  tls_termination: {min_version: "1.2"}  # see the audit',
         '+  tls_termination: {min_version: "1.3"}  # see the audit',
     ]
+
+
+@pytest.mark.parametrize(
+    "written", [MANIFEST, MANIFEST.replace("\n", "\r\n"), MANIFEST.rstrip("\n")], ids=["LF", "CRLF", "no last newline"]
+)
+def test_the_printed_patch_applies(applied: Project, sandbox: Sandbox, written: str) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    file = applied.root / "manifests/all.yaml"
+    file.write_bytes(written.encode())
+    edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
+    said = applied("drift", "--accept")
+    file.write_bytes(written.encode())
+    subprocess.run(["git", "apply"], input=said.out.encode(), cwd=applied.root, check=True)
+    assert file.read_bytes() == written.replace("1.2", "1.3").encode()
 
 
 def test_afterwards_a_plan_changes_nothing_and_nothing_was_sent(applied: Project, sandbox: Sandbox) -> None:

@@ -94,8 +94,20 @@ def test_what_cannot_be_laid_out_is_told_at_its_place(text: str, problem: str) -
     assert [str(each) for each in caught.value.problems] == [problem]
 
 
-def test_what_cannot_be_seen_stays_spelt_out() -> None:
-    text = 'a: "\\u202Eevil \\u200B"\n'
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a: "\\u202Eevil \\u200B"\n',
+        'a: "ad\\u200Dmin"\n',
+        'a: "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"\n',
+    ],
+)
+def test_what_cannot_be_seen_stays_spelt_out_but_within_words_and_emoji(text: str) -> None:
+    assert fmt(text, "f.yaml") == text
+
+
+@pytest.mark.parametrize("text", ["a: !!str 2024\n", 'a: !!str "b"\n'])
+def test_tags_stay(text: str) -> None:
     assert fmt(text, "f.yaml") == text
 
 

@@ -258,6 +258,20 @@ def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
     assert patching.patched(after, 1, ("spec", "b"), []) == after.replace("b:  #", "b: []  #")
 
 
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [
+        (" [\n    1,\n    2\n  ] # why", [], " [] # why"),
+        (" {\n    b: 1\n  }  # why", {}, " {}  # why"),
+        ("\n    [\n      1\n    ] # why", [], " [] # why"),
+    ],
+)
+def test_what_is_emptied_keeps_the_comment_behind_its_bracket(before: str, value: Any, after: str) -> None:
+    text = "kind: K\nspec:\n  a:{}\n"
+    path = ("spec", "a")
+    assert patching.patched(text.format(before), 1, path, value) == text.format(after)
+
+
 def test_documents_are_told_apart_whatever_ends_their_lines() -> None:
     text = "kind: a\r\nspec: {b: 1}\r\n---\r\nkind: c\r\nspec: {b: 1}\r\n"
     assert patching.patched(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"

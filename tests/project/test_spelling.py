@@ -64,6 +64,26 @@ def test_what_cannot_be_seen_is_spelt_out() -> None:
     assert spelling.scalar("a\u202eb\x1b\U000e0001") == '"a\\u202Eb\\e\\U000E0001"'
 
 
+JOINED = [
+    "\U0001f469\u200d\U0001f4bb",
+    "\u2764\ufe0f\u200d\U0001f525",
+    "\u0645\u06cc\u200c\u062e",
+    "\u0d28\u0d4d\u200d",
+]
+
+
+@pytest.mark.parametrize("text", JOINED)
+def test_what_joins_letters_and_emoji_stays(text: str) -> None:
+    assert spelling.scalar(text) == f'"{text}"'
+    assert list(spelling.block({"a": f"{text}\n{text}"})) == ["a: |-", f"  {text}", f"  {text}"]
+    assert is_formatted(spelt({"a": text, "b": f"{text}\n{text}"}), "f.yaml")
+
+
+@pytest.mark.parametrize("text", ["\u200d", "a\u200db", " \u200c", "\u0645\u200c\u200c"])
+def test_what_joins_nothing_is_spelt_out(text: str) -> None:
+    assert "\\u200" in spelling.scalar(text)
+
+
 def test_a_reference_stands_on_one_line() -> None:
     assert spelt({"backend_id": {"ref": "TunnelGroupBackend/a"}}) == (
         "spec:\n  backend_id: {ref: TunnelGroupBackend/a}\n"

@@ -154,6 +154,21 @@ def test_no_change_of_a_line_is_cut_away(old: str, new: str, before: list[str], 
     assert (told[0] == told[-1]) == (old == new)
 
 
+@pytest.mark.parametrize(
+    ("removed", "added"),
+    [
+        (["x" * 100 + "old", "x" * 150 + "old"], ["x" * 100 + "new", "x" * 150 + "new"]),
+        (["x" * 200, "x" * 300], ["x" * 100]),
+        ([], ["x" * 200, "x" * 300]),
+    ],
+)
+def test_different_lines_that_repeat_one_character_are_told_apart(removed: list[str], added: list[str]) -> None:
+    lines = [*(DiffLine("-", text) for text in removed), *(DiffLine("+", text) for text in added)]
+    told = list(excerpts(lines, 28))
+    assert len({*told}) == len(lines)
+    assert all(cells.width(text) <= 28 for text in told)
+
+
 def test_a_long_value_that_goes_is_shown_in_part() -> None:
     assert page_of(FieldChange("ca_pem", "\n".join(f"line {n}" for n in range(20)), None)) == [
         "      - ca_pem:",
