@@ -86,6 +86,7 @@ class Config:
     agent_url: str = AGENT_URL
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
     unmet: tuple[Problem, ...] = ()  # why there is no address or no key
+    included: tuple[str, ...] = ()  # files read by from_file, but for the key's
 
     @property
     def sources(self) -> Mapping[str, bytes]:
@@ -95,17 +96,24 @@ class Config:
             told[FILE] = canonical({kind: layer.value for kind, layer in self.defaults.items()})
         return told
 
+    def place(self, path: str) -> str:
+        """Where the path leads, by symlinks too; nothing need be there yet."""
+        return os.path.realpath(self.root / path)
+
     @property
     def own(self) -> Mapping[str, str]:
-        """Files and folders that the project itself is made of, and what each is for: nothing else belongs there."""
+        """Places of files and folders that the project itself is made of, and what each is for: nothing else belongs
+        there.
+        """
         found = {FILE: "settings", environments.FOLDER: "environments"}
-        found |= {files.inside(each): "policies" for each in self.policies}
-        found |= {files.inside(each): "manifests" for each in self.manifests}
+        found |= {self.environment.file: "environments"} if self.environment else {}
+        found |= dict.fromkeys(self.included, "settings, which read it by from_file")
+        found |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")
+        places = {self.place(path): what for path, what in found.items()}
         store = self.store or DEFAULT_STORE
-        if "://" not in store:
-            path = os.path.relpath(self.root / store, self.root)
-            found |= {f"{path}{suffix}": "store" for suffix in _STORED}
-        return found
+        if "://" not in store and "\0" not in store:
+            places |= {f"{self.place(store)}{suffix}": "store" for suffix in _STORED}
+        return places
 
     def connection(self) -> tuple[str, Secret]:
         """The platform's address and the key for it; Rejected says what is missing."""
@@ -280,8 +288,11 @@ def load(root: Path, environ: Mapping[str, str], environment: str | None = None)
     layers, odd = defaults.read(written.get("defaults"), places)
     settings, amiss = variables.declared(form.variables, places)
     problems = [validation.problem(each, places) for each in (*findings, *odd, *amiss)] + wrong
+    included = set(resolver.included)
     if chosen is not None and not problems:
-        settings = _overlaid(settings, chosen, Resolver(root, environ, {}, Declared()), problems)
+        resolver = Resolver(root, environ, {}, Declared())
+        settings = _overlaid(settings, chosen, resolver, problems)
+        included |= set(resolver.included)
     if problems:
         raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
     base_url, api_key = _connection(form, overrides)
@@ -309,6 +320,7 @@ def load(root: Path, environ: Mapping[str, str], environment: str | None = None)
         agent_url=str(overrides.get("agent", form.agent.base_url)).rstrip("/"),
         positions=places,
         unmet=tuple(lacking or _lacking(places, base_url, api_key)),
+        included=tuple(included - _key_file(form)),
     )
 
 
@@ -377,6 +389,12 @@ def _connection(form: ProjectForm, overrides: Mapping[str, Any]) -> tuple[str | 
         base_url.rstrip("/") if isinstance(base_url, str) else None,
         Secret(api_key.reveal().rstrip("\r\n"), api_key.source) if isinstance(api_key, Secret) else None,
     )
+
+
+def _key_file(form: ProjectForm) -> set[str]:
+    """The file that the key is read from: the next key may go there."""
+    _, written = _connection(form, {})
+    return {written.source.removeprefix("file:")} if written else set()
 
 
 def _flaw(api_key: Secret) -> Problem | None:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import graphlib
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
+from typing import Final
 
 from reconciler import kinds
 from reconciler.model import owner as owners
@@ -147,28 +148,49 @@ def undelivered(by_kind: ByKind) -> Iterator[Problem]:
             yield Problem(text, remedy, str(each.address), each.position, Severity.WARNING)
 
 
-def misdelivered(by_kind: ByKind, own: Mapping[str, str]) -> Iterator[Problem]:
-    """One-time secrets that would overwrite each other, or what the project itself is made of: `own`, by place."""
+def misdelivered(
+    by_kind: ByKind, place_of: Callable[[str], str], own_places: Callable[[], Mapping[str, str]]
+) -> Iterator[Problem]:
+    """One-time secrets that would overwrite each other, or what the project itself is made of.
+
+    `place_of` says where a path leads; neither is asked where nothing is delivered.
+    """
+    delivered = list(_delivered(by_kind))
+    own = own_places() if delivered else {}
     by_file: dict[str, tuple[Declaration, Delivery]] = {}
+    by_folder: dict[str, tuple[Declaration, Delivery]] = {}
     by_entry: dict[tuple[str, Hashable], tuple[Declaration, Delivery]] = {}
-    for each, output, delivery in _delivered(by_kind):
+    for each, output, delivery in delivered:
         subject, target = f"{each.address}.deliver.{output}", delivery.target
-        if (place := _first_of(own, target)) is not None:
-            text = f"goes to {target}, a place of the project's own {own[place]}"
+        place = place_of(target)
+        if (what := _first_of(own, place)) is not None:
+            text = f"goes to {target}, a place of the project's own {what}"
             remedy = f"name a file of its own, as in secrets/{each.address.name}"
             yield Problem(text, remedy, subject, delivery.position)
             continue
-        first, other = by_file.setdefault(target, (each, delivery))
+        above = [str(folder) for folder in PurePosixPath(place).parents]
+        crossing = by_folder.get(place) or next((by_file[folder] for folder in above if folder in by_file), None)
+        if crossing is not None:
+            first, other = crossing
+            text = f"goes to {target}, and that of {first.address} to {other.target} ({other.position})"
+            yield Problem(f"{text}: one would be file and folder", _APART, subject, delivery.position)
+            continue
+        for folder in above:
+            by_folder.setdefault(folder, (each, delivery))
+        first, other = by_file.setdefault(place, (each, delivery))
         where = target
         if delivery.way == other.way == "to_dotenv":
             name = delivery.settings["name"]
-            first, other = by_entry.setdefault((target, name), (each, delivery))
+            first, other = by_entry.setdefault((place, name), (each, delivery))
             where = f"the entry {name} of {target}"
         if first is not each:
             text = f"goes to {where}, where that of {first.address} goes too ({other.position})"
             by_for_each = first.position == each.position
-            remedy = "write ${{ each.key }} in it" if by_for_each else "give each a place of its own"
+            remedy = "write ${{ each.key }} in it" if by_for_each else _APART
             yield Problem(text, remedy, subject, delivery.position)
+
+
+_APART: Final = "give each a place of its own"
 
 
 def _delivered(by_kind: ByKind) -> Iterator[tuple[Declaration, str, Delivery]]:
@@ -179,9 +201,9 @@ def _delivered(by_kind: ByKind) -> Iterator[tuple[Declaration, str, Delivery]]:
                 yield each, output, delivery
 
 
-def _first_of(places: Mapping[str, str], path: str) -> str | None:
-    """The place that the path is, or is below."""
-    return next((each for each in (path, *map(str, PurePosixPath(path).parents)) if each in places), None)
+def _first_of(own: Mapping[str, str], place: str) -> str | None:
+    """What the place, or the nearest folder that it is in, is for."""
+    return next((own[each] for each in (place, *map(str, PurePosixPath(place).parents)) if each in own), None)
 
 
 def retired(declarations: Iterable[Declaration], profile: Profile) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
-"""The text of dotenv files: an entry found, or set with every other byte as it was.
+"""The text of dotenv files: an entry found, or its value set with every other byte as it was.
 
-Quotes may hold line breaks. Where one is never closed, nobody can tell what belongs to which entry: that is refused.
+Shells read such files too, and by their rules more may reach into the next line than by those of dotenv. Where nobody
+can tell what belongs to which entry, that is refused.
 """
 
 from __future__ import annotations
@@ -8,25 +9,49 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.engine.ports import Undeliverable
 
-_ENTRY: Final = re.compile(
-    r"""
-    \ufeff?[ \t]*(?:export[ \t]+)?
-    (?P<name>[^\s=\#"']+)[ \t]*=[ \t]*
-    (?P<value> (?:"(?:[^"\\]|\\.)*+"|'[^']*+')(?=[ \t]*(?:\#[^\n]*)?\r?(?:\n|\Z)) | [^\r\n]*)
-    [^\r\n]*
-    """,
-    re.VERBOSE | re.DOTALL,
+_HEAD: Final = re.compile(
+    r"""\ufeff?[ \t]*(?P<export>export[ \t]+)?(?P<name>[^\s=\#"']+)[ \t]*=(?:[ \t]++(?!\#))?""", re.VERBOSE
 )
-_CLOSED: Final = re.compile(r"""[^"']|"(?:[^"\\]|\\.)*"|'[^']*'""")  # within a line
+_VALUE: Final = re.compile(r"""(?P<quoted>"(?:[^"\\]|\\.)*+"|'[^']*+')|(?!["'])[^\s;"'`]*""", re.DOTALL)
+_CLOSED: Final = re.compile(  # the rest of a line, as far as all that opens is closed again
+    r"""
+    (?: [^\#$"'`\\(<\n]++
+      | (?<![^\s;\ufeff])\#[^\n]*
+      | "(?:[^"\\\n]|\\[^\n])*+" | \$'(?:[^'\\\n]|\\[^\n])*+' | (?<!\$)'[^'\n]*+' | `[^`\n]*+`
+      | \\[^\n]
+      | (?<![=$])\( | \((?=[^\n)]*\))   # an array, or what a command prints
+      | <(?!<-?[ \t]*["'\\A-Za-z_])     # two begin a here-document
+      | [\#$]
+    )*+
+    (?: \n | \Z )
+    """,
+    re.VERBOSE,
+)
+_APART: Final = re.compile(r"[\s;]|\Z")
+_AFTER: Final = re.compile(  # what may follow a value that is set: more words of an export, an export, a comment
+    r"""
+    (?P<words> (?: [ \t]+[A-Za-z_]\w*=(?:"[^"\\$`\n]*"|'[^'\n]*'|[^\s"'`\\$;&|<>()\#]*) )*+ )
+    (?: [ \t]*;[ \t]*export(?:[ \t]+[A-Za-z_]\w*)+ )?
+    (?: [ \t]+\#[^\n]* )?
+    [ \t]*\r?(?:\n|\Z)
+    """,
+    re.VERBOSE,
+)
+
+
+class _Entry(NamedTuple):
+    start: int
+    value: str  # as written
+    end: int  # of the value
 
 
 def entry(text: str, name: str) -> str:
     """The entry's value; empty if there is none. Raises Undeliverable."""
-    values = [each["value"].strip() for each in _entries(text) if each["name"] == name]
+    values = [each.value for each in _entries(text, name)]
     value = values[-1] if values else ""  # whoever reads such a file takes the last
     if value.startswith('"'):
         try:
@@ -39,10 +64,9 @@ def entry(text: str, name: str) -> str:
 def with_entry(text: str, name: str, value: str) -> str:
     """The text with this entry set, wherever it stands, or added. Raises Undeliverable."""
     pieces, end = [], 0
-    for each in _entries(text):
-        if each["name"] == name:
-            pieces += [text[end : each.start("name")], f"{name}={value}"]
-            end = each.end()
+    for each in _entries(text, name):
+        pieces += [text[end : each.start], f"{name}={value}"]
+        end = each.end
     if pieces:
         return "".join([*pieces, text[end:]])
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -50,13 +74,29 @@ def with_entry(text: str, name: str, value: str) -> str:
     return f"{text}{separator}{name}={value}{newline}"
 
 
-def _entries(text: str) -> Iterator[re.Match[str]]:
+def _entries(text: str, name: str) -> Iterator[_Entry]:
+    """Those of this name. The others are looked at too: what a line is depends on those before it."""
     start = 0
     while start < len(text):
-        if (found := _ENTRY.match(text, start)) is not None:
-            if found["value"] and not _CLOSED.match(found["value"]):
-                line = text.count("\n", 0, start) + 1
-                raise Undeliverable(f"line {line} opens a quote that nothing closes; close it")
-            yield found
-            start = found.end()
-        start = text.find("\n", start) + 1 or len(text)
+        head = _HEAD.match(text, start)
+        value = _VALUE.match(text, head.end()) if head else None
+        # What touches a closing quote on a later line shows that the quote was to open there.
+        if head and (value is None or ("\n" in value[0] and not _APART.match(text, value.end()))):
+            raise _refused(text, start, "opens a quote that nothing closes; close it")
+        rest = value.end() if value else start
+        closed = _CLOSED.match(text, head.end() if head and value and not value["quoted"] else rest)
+        if closed is None:
+            what = "opens something that it does not close (a quote, a bracket, `<<` or a backslash at its end)"
+            raise _refused(text, rest, f"{what}; put the whole value in quotes")
+        if head and value and head["name"] == name:
+            after = _AFTER.match(text, rest)
+            if after is None or (after["words"] and not head["export"]):
+                what = f"has more than a comment behind the value of {name}"
+                raise _refused(text, rest, f"{what}; put the whole value in quotes, or the rest on another line")
+            yield _Entry(head.start("name"), value[0], rest)
+        start = closed.end()
+
+
+def _refused(text: str, at: int, why: str) -> Undeliverable:
+    line = text.count("\n", 0, at) + 1
+    return Undeliverable(f"line {line} {why}")

@@ -7,7 +7,7 @@ then what can only be seen between declarations. Needs no network.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path as Folder
@@ -144,7 +144,8 @@ def _assemble(
             declarations[each.address] = declaration
             if resolver.links:
                 links[each.address] = resolver.links
-    problems += _between(declarations, links, config)
+    own = partial(_own, config, texts, resolver.included)
+    problems += _between(declarations, links, config, own)
     problems += crosschecks.retired(declarations.values(), PROFILES[config.profile])
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
     if any(each.is_error for each in problems):
@@ -275,7 +276,10 @@ def _is_first(made: Draft, declarations: Mapping[Address, Declaration], problems
 
 
 def _between(
-    declarations: Mapping[Address, Declaration], links: crosschecks.Links, config: Config
+    declarations: Mapping[Address, Declaration],
+    links: crosschecks.Links,
+    config: Config,
+    own: Callable[[], Mapping[str, str]],
 ) -> Iterator[Problem]:
     by_kind: dict[Kind, list[Declaration]] = {}
     for address, each in declarations.items():
@@ -284,9 +288,15 @@ def _between(
     yield from crosschecks.twins(by_kind)
     yield from crosschecks.declared_within(by_kind, declarations)
     yield from crosschecks.undelivered(by_kind)
-    yield from crosschecks.misdelivered(by_kind, config.own)
+    yield from crosschecks.misdelivered(by_kind, config.place, own)
     yield from _moves(declarations)
     yield from crosschecks.metadata(by_kind, config.stack)
+
+
+def _own(config: Config, texts: Iterable[str], included: Iterable[str]) -> Mapping[str, str]:
+    """The project's own places with the files that were read, which may be elsewhere than their links."""
+    read = dict.fromkeys(map(config.place, included), "manifests, which read it by from_file")
+    return {**read, **dict.fromkeys(map(config.place, texts), "manifests"), **config.own}
 
 
 def _moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:

@@ -22,12 +22,18 @@ LINES = st.sampled_from(
         ("A=1\r\n", "A=1\r\nTOKEN=new\r\n"),
         ("A=1\n\nTOKEN=old\nB=2\n", "A=1\n\nTOKEN=new\nB=2\n"),
         ("export TOKEN='old'\nTOKEN_2=kept\n", "export TOKEN=new\nTOKEN_2=kept\n"),
-        ("  TOKEN = old # ours\n", "  TOKEN=new\n"),
+        ("  TOKEN = old # ours\n", "  TOKEN=new # ours\n"),
+        ("TOKEN= # ours\r\n", "TOKEN=new # ours\r\n"),
+        ('TOKEN="old" # ours', "TOKEN=new # ours"),
+        ("export TOKEN=old B='precious one' # monthly\n", "export TOKEN=new B='precious one' # monthly\n"),
+        ("TOKEN=1; export TOKEN\n", "TOKEN=new; export TOKEN\n"),
+        ('B="a\nTOKEN=x"; export B\nTOKEN=old\n', 'B="a\nTOKEN=x"; export B\nTOKEN=new\n'),
+        ("B=$'it\\'s' # it's\n# it's\nC=$(id)\nTOKEN=old\n", "B=$'it\\'s' # it's\n# it's\nC=$(id)\nTOKEN=new\n"),
         ("TOKEN=old\r\nB=2\r\n", "TOKEN=new\r\nB=2\r\n"),
         ("TOKEN=one\nB=2\nexport TOKEN=two", "TOKEN=new\nB=2\nexport TOKEN=new"),
         ('TOKEN="one\ntwo\\"\nB=2"\nC=3\n', "TOKEN=new\nC=3\n"),
         ("B='\nTOKEN=text of B\n' # B\nTOKEN=old\n", "B='\nTOKEN=text of B\n' # B\nTOKEN=new\n"),
-        ("B=it's\nC='a'b\nTOKEN=old\nD=it's\n", "B=it's\nC='a'b\nTOKEN=new\nD=it's\n"),
+        ("B=\"it's\"\nC='a'b\nTOKEN=old\nD=its\n", "B=\"it's\"\nC='a'b\nTOKEN=new\nD=its\n"),
         ("# TOKEN=no\nTOKEN\nTOKEN=\n", "# TOKEN=no\nTOKEN\nTOKEN=new\n"),
         ("\ufeffTOKEN=old\n", "\ufeffTOKEN=new\n"),
     ],
@@ -43,6 +49,35 @@ def test_a_quote_that_is_not_closed_is_refused_with_its_line(text: str) -> None:
         dotenv.with_entry(text, "TOKEN", "new")
     with pytest.raises(Undeliverable, match=why):
         dotenv.entry(text, "TOKEN")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["B=$'a", 'B=foo"', "B=it's", "B=`id", "B=$(id", "B=(", "cat <<EOF", "B=$(cat <<-'EOF')", "B=a\\", "C=1; B='a"],
+)
+def test_what_a_shell_reads_on_in_the_next_line_is_refused(line: str) -> None:
+    for text in (f"A=1\n{line}\nTOKEN=x'\n", f"A=1\n{line}"):
+        with pytest.raises(Undeliverable, match=r"line 2 opens something that it does not close .*; put the whole"):
+            dotenv.with_entry(text, "TOKEN", "new")
+
+
+@pytest.mark.parametrize(
+    "line", ["TOKEN=my old", "TOKEN=old B=1", "TOKEN=old;1", "TOKEN='a'b", 'TOKEN=a"b #c"', "export TOKEN=a && id"]
+)
+def test_what_may_belong_to_the_value_is_neither_cut_off_nor_left(line: str) -> None:
+    why = "line 2 has more than a comment behind the value of TOKEN; put"
+    with pytest.raises(Undeliverable, match=why):
+        dotenv.with_entry(f"\n{line}\n", "TOKEN", "new")
+    with pytest.raises(Undeliverable, match=why):
+        dotenv.entry(f"\n{line}\n", "TOKEN")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["TOKEN=a#b # the berlin agent", "TOKEN = a#b\t# c", "TOKEN='a#b' # c", 'TOKEN="a#b" # c', "export TOKEN=a#b B=1"],
+)
+def test_what_stands_behind_a_value_is_not_part_of_it(line: str) -> None:
+    assert dotenv.entry(f"{line}\n", "TOKEN") == "a#b"
 
 
 @given(lines=st.lists(LINES), newline=st.sampled_from(["\n", "\r\n"]))

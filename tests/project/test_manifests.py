@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle
 from reconciler.model.problem import Position, Rejected
-from reconciler.project import manifests
+from reconciler.project import config, manifests
 from reconciler.project.config import Config
 from reconciler.project.manifests import Loaded
 
@@ -235,6 +235,50 @@ def test_no_secret_takes_the_place_of_what_the_project_is_made_of(target: str, w
     assert told(delivering(f"to_file: {target}")) == [
         f"a.yaml:3:18: TunnelCredential/a.deliver.token: goes to {target.removeprefix('./')}, a place of the project's "
         f"own {what}; name a file of its own, as in secrets/a"
+    ]
+
+
+def linked(root: Path, credential: str, more: str = "") -> Config:
+    """One whose manifests are in `src`, by the link `manifests`, with a delivery of the credential."""
+    for folder in ("src", "lib", "data"):
+        (root / folder).mkdir()
+    for link, there in {"manifests": "src", "state": "data", "src/b.yaml": "../lib/b.yaml", "noted": "notes"}.items():
+        (root / link).symlink_to(there)
+    (root / "lib/b.yaml").write_text("{kind: IPPolicy, name: b, spec: {description: {from_file: noted}}}")
+    (root / "notes").write_text("ours")
+    (root / "src/a.yaml").write_text(delivering(f"to_file: {credential}"))
+    (root / "reconciler.yaml").write_text(f"stack: prod\n{more}")
+    return config.load(root, {})
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ("src/access.yaml", "manifests"),
+        ("manifests/access.yaml", "manifests"),
+        ("lib/b.yaml", "manifests"),
+        ("data/reconciler.db-wal", "store"),
+        ("notes", "manifests, which read it by from_file"),
+        ("words", "settings, which read it by from_file"),
+    ],
+)
+def test_a_place_is_the_project_s_own_by_a_link_too(tmp_path: Path, target: str, what: str) -> None:
+    (tmp_path / "words").write_text("ours")
+    read = linked(tmp_path, target, "variables: {words: {from_file: words}}")
+    with pytest.raises(Rejected, match=f"goes to {target}, a place of the project's own {what}; name a file of"):
+        manifests.load(read, {})
+
+
+def test_a_new_api_key_may_go_where_the_present_one_is_read(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("k")
+    assert manifests.load(linked(tmp_path, "key", "platform: {api_key: {from_file: key}}"), {}).manifest.declarations
+
+
+@pytest.mark.parametrize(("first", "second"), [("keys", "keys/x/y"), ("keys/x/y", "keys")])
+def test_no_secret_s_file_is_the_folder_of_another(first: str, second: str) -> None:
+    assert told(delivering(f"to_file: {first}", f"to_file: {second}", "to_file: keys.txt")) == [
+        f"a.yaml:7:18: TunnelCredential/b.deliver.token: goes to {second}, and that of TunnelCredential/a to {first} "
+        "(a.yaml:3:18): one would be file and folder; give each a place of its own"
     ]
 
 
