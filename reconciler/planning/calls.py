@@ -243,10 +243,9 @@ def _closed(decision: Decision, removed: Collection[Field]) -> list[Field]:
 
 
 def _reopened(decision: Decision) -> Field | None:
-    """What lets traffic through again afterwards, as declared, or as it was if that is left to others."""
+    """What lets traffic through again afterwards, as declared."""
     opens = str(decision.kind.opens)
-    stays = decision.want.get(opens, decision.have.get(opens)) is not None
-    return decision.kind.by_name[opens] if stays else None
+    return decision.kind.by_name[opens] if decision.want.get(opens) is not None else None
 
 
 def _sent(decision: Decision, field: Field) -> Value:

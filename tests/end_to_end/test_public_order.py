@@ -42,13 +42,15 @@ def test_one_way_to_sign_in_takes_the_place_of_another_while_nothing_passes(
     assert (live[before], live[after] is not None, live["backend"] is not None) == (None, True, True)
 
 
-def test_a_backend_that_is_left_to_others_is_attached_again_as_it_was(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_backend_that_is_left_to_others_is_not_taken_away_meanwhile(on_sandbox: Project, sandbox: Sandbox) -> None:
     become(on_sandbox, sandbox, EDGE, GROUP, route(backend=BACKEND, saml=LOGINS["saml"]))
-    (edge,) = sandbox.get("/edges/https")["https_edges"]
+    before = sandbox.get("/edges/https")["https_edges"]
     other = {**route(oidc=LOGINS["oidc"]), "lifecycle": {"ignore": ["backend"]}}
-    become(on_sandbox, sandbox, EDGE, GROUP, other)
-    (after,) = sandbox.get("/edges/https")["https_edges"]
-    assert after["routes"][0]["backend"] == edge["routes"][0]["backend"]
+    on_sandbox.declare(EDGE, GROUP, other)
+    said = on_sandbox("apply", "-y")
+    assert said.code == 1
+    assert "declare the backend; or remove the one, apply, and add the other" in " ".join(said.out.split())
+    assert sandbox.get("/edges/https")["https_edges"] == before
 
 
 def test_a_way_to_sign_in_is_swapped_on_somebody_elses_route_as_well(on_sandbox: Project, sandbox: Sandbox) -> None:
