@@ -71,7 +71,7 @@ def made_anew(
 
 def made_room(draft: Draft, ring: Collection[str], decisions: Sequence[Decision]) -> Decision | None:
     """A replacement of the ring that goes before it comes anew: since what it refers to has to, or since another is to
-    have what it holds; for that nothing goes that cannot be had back, nor a secret's place in the world."""
+    have what it holds. For the latter nothing goes that cannot be had back, or that has a secret told only once."""
     forced = any(each.order is Order.DELETE_FIRST and draft.creators.get(each.address) in ring for each in decisions)
     for decision in decisions:
         dear = decision.kind.irreplaceable or decision.kind.one_time is not None

@@ -300,7 +300,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a hostport is taken before it is let go",
-        SEQUENCE,
+        "planning/handover.py",
         (("                    draft.wait(call, giver)\n", "                    continue\n"),),
     ),
     Bug(
