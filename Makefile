@@ -59,7 +59,7 @@ bench: install ## measure speed and memory, with terraform beside us if it is in
 	@$(python) -m tests.bench --check docs/performance/bench.json $(ARGS)
 
 .PHONY: bench-full
-bench-full: install ## the same up to 100,000 resources: half an hour
+bench-full: install ## the same up to 100,000 resources: a quarter of an hour
 	@$(python) -m tests.bench --full $(ARGS)
 
 .PHONY: check

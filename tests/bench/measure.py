@@ -49,9 +49,9 @@ class Figure:
     def of(cls, values: Sequence[float]) -> Figure:
         return cls(statistics.median(values), min(values), max(values))
 
-    def shown(self, unit: str, scale: float = 1.0) -> str:
-        low, median, high = (f"{each * scale:.3g}" for each in (self.low, self.median, self.high))
-        return f"{median} {unit} ({low}–{high})"
+    def shown(self, unit: str) -> str:
+        low, median, high = (f"{each:.3g}" for each in (self.low, self.median, self.high))
+        return f"{median} {unit}".rstrip() + (f" ({low}–{high})" if low != high else "")
 
 
 # The kernel counts the memory of whoever starts a program as the program's own, so one that has next to none does it.
@@ -94,9 +94,14 @@ def cpu_of(pid: int) -> float:
 
 
 def repeated(times: int, measure: Callable[[], Taken]) -> list[Taken]:
-    """The first run warms caches and does not count; each of the others has the yardstick laid beside it."""
+    """The first run warms caches and does not count; each of the others has the yardstick laid before and behind it."""
     measure()
-    return [replace(measure(), yard=yardstick()) for _ in range(times)]
+    runs, before = [], yardstick()
+    for _ in range(times):
+        taken, behind = measure(), yardstick()
+        runs.append(replace(taken, yard=(before + behind) / 2))
+        before = behind
+    return runs
 
 
 def yardstick() -> float:

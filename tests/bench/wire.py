@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 
@@ -27,18 +28,31 @@ def press(url: str, requests: Sequence[bytes], connections: int) -> float:
 async def _press(url: str, requests: Sequence[bytes], connections: int) -> float:
     left = iter(requests)
     started = time.monotonic()
-    await asyncio.gather(*(_connection(url, left) for _ in range(connections)))
+    await asyncio.gather(*(_send_all(url, left) for _ in range(connections)))
     return time.monotonic() - started
 
 
-async def _connection(url: str, left: Iterator[bytes]) -> None:
+async def _send_all(url: str, left: Iterator[bytes]) -> None:
+    async with connected(url) as exchange:
+        for each in left:
+            await exchange(each)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Callable[[bytes], Awaitable[bytes]]]:
+    """A connection: send a request, get the body of the answer. AssertionError if it is refused."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    for each in left:
-        writer.write(each)
+
+    async def exchange(sent: bytes) -> bytes:
+        writer.write(sent)
         head = await reader.readuntil(b"\r\n\r\n")
         assert head[9:10] == b"2", head
         length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
-        await reader.readexactly(int(length.partition(b":")[2]))
-    writer.close()
-    await writer.wait_closed()
+        return await reader.readexactly(int(length.partition(b":")[2]))
+
+    try:
+        yield exchange
+    finally:
+        writer.close()
+        await writer.wait_closed()
