@@ -326,9 +326,10 @@ def _in_place(register: Register, decision: Decision, record: Record, match: Mat
     if match.former is not None:
         return replace(decision, action=Action.MOVE, reason=Reason.RENAMED, moves_record=True)
     if not match.is_ours:
-        consent = declaration.lifecycle.adopt or policy.adopt or match.basis is Basis.ID
-        if not decision.kind.keeps_owner and consent and not decision.differences:
-            return decision
+        written = declaration.lifecycle.adopt or match.basis is Basis.ID
+        if written and not decision.kind.keeps_owner and not decision.differences:
+            return decision  # a store that lives for one run would have it taken over in each
+        consent = written or policy.adopt
         return replace(
             decision, action=Action.ADOPT, reason=Reason.UNOWNED, moves_record=True, needs_consent=not consent
         )

@@ -233,7 +233,7 @@ class _Planning:
         decisions, (calls, problems, taken) = self._sequenced()
         parts = [self.register.by_locator[key] for key in sorted(taken)]
         moving = [each for each in decisions if each.action is not None]
-        ours = self._ours()
+        ours = [live for live in self.register.by_locator.values() if self.register.is_ours(live)]
         changes = [change for each in moving if (change := each.change(is_protected(each))) is not None]
         manifest = self.register.manifest
         return Plan(
@@ -273,14 +273,6 @@ class _Planning:
                 return decisions, sequence(decisions, self.dependencies, self.register, self.kinds)
             except Exchange as found:
                 self.decided[found.decision.address] = found.decision
-
-    def _ours(self) -> list[Live]:
-        bound = {(address.kind, each.id) for address, each in self.register.snapshot.bindings.items()}
-        return [
-            live
-            for key, live in self.register.by_locator.items()
-            if (live.owner is not None and live.owner.stack == self.register.stack) or key in bound
-        ]
 
     def _seen(self, decisions: Iterable[Decision]) -> Iterable[tuple[Address, Seen]]:
         """What the calls were made from. Of two objects of one address the declared one counts."""
