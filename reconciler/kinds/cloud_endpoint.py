@@ -27,6 +27,8 @@ class CloudEndpoint(Spec):
 
     def findings(self) -> Iterator[Finding]:
         yield from policies.findings(self.traffic_policy, "traffic_policy")
+        if not self.bindings:
+            yield Finding(("bindings",), "is empty", "name a binding, or leave it out: it is public then")
         yield from repeated(self.bindings, "bindings")
         for index, binding in enumerate(self.bindings):
             if plain(binding) not in (None, *_BINDINGS):

@@ -269,7 +269,7 @@ def applied(kind: Kind, form: Form) -> dict[str, Value]:
             for path, leaf, each in leaves(field, value)
             if ServerDefault in leaf or each != canon(leaf, leaf.default)
         }
-        if field.shape is Shape.OBJECT and isinstance(value, dict) and not told:
+        if not told and value != canon(field, field.default):
             told = {field.name: True}
         record.update(told)
     return record

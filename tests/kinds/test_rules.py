@@ -145,6 +145,11 @@ def test_a_binding_stands_once_and_an_unknown_one_is_a_warning() -> None:
     assert (unknown.path, unknown.severity) == (("bindings", 2), Severity.WARNING)
 
 
+def test_an_endpoint_without_bindings_is_refused_since_the_platform_would_choose_one() -> None:
+    [found] = found_beside_the_example("CloudEndpoint", bindings=[])
+    assert (found.path, found.severity) == (("bindings",), Severity.ERROR)
+
+
 # --- access -----------------------------------------------------------------------------------------------------------
 
 

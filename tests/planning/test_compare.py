@@ -276,3 +276,11 @@ def test_a_create_tells_every_value_that_is_not_the_default() -> None:
     made = planned(declare("TLSEdge/a", {"description": "x", "backend": {"backend_id": "b", "enabled": True}}))
     assert {path: each.new for path, each in fields(made).items()} == {"description": "x", "backend.backend_id": "b"}
     assert change_of(made, "TLSEdge/a").action is Action.CREATE
+
+
+@pytest.mark.parametrize(
+    ("tls", "told"), [({}, {}), ({"enabled": False}, {}), ({"enabled": True}, {"tls.enabled": True})]
+)
+def test_of_an_object_that_is_there_anyway_only_what_is_not_the_default_is_told(tls: Shown, told: Shown) -> None:
+    made = planned(declare("StaticBackend/a", {"address": "a.example.com:80", "tls": tls}))
+    assert {path: each.new for path, each in fields(made).items()} == {"address": "a.example.com:80", **told}
