@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,11 @@ class Sandbox:
     def stop(self) -> int:
         """Its exit status after SIGTERM."""
         self.process.terminate()
+        return self._reap()
+
+    def interrupt(self) -> int:
+        """Its exit status after Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
         return self._reap()
 
     def kill(self) -> None:

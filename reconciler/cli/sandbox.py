@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import errno
+import math
 import sqlite3
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from reconciler.cli import exits, talk
 from reconciler.cli.group import Command, Group
+
+_LONGEST = 3_600_000  # milliseconds of latency: an hour, beyond which nobody waits
+
+
+def _text(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("is empty")
+    return value
+
+
+def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):  # which no range keeps out
+        raise click.BadParameter("is not a number")
+    return value
 
 
 @click.group(
@@ -23,7 +39,14 @@ from reconciler.cli.group import Command, Group
         reconciler sandbox openapi > openapi.json
     """,
 )
-@click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    callback=_text,
+    help="The address to listen on.",
+)
 @click.option(
     "--port",
     metavar="PORT",
@@ -33,7 +56,9 @@ from reconciler.cli.group import Command, Group
     help="The port; 0 picks a free one.",
 )
 @click.option("--db", metavar="FILE", default=":memory:", show_default=True, help="Where its objects are kept.")
-@click.option("--api-key", metavar="KEY", default="sandbox", show_default=True, help="The key it asks for.")
+@click.option(
+    "--api-key", metavar="KEY", default="sandbox", show_default=True, callback=_text, help="The key it asks for."
+)
 @click.option(
     "--seed",
     metavar="FILE",
@@ -45,8 +70,9 @@ from reconciler.cli.group import Command, Group
 @click.option(
     "--latency",
     metavar="MS",
-    type=click.FloatRange(0),
+    type=click.FloatRange(0, _LONGEST),
     default=0.0,
+    callback=_number,
     help="Milliseconds that each answer takes at least.",
 )
 @click.option("--agent", is_flag=True, help="Run an agent beside it; the second line is the address of its API.")
@@ -82,6 +108,9 @@ def command(
     """Run a stand-in of the platform until interrupted; the first line of its output is its address."""
     if context.invoked_subcommand is not None:
         return exits.DONE
+    for option in () if agent else ("agent_port", "agent_config"):
+        if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{option.replace('_', '-')} is for an agent; add --agent")
     from reconciler.sandbox.server import serve
 
     try:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reconciler.model.value import Json
-from reconciler.sandbox import derive, events, keys, tunnels, vocabulary
+from reconciler.sandbox import derive, events, keys, reading, tunnels, vocabulary
 from reconciler.sandbox.database import Document, Stored
 from reconciler.sandbox.objects import PLATFORM_DOMAIN, Objects
 from reconciler.sandbox.responses import ref
@@ -48,20 +46,28 @@ class Agent:
         """Start, or start again: whatever ran is gone. Without a token it keeps the one it has; an empty one is none.
 
         Raises Failed for a token that the platform does not know, and for a configuration file that is no good; then
-        it is not ready.
+        it is not ready. Raises it as well for tunnels that cannot be opened, when all others are.
         """
         self.is_ready = False
         self.forget()
         if not all(path.exists() for path in self._configs):
             return
-        configured = _merged([_read(path) for path in self._configs])
+        files = {path: _read(path) for path in self._configs}
+        configured = _merged(files.values())
         token = configured.get("authtoken")
         self._token = authtoken or (str(token) if token else None if authtoken == "" else self._token)
         with self._database.transaction():
             self._session()
         self.is_ready = True
+        refused = []
         for name, settings in configured["tunnels"].items():
-            self.open({**settings, "name": name})
+            try:
+                self.open({**settings, "name": name})
+            except tunnels.Failed as failed:
+                where = " and ".join(path.name for path, read in files.items() if name in (read.get("tunnels") or {}))
+                refused.append(f"{where}: the tunnel {name!r} is refused: {' '.join(str(failed).split())}")
+        if refused:
+            raise tunnels.invalid("\n".join(refused))
 
     def forget(self) -> None:
         """End everything that an agent ran, of this process or of an earlier one."""
@@ -224,7 +230,7 @@ class Agent:
         return {"id": session.id, **{name: value for name, value in raw.items() if name != "credential"}}
 
 
-def _merged(files: Sequence[Document]) -> Document:
+def _merged(files: Iterable[Document]) -> Document:
     """One configuration, of each key the value that is given last; of a tunnel's keys as well."""
     merged: Document = {}
     tunnels: dict[str, Document] = {}
@@ -237,9 +243,9 @@ def _merged(files: Sequence[Document]) -> Document:
 
 def _read(path: Path) -> Document:
     try:
-        read = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise tunnels.invalid(f"{path.name} is not YAML") from error
+        read = reading.document(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise tunnels.invalid(f"{path.name}: {error}") from error
     opened = read.get("tunnels") or {} if isinstance(read, dict) else None
     if not isinstance(opened, dict) or not all(isinstance(each, dict) for each in opened.values()):
         raise tunnels.invalid(f"{path.name} holds no configuration")

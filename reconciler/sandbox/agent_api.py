@@ -43,7 +43,7 @@ class AgentApp:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> tuple[int, Json]:
-        path = str(request.scope["path"]).rstrip("/")
+        path = request.scope["raw_path"].decode("latin-1").rstrip("/")  # a name may have a slash in it
         match request.method, path:
             case "GET", "/api":
                 return 200, {"uri": "/api", "tunnels_uri": _TUNNELS, "requests_uri": _REQUESTS}

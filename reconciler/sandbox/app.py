@@ -18,25 +18,29 @@ import secrets
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from reconciler.model import profile
 from reconciler.model.value import Json
-from reconciler.sandbox import bodies, faults, queries, refusal
+from reconciler.sandbox import bodies, faults, queries, reading, refusal
 from reconciler.sandbox.agent import Agent
 from reconciler.sandbox.asked import Asked
 from reconciler.sandbox.database import Document
-from reconciler.sandbox.faults import Budget, Fault, Faults, Log
+from reconciler.sandbox.faults import Budget, Fault, Faults, Limits, Log
 from reconciler.sandbox.ids import Ksuids
 from reconciler.sandbox.objects import Objects
 from reconciler.sandbox.openapi import document
 from reconciler.sandbox.queries import Query
+from reconciler.sandbox.reading import Form
 from reconciler.sandbox.refusal import Refusal
 from reconciler.sandbox.responses import View
 from reconciler.sandbox.routes import Act, Operation, Router, operations
+from reconciler.sandbox.seeds import Planted
 from reconciler.sandbox.tunnels import Failed
 
 CONTROL = "/_sandbox"
@@ -46,6 +50,14 @@ _HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 
 Cut = Callable[[Scope], None]
 _Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
+
+
+class _Start(BaseModel):
+    """Of an agent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    authtoken: str | None = None
 
 
 class App:
@@ -69,7 +81,7 @@ class App:
         try:
             with self.budget.running():
                 await self._serve(request, send)
-        except ClientDisconnect:
+        except (ClientDisconnect, asyncio.CancelledError):  # the latter at the end of the process
             return
 
     async def _serve(self, request: Request, send: Send) -> None:
@@ -232,14 +244,16 @@ class App:
             case "GET", "faults":
                 return 200, {"faults": [fault.shown() for fault in self.faults.all]}
             case "POST", "faults":
-                self.faults.all += await _parsed(request, Fault.parse)
+                self.faults.all += await _told(request, Fault)
             case "DELETE", "faults":
                 self.faults.all.clear()
             case "PUT", "budget":
-                await _parsed(request, self.budget.become)
+                self.budget.become(_formed(Limits, await _value(request)))
             case "POST", "objects":
-                for each in await _parsed(request, lambda item: (item["collection"], item["object"])):
-                    self.objects.plant(*each)
+                planted = await _told(request, Planted)
+                with self.objects.database.transaction():
+                    for each in planted:
+                        self.objects.plant(each.collection, each.object)
             case "DELETE", "objects":
                 self.objects.database.clear()
             case "DELETE", "":
@@ -248,9 +262,14 @@ class App:
                 self.log.clear()
                 self.budget.clear()
                 if self.agent is not None:
-                    self._restart_agent({"authtoken": ""})
+                    with suppress(Failed):  # of what its files name, much is gone
+                        self.agent.start("")
             case "POST", "agent" if self.agent is not None:
-                await _parsed(request, self._restart_agent)
+                given = _formed(_Start, await _value(request))
+                try:
+                    self.agent.start(given.authtoken)
+                except Failed as failed:
+                    raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
             case "GET", "deliveries":
                 return 200, {"deliveries": self.objects.events.deliveries(request.query_params.get("destination", ""))}
             case "GET", "openapi.json":
@@ -258,13 +277,6 @@ class App:
             case _:
                 raise refusal.NO_SUCH_PATH(path=path)
         return 204, None
-
-    def _restart_agent(self, given: Document) -> None:
-        assert self.agent is not None
-        try:
-            self.agent.start(given.get("authtoken"))
-        except Failed as failed:
-            raise Refusal(None, 400, str(failed)) from failed
 
 
 def _base(asked: Asked) -> str:
@@ -318,13 +330,21 @@ def _read_body(asked: Asked, operation: Operation) -> Document:
     return bodies.parse(raw)
 
 
-async def _parsed(request: Request, parse: Callable[[Any], Any]) -> list[Any]:
-    """A list in the body, or one thing, each parsed."""
+async def _value(request: Request) -> Any:
+    return bodies.read(await request.body())
+
+
+async def _told(request: Request, form: type[Form]) -> list[Form]:
+    """A list in the body, or one thing, each in this form."""
+    given = await _value(request)
+    return [_formed(form, item) for item in (given if isinstance(given, list) else [given])]
+
+
+def _formed(form: type[Form], value: Any) -> Form:
     try:
-        given = json.loads(await request.body())
-        return [parse(item) for item in (given if isinstance(given, list) else [given])]
-    except (ValueError, KeyError, TypeError) as error:
-        raise refusal.UNPARSABLE_BODY(why=error) from error
+        return reading.formed(form, value)
+    except ValueError as error:
+        raise refusal.CONTROL(why=error) from error
 
 
 async def _send(

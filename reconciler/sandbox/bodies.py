@@ -74,6 +74,14 @@ _WANTED = {
 
 def parse(raw: bytes) -> Document:
     """The JSON object in a body."""
+    value = read(raw)
+    if not isinstance(value, dict):
+        raise refusal.UNPARSABLE_BODY(why="an object is wanted")
+    return value
+
+
+def read(raw: bytes) -> Any:
+    """The JSON value in a body."""
     try:
         text = raw.decode()
         value = json.loads(text) if text.startswith("\ufeff") else _JSON.decode(text)
@@ -85,8 +93,6 @@ def parse(raw: bytes) -> Document:
         raise refusal.UNPARSABLE_BODY(why=error.msg) from error
     except (ValueError, RecursionError) as error:
         raise refusal.UNPARSABLE_BODY(why=type(error).__name__) from error
-    if not isinstance(value, dict):
-        raise refusal.UNPARSABLE_BODY(why="an object is wanted")
     return value
 
 

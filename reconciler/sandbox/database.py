@@ -17,7 +17,10 @@ from reconciler.sandbox.ids import Ksuids
 
 Document = dict[str, Any]
 
-_SCHEMA = """
+_APPLICATION = 0x7265636E  # by which a file of SQLite tells whose it is
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+PRAGMA application_id = {_APPLICATION};
 CREATE TABLE IF NOT EXISTS documents (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
     collection TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
@@ -35,6 +38,7 @@ CREATE TABLE IF NOT EXISTS uses (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS uses_of ON uses (user);
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+COMMIT;
 """
 
 
@@ -51,6 +55,7 @@ class Database:
     def __init__(self, path: str) -> None:
         # Calls come from one thread at a time; the flag lets tests build it in another one than it serves in.
         self._sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._check_own()
         if path != ":memory:":
             self._sql.execute("PRAGMA journal_mode = WAL")
             self._sql.execute("PRAGMA synchronous = FULL")
@@ -58,6 +63,15 @@ class Database:
         self._sql.executescript(_SCHEMA)
         self._changes: list[tuple[Stored | None, Stored | None]] = []
         self._ids = Ksuids(self.fact("last_id") or "")
+
+    def _check_own(self) -> None:
+        """Nothing is written into the database of another program."""
+        # In this order: another sandbox may be making the file its own.
+        [tables] = self._sql.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        [application] = self._sql.execute("PRAGMA application_id").fetchone()
+        if application != _APPLICATION and (application or tables):
+            self._sql.close()
+            raise sqlite3.DatabaseError("not a database of the sandbox; name another file")
 
     def close(self) -> None:
         self._sql.close()

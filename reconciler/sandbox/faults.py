@@ -8,9 +8,11 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr
 
 from reconciler.sandbox import refusal
 from reconciler.sandbox.database import Document
@@ -23,25 +25,17 @@ HANG = "hang"  # no answer for as long as the client waits, nothing was done
 COMMIT_THEN_HANG = "commit-then-hang"  # no answer for as long as the client waits, everything was done
 COMMIT_THEN_TRUNCATE = "commit-then-truncate"  # everything was done, and the answer breaks off in the middle
 ANSWER = "answer"  # as without a fault; for its delay or its pace
-_OUTCOMES = (
-    CUT,
-    COMMIT_THEN_CUT,
-    STATUS,
-    COMMIT_THEN_STATUS,
-    HANG,
-    COMMIT_THEN_HANG,
-    COMMIT_THEN_TRUNCATE,
-    ANSWER,
-)
 _UNDONE = (CUT, STATUS, HANG)
 _CREATES = {"/reserved_domains": 432, "/reserved_addrs": 509, "/api_keys": 614} | dict.fromkeys(
     ("/edges/tcp", "/edges/tls", "/edges/https"), 7071
 )
 PIECES = 8  # in which a paced answer is sent
+_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+_HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e\u{a0}-\u{ff}]*$")]
 
 
-@dataclass
-class Fault:
+class Fault(BaseModel):
     """
     on       "POST /credentials"; `*` stands for any method, and in the path for anything
     nth      the first of the matching requests that it meets, counted from 1
@@ -51,20 +45,32 @@ class Fault:
     chance   how likely it meets a request that it could meet, by the dice of its `seed`
     """
 
-    on: str
-    then: str = ANSWER
-    nth: int = 1
-    times: int = 1
-    status: int = 503
-    body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
-    delay: float = 0.0
-    pace: float = 0.0
-    chance: float = 1.0
-    seed: int = 0
-    seen: int = 0
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    def __post_init__(self) -> None:
+    on: Annotated[str, Field(pattern=r"^\S+ \S+$")]
+    then: Literal[
+        "cut",
+        "commit-then-cut",
+        "status",
+        "commit-then-status",
+        "hang",
+        "commit-then-hang",
+        "commit-then-truncate",
+        "answer",
+    ] = "answer"
+    nth: Annotated[int, Field(ge=1)] = 1
+    times: Annotated[int, Field(ge=0)] = 1
+    status: Annotated[int, Field(ge=200, le=599)] = 503  # what is below is no answer yet
+    body: JsonValue = None
+    headers: dict[_HeaderName, _HeaderValue] = {}
+    delay: _Seconds = 0.0
+    pace: _Seconds = 0.0
+    chance: Annotated[float, Field(ge=0, le=1)] = 1.0
+    seed: int = 0
+    _seen: int = 0
+    _dice: random.Random = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
         self._dice = random.Random(self.seed)  # noqa: S311 - faults are no secret
 
     @property
@@ -73,25 +79,7 @@ class Fault:
         return self.then not in _UNDONE
 
     def shown(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    @classmethod
-    def parse(cls, raw: Any) -> Fault:
-        """ValueError for what is not a fault."""
-        if not isinstance(raw, dict):
-            raise ValueError("a fault is an object")
-        unknown = raw.keys() - (cls.__dataclass_fields__.keys() - {"seen"})
-        if unknown:
-            raise ValueError(f"a fault has no {', '.join(sorted(unknown))}")
-        try:
-            fault = cls(**raw)
-        except TypeError as error:
-            raise ValueError("a fault needs `on`") from error
-        if fault.then not in _OUTCOMES:
-            raise ValueError(f"then is one of {', '.join(_OUTCOMES)}, not {fault.then!r}")
-        if " " not in str(fault.on):
-            raise ValueError("on is a method and a path")
-        return fault
+        return {**self.model_dump(), "seen": self._seen}
 
     def meets(self, method: str, path: str) -> bool:
         """Whether this request has the trouble; counts it if it is one of those that could."""
@@ -100,8 +88,8 @@ class Fault:
             return False
         if self.chance < 1 and self._dice.random() >= self.chance:
             return False
-        self.seen += 1
-        return self.seen >= self.nth and (self.times == 0 or self.seen < self.nth + self.times)
+        self._seen += 1
+        return self._seen >= self.nth and (self.times == 0 or self._seen < self.nth + self.times)
 
 
 class Faults:
@@ -114,16 +102,30 @@ class Faults:
         return met[0] if met else None
 
 
+class Limits(BaseModel):
+    """
+    limit     requests within so many seconds, the `window`
+    at_once   requests at the same time
+    creates   objects that may still be made, by path
+
+    Null or absent: no limit.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    limit: Annotated[int, Field(ge=1)] | None = None
+    window: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    at_once: Annotated[int, Field(ge=1)] | None = None
+    creates: dict[str, Annotated[int, Field(ge=0)]] | None = None
+
+
 class Budget:
     """At most so many requests within any window; those that are refused do not count."""
 
     def __init__(self, per_minute: int | None) -> None:
-        self._limit = per_minute
-        self._at_once: int | None = None
-        self._creates: dict[str, int] = {}
-        self._window = 60.0
-        self._times: deque[float] = deque()
+        self._first = Limits(limit=per_minute)
         self._running = 0
+        self.clear()
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -156,28 +158,14 @@ class Budget:
             raise over
         self._times.append(moment)
 
-    def become(self, raw: Any) -> None:
-        """Other limits, ValueError for what is none.
-
-        `{"limit": 120, "window": 60, "at_once": 8, "creates": {"/reserved_domains": 3}}`: requests within so many
-        seconds, requests at the same time, and objects that may still be made. Null or absent: no limit.
-        """
-        limit, at_once, window, creates = (raw.get(name) for name in ("limit", "at_once", "window", "creates"))
-        window, creates = 60 if window is None else window, creates or {}
-        if not (_is_limit(limit) and _is_limit(at_once) and isinstance(window, (int, float))):
-            raise ValueError("a budget is a limit and a window of seconds")
-        if not (isinstance(creates, dict) and all(isinstance(each, int) for each in creates.values())):
-            raise ValueError("creates has a number for each path")
-        self.clear()
-        self._limit, self._at_once, self._window, self._creates = limit, at_once, float(window), dict(creates)
+    def become(self, limits: Limits) -> None:
+        self._times = deque[float]()
+        self._limit, self._at_once, self._window = limits.limit, limits.at_once, limits.window or 60.0
+        self._creates = dict(limits.creates or {})
 
     def clear(self) -> None:
-        self._times.clear()
-        self._at_once, self._creates = None, {}
-
-
-def _is_limit(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and value > 0)
+        """As it was in the beginning."""
+        self.become(self._first)
 
 
 class Log:

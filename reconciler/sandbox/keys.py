@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from cryptography import x509
@@ -160,9 +161,15 @@ def _spki(key: Any) -> bytes:
     return encoded
 
 
+@cache
+def _key_of_all(kind_of_key: str) -> Any:
+    """One for all certificates: while one of RSA is made, for a quarter of a second, nobody is served."""
+    return rsa.generate_private_key(65537, 2048) if kind_of_key == "rsa" else ec.generate_private_key(ec.SECP256R1())
+
+
 def issue(domain: str, kind_of_key: str, now: datetime) -> str:
-    """A certificate for the domain in PEM, as automatic management obtains one; its key is forgotten."""
-    key = rsa.generate_private_key(65537, 2048) if kind_of_key == "rsa" else ec.generate_private_key(ec.SECP256R1())
+    """A certificate for the domain in PEM, as automatic management obtains one; its key is shown to nobody."""
+    key = _key_of_all(kind_of_key)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, domain[:64])])  # 64: the most a common name may have
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Sandbox Issuing CA")])
     usage = x509.KeyUsage(True, False, kind_of_key == "rsa", False, False, False, False, False, False)

@@ -14,7 +14,8 @@ def check_modules(draft: Draft) -> None:
     for field in draft.kind.fields:
         module = doc.get(field.name) if field.module else None
         if module is not None:
-            for name in REQUIRED.get(field.name, ()):
+            while_enabled = _REQUIRED_WHILE_ENABLED.get(field.name, ()) if module.get("enabled") else ()
+            for name in (*REQUIRED.get(field.name, ()), *while_enabled):
                 if not module.get(name):
                     cause = _MISSING.get((field.name, name), refusal.REQUIRED)
                     raise cause(field=f"{field.name}.{name}")
@@ -37,15 +38,16 @@ def check_modules(draft: Draft) -> None:
 # What a module cannot be without.
 REQUIRED = {
     "backend": ("backend_id",),
-    "ip_restriction": ("ip_policy_ids",),
-    "mutual_tls": ("certificate_authority_ids",),
     "traffic_policy": ("value",),
     "saml": ("idp_metadata",),
     "webhook_verification": ("provider",),
     "oidc": ("issuer", "client_id", "client_secret"),
     "oauth": ("provider",),
 }
-
+_REQUIRED_WHILE_ENABLED = {
+    "ip_restriction": ("ip_policy_ids",),
+    "mutual_tls": ("certificate_authority_ids",),
+}
 
 _MISSING = {
     ("oidc", "issuer"): refusal.OIDC_ISSUER,
@@ -75,6 +77,7 @@ def _check_saml(module: dict[str, Any]) -> None:
         raise refusal.SAML_METADATA(why=error) from error
     if roots[0].rpartition(" ")[2] != "EntityDescriptor":
         raise refusal.SAML_METADATA(why="its root is another element")
+    module["nameid_format"] = module["nameid_format"] or vocabulary.NAMEID_FORMATS[0]
     if module["nameid_format"] not in vocabulary.NAMEID_FORMATS:
         raise refusal.NAMEID_FORMAT(value=module["nameid_format"])
 

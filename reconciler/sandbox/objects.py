@@ -19,6 +19,8 @@ Choices where the platform's documentation is silent:
 - Routes can be listed below their edge; clients of the public service read them with the edge.
 - The list of a subscription's sources takes `limit` and `before_id`, and shows all of them: it names no next page.
 - Upstream of a TLS edge that does not terminate TLS there is no traffic policy (7062) and no mutual TLS (1694).
+- An IP restriction or mutual TLS that is switched off may name nobody. A traffic policy has up to 256 K characters, and
+  up to 100 levels; what names none of the formats of a SAML name id asks for the persistent one.
 - The last rule of a policy that a dashboard restriction names is kept (1419), whether or not it is enforced.
 - A failover backend holds up to ten of its kind (6513), and never itself (6525); a `ca_pem` up to 64 KiB (1921).
 - An ARN begins with `arn:`; of which service it is, nobody asks. `fields` and `filter` of
@@ -260,6 +262,7 @@ class Objects:
     ) -> Document | None:
         value = stored.body.get(field.name)
         if act is Act.PUT_MODULE:
+            rules.check_raw(stored)
             rules.check_retired(kind.name, {field.name: body})
             bodies.check(field.fields, body)
             doc = {**stored.body, field.name: bodies.filled(kind.name, field, body)}
@@ -349,7 +352,11 @@ class Objects:
             raise refusal.NO_SUCH_PATH(path=collection)
         with self.database.transaction():
             identity = raw.get("id") or self.database.new_id(kind.id_prefix)
-            self.database.insert(kind.name, str(identity), {"_raw": raw})
+            if not isinstance(identity, str):
+                raise refusal.WRONG_TYPE(field="id", wanted="text")
+            if self.database.find(kind.name, identity) is not None:
+                raise refusal.PLANTED_TWICE(id=identity, path=kind.path)
+            self.database.insert(kind.name, identity, {"_raw": raw})
 
     def uproot(self, identity: str) -> None:
         """Take away a planted object, with every planted one that refers to it."""

@@ -165,7 +165,9 @@ def _schemas(kind: Kind) -> Document:
         **read.pop("$defs", {}),
         "Ref": _REF_SCHEMA,
         name: _answer(kind, read.get("properties", {})),
-        f"{name}Create": _body(bodies.accepted(kind, update=False), rules.required(name), kind.spec.__doc__ or ""),
+        f"{name}Create": _body(
+            bodies.accepted(kind, update=False), rules.required(kind.same_as or name), kind.spec.__doc__ or ""
+        ),
         f"{name}Update": _body(bodies.accepted(kind, update=True), (), "What is supplied is changed."),
         f"{name}List": _exact(listing),
     }

@@ -78,6 +78,9 @@ TOO_LONG = Cause(100, "{field} takes at most {limit} bytes, and has {size}.")
 NOT_BY_PATCH = Cause(None, "{field} cannot be removed by an update: DELETE {path} removes it.")
 NO_SUCH_OBJECT = Cause(None, "{field}: {id} does not exist.")
 IN_USE = Cause(None, "{id} is in use by {user}.")
+PLANTED = Cause(None, "{id} was planted as it is: it can be deleted, and not be changed.")
+PLANTED_TWICE = Cause(None, "There is an object {id} at {path} already.")
+CONTROL = Cause(None, "The sandbox can do nothing with this: {why}.")
 
 # --- endpoints --------------------------------------------------------------------------------------------------------
 
@@ -175,6 +178,7 @@ RESTRICTION_EMPTY = Cause(1804, "A restriction needs at least one IP policy.")
 REGION = Cause(400, "region must be one of au, eu, ap, us, jp, in, sa, not {value!r}.")
 ADDRESS_REGION = Cause(500, "region must be one of au, eu, ap, us, jp, in, sa, not {value!r}.")
 WILDCARD = Cause(402, "Only the first label of a domain can be a wildcard: {value!r}.")
+INGRESS_WILDCARD = Cause(402, "An agent ingress takes a domain without a wildcard: {value!r}.")
 WILDCARD_PART = Cause(403, "A wildcard is a label of its own: {value!r}.")
 WILDCARD_OF_ALL = Cause(416, "{value!r} would take all domains of the platform.")
 DOMAIN_CHARACTER = Cause(406, "{sign!r} is not part of a domain: {value!r}.")

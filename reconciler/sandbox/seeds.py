@@ -9,18 +9,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
+from pydantic import BaseModel, ConfigDict, JsonValue
 
+from reconciler.sandbox import reading
 from reconciler.sandbox.objects import Objects
 from reconciler.sandbox.refusal import Refusal
 from reconciler.sandbox.routes import Router, operations
 
 
+class Planted(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    collection: str
+    object: dict[str, JsonValue]
+
+
+class Posted(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    path: str
+    body: dict[str, JsonValue] = {}
+
+
 def plant(objects: Objects, path: Path) -> None:
     """ValueError says which item cannot be planted, and why; then none is."""
     try:
-        items = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        items = reading.document(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
     if not isinstance(items, list):
         raise ValueError(f"{path}: a seed is a list")
@@ -29,15 +44,17 @@ def plant(objects: Objects, path: Path) -> None:
         for number, item in enumerate(items, 1):
             try:
                 _plant_one(objects, router, item)
-            except (Refusal, KeyError, TypeError) as error:
+            except (Refusal, ValueError) as error:
                 raise ValueError(f"{path}: item {number}: {error}") from error
 
 
 def _plant_one(objects: Objects, router: Router, item: Any) -> None:
-    if "collection" in item:
-        objects.plant(item["collection"], item["object"])
+    if isinstance(item, dict) and "collection" in item:
+        planted = reading.formed(Planted, item)
+        objects.plant(planted.collection, planted.object)
         return
-    found = router.match(item["path"])
+    posted = reading.formed(Posted, item)
+    found = router.match(posted.path)
     if found is None or "POST" not in found.by_method:
-        raise KeyError(f"nothing can be created at {item['path']}")
-    objects.answer(found.by_method["POST"], found.values, item.get("body", {}), objects.view(""))
+        raise ValueError(f"nothing can be created at {posted.path}")
+    objects.answer(found.by_method["POST"], found.values, posted.body, objects.view(""))

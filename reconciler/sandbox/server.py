@@ -27,6 +27,7 @@ from reconciler.sandbox.seeds import plant
 from reconciler.sandbox.tunnels import Failed
 
 DEFAULT_KEY = "sandbox"
+_PATIENCE = 2  # seconds for what is being answered when the end comes
 _CONNECTIONS: dict[tuple[str, int], asyncio.Transport] = {}
 
 
@@ -70,6 +71,19 @@ class _Server(uvicorn.Server):
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """What is still not answered after a while, for a fault or a latency, is cut off without a word."""
+        ending = asyncio.ensure_future(self._cut_off())
+        await super().shutdown(sockets)
+        ending.cancel()
+
+    async def _cut_off(self) -> None:
+        await asyncio.sleep(_PATIENCE)
+        for transport in list(_CONNECTIONS.values()):
+            transport.abort()
+        for task in self.server_state.tasks:
+            task.cancel()
 
 
 class _Beside(uvicorn.Server):
@@ -155,7 +169,7 @@ def _config(app: App | AgentApp) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         ws="none",
-        timeout_graceful_shutdown=2,
+        timeout_graceful_shutdown=2 * _PATIENCE,
     )
 
 

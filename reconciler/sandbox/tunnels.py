@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
+from reconciler.sandbox import vocabulary
 from reconciler.sandbox.database import Document
 
 _KEYS = frozenset(
@@ -66,7 +68,8 @@ def checked(settings: Mapping[str, Any]) -> tuple[str, str, str]:
     for key, value in settings.items():
         if key not in _KEYS:
             raise invalid(f"field {key} not found")
-        if value is not None and not isinstance(value, _TYPES.get(key, (str,))):
+        wanted = _TYPES.get(key, (str,))
+        if value is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
             raise invalid(f"field {key} is of the wrong type")
     for key in ("name", "proto", "addr"):
         if not settings.get(key):
@@ -90,12 +93,13 @@ def allows(acl: Sequence[str], settings: Mapping[str, Any], place: Place) -> boo
     """Whether a credential with these rules may open it. No rules allow everything, `*` does too."""
     if not acl or "*" in acl:
         return True
-    bound = [rule.removeprefix("bind:").lower() for rule in acl if "=" not in rule]
+    bound = [rule.removeprefix("bind:") for rule in acl if "=" not in rule]
     return _names_place(settings) and any(_covers(rule, place) for rule in bound)
 
 
 def _covers(rule: str, place: Place) -> bool:
     """Whether a bind rule allows the place: its host, its host and port, or a domain above it."""
+    rule = vocabulary.hostport(rule) if ":" in rule else vocabulary.host(rule)
     if rule.startswith("*."):
         return place.host.endswith(rule[1:]) and place.host != rule[2:]
     return rule in (place.host, place.hostport)
@@ -144,7 +148,7 @@ def shown(name: str, place: Place, upstream: str, *, inspect: bool) -> Document:
     """As the agent's own API tells it."""
     return {
         "name": name,
-        "uri": f"/api/tunnels/{name}",
+        "uri": f"/api/tunnels/{quote(name, safe='')}",
         "public_url": place.url,
         "proto": place.scheme,
         "config": {"addr": upstream, "inspect": inspect},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from datetime import UTC, datetime
 from typing import Any
 
-import yaml
+from reconciler.sandbox import reading
 
 REGIONS = ("au", "eu", "ap", "us", "jp", "in", "sa")
 RESTRICTIONS = ("dashboard", "api", "agent", "endpoints")
@@ -38,10 +39,10 @@ _PROVIDERS = (
 WEBHOOK_PROVIDERS = frozenset(_PROVIDERS.split())
 
 _HOST = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*"
-_BIND_HOST = re.compile(rf"(?:\*\.)?{_HOST}(?::\d{{1,5}})?")
 _BIND_LABEL = re.compile(r"(?:\*|[^\s=*]+)=(?:\*|[^\s=*]+)")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+LARGEST_POLICY = 2**18  # characters
 PHASES = ("on_http_request", "on_http_response", "on_tcp_connect")
 
 
@@ -49,7 +50,10 @@ def is_acl_rule(text: str) -> bool:
     if text == "*":
         return True
     verb, colon, what = text.partition(":")
-    return verb == "bind" and colon == ":" and bool(_BIND_HOST.fullmatch(what) or _BIND_LABEL.fullmatch(what))
+    if verb != "bind" or not colon:
+        return False
+    name, _, port = (what if ":" in what else f"{what}:443").rpartition(":")
+    return bool(_BIND_LABEL.fullmatch(what)) or is_hostport(f"{name.rstrip('.')}:{port}")
 
 
 def is_label(text: str) -> bool:
@@ -59,14 +63,34 @@ def is_label(text: str) -> bool:
 
 def is_hostport(text: str) -> bool:
     name, _, port = text.rpartition(":")
-    if not re.fullmatch(_HOST, name.removeprefix("*.")) or not re.fullmatch(r"[0-9]{1,5}", port):
+    return re.fullmatch(_HOST, name.removeprefix("*.")) is not None and _is_port(port)
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
+
+
+def is_address(text: str) -> bool:
+    """Whether it is a host with its port, or an IPv6 address in brackets with its port."""
+    name, _, port = text.rpartition(":")
+    if not (name.startswith("[") and name.endswith("]")):
+        return is_hostport(text)
+    try:
+        ipaddress.IPv6Address(name[1:-1])
+    except ValueError:
         return False
-    return 0 < int(port) < 65536
+    return _is_port(port)
 
 
 def host(text: str) -> str:
     """A host's normal form."""
     return text.strip().rstrip(".").lower()
+
+
+def hostport(text: str) -> str:
+    """The normal form of a host with its port."""
+    name, colon, port = text.strip().rpartition(":")
+    return f"{host(name)}{colon}{port}"
 
 
 def instant(text: str) -> datetime:
@@ -84,10 +108,12 @@ def instant(text: str) -> datetime:
 
 def wrong_policy(text: str) -> str | None:
     """What is wrong with a traffic policy document, if anything is."""
+    if len(text) > LARGEST_POLICY:
+        return f"it has more than {LARGEST_POLICY} characters"
     try:
-        document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
-    except _UNREADABLE:
-        return "it is neither JSON nor YAML"
+        document = reading.document(text)
+    except ValueError as error:
+        return str(error)
     if not isinstance(document, dict):
         return "it is not an object of phases"
     for phase, rules in document.items():
@@ -116,8 +142,3 @@ def _wrong_rule(rule: Any) -> str | None:
         if not isinstance(action.get("config"), dict | None):
             return "the config of an action is an object"
     return None
-
-
-# A loader trips over tags that do not fit their values in ways of its own: `!!bool maybe`, `!!timestamp soon`.
-_UNREADABLE = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

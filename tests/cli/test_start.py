@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -108,3 +109,29 @@ def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) 
         port = taken.getsockname()[1]
         assert main(["sandbox", "--port", str(port)]) == 1
     assert capsys.readouterr().err == f"error: port {port} is in use already; 0 picks a free one\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--agent-config", "agent.yml"], "--agent-config is for an agent; add --agent"),
+        (["--agent-port", "4040"], "--agent-port is for an agent; add --agent"),
+        (["--latency", "nan"], "invalid value for '--latency': is not a number"),
+        (["--latency", "inf"], "invalid value for '--latency': inf is not in the range 0<=x<=3600000"),
+        (["--host", ""], "invalid value for '--host': is empty"),
+        (["--api-key", " "], "invalid value for '--api-key': is empty"),
+    ],
+)
+def test_a_sandbox_that_cannot_be_meant_is_a_matter_of_usage(
+    capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    assert main(["sandbox", *words]) == 64
+    assert capsys.readouterr().err.startswith(f"error: {why}\n")
+
+
+def test_a_sandbox_takes_no_database_of_another_program(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "other.db"
+    with sqlite3.connect(file) as other:
+        other.execute("CREATE TABLE mine (a)")
+    assert main(["sandbox", "--db", str(file)]) == 1
+    assert capsys.readouterr().err == f"error: {file}: not a database of the sandbox; name another file\n"

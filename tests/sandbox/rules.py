@@ -22,12 +22,51 @@ BEARER = {"Authorization": f"Bearer {KEY}"}
 JSON = {"Content-Type": "application/json"}
 ROUTE = "/edges/https/{edge_id}/routes/{id}"
 
-# Texts that are no policy, by each way in which a reader of YAML gives up.
+
+def _bomb(line: str) -> str:
+    """Twenty lines of YAML, each with four times as much in it as the line before."""
+    lines = (f"a{number}: &a{number} {line.format(f'a{number - 1}')}" for number in range(1, 21))
+    return "\n".join(["a0: &a0 {x: 1, y: 2}", *lines])
+
+
+# Texts that are no policy, by each way in which a reader of YAML gives up, or would never come to an end.
 BAD_POLICIES = (
     "on_http_request: !!bool maybe",
     'on_http_request: !!int ""',
     "on_http_request: !!timestamp soon",
     "on_http_request: {actions: [{type: deny}]}",
+    "[" * 100_000,
+    "{a: " * 20_000,
+    "- " * 30_000,
+    "#" * 300_000,
+    _bomb("[*{0}, *{0}, *{0}, *{0}]"),
+    _bomb("{{<<: [*{0}, *{0}, *{0}, *{0}]}}"),
+)
+
+NO_FAULTS: tuple[dict[str, Any], ...] = (
+    {"on": "GET"},
+    {"then": "nothing"},
+    {"status": 999},
+    {"status": 100},
+    {"headers": {"X": 5}},
+    {"headers": {"X": "☃"}},
+    {"headers": {"X": "a\r\nY: b"}},
+    {"headers": {"X Y": "a"}},
+    {"headers": None},
+    {"chance": "x"},
+    {"nth": "x"},
+    {"times": -1},
+    {"pace": "x"},
+    {"delay": -1},
+    {"seen": 3},
+)
+NO_BUDGETS: tuple[Any, ...] = (
+    [1],
+    {"limit": 0},
+    {"limit": True},
+    {"window": 0},
+    {"creates": {"/api_keys": "x"}},
+    {"a": 1},
 )
 
 Request = Callable[[Account], httpx.Response]
@@ -157,14 +196,24 @@ def _both_certificates(account: Account) -> httpx.Response:
     return account.sandbox.request("PATCH", account.place("/reserved_domains/{id}"), both)
 
 
-def _planted(collection: str, method: str, **shown: Any) -> Request:
-    prefix = {"/endpoints": "ep_", "/reserved_domains": "rd_"}[collection]
+def _planted(collection: str, method: str, below: str = "", **shown: Any) -> Request:
+    prefixes = {"/endpoints": "ep_", "/reserved_domains": "rd_", "/bot_users": "bot_", "/edges/tcp": "edgtcp_"}
+    identity = prefixes[collection] + NOBODY
 
     def send(account: Account) -> httpx.Response:
-        account.sandbox.plant(collection, {"id": prefix + NOBODY, **shown})
-        return account.sandbox.request(method, f"{collection}/{prefix}{NOBODY}", {} if method == "PATCH" else None)
+        account.sandbox.plant(collection, {"id": identity, **shown})
+        body: dict[str, Any] | None = None if method == "DELETE" else {}
+        return account.sandbox.request(method, f"{collection}/{identity}{below}", body)
 
     return send
+
+
+def _planting(planted: dict[str, Any]) -> Request:
+    return _told("POST", "objects", {"collection": "bot_users", "object": planted})
+
+
+def _told(method: str, what: str, body: Any) -> Request:
+    return lambda account: account.sandbox.request(method, f"/_sandbox/{what}", body)
 
 
 def _pooled(first: bool, second: bool) -> Request:
@@ -366,6 +415,16 @@ ROWS = [
     Row("NOT_BY_PATCH", 400, "", update("/reserved_domains/{id}", certificate_id=None)),
     Row("NO_SUCH_OBJECT", 400, "", create("/credentials", owner_id=f"bot_{NOBODY}")),
     Row("IN_USE", 400, "", lambda a: a.sandbox.request("DELETE", _used_certificate(a))),
+    Row("PLANTED", 400, "", _planted("/bot_users", "PATCH")),
+    Row("PLANTED", 400, "", _planted("/edges/tcp", "PUT", "/backend")),
+    # What only the sandbox has.
+    Row("PLANTED_TWICE", 400, "", in_turn(*[_planting({"id": f"bot_{NOBODY}"})] * 2)),
+    Row("WRONG_TYPE", 400, "215", _planting({"id": 5})),
+    *(Row("CONTROL", 400, "", _told("POST", "faults", {"on": "* *"} | each)) for each in NO_FAULTS),
+    Row("CONTROL", 400, "", _told("POST", "faults", [{"on": "* *"}, 5])),
+    *(Row("CONTROL", 400, "", _told("PUT", "budget", each)) for each in NO_BUDGETS),
+    Row("CONTROL", 400, "", _told("POST", "objects", {"collection": 5, "object": {}})),
+    Row("CONTROL", 400, "", _told("POST", "objects", {"collection": "bot_users", "object": []})),
     # Endpoints.
     Row("ENDPOINT_REQUIRED", 400, "18015", create("/endpoints", traffic_policy="")),
     Row("ENDPOINT_REQUIRED", 400, "18015", create("/endpoints", url="")),
@@ -374,7 +433,10 @@ ROWS = [
     Row("ENDPOINT_URL", 400, "249", create("/endpoints", url="ftp://nobody.example.com")),
     Row("ENDPOINT_URL", 400, "249", create("/endpoints", url="https://a b")),
     Row("ENDPOINT_URL", 400, "249", create("/endpoints", url="nobody.example.com")),
-    Row("ENDPOINT_URL", 400, "249", create("/endpoints", url="https://nobody.example.com/path")),
+    *(
+        Row("ENDPOINT_URL", 400, "249", create("/endpoints", url=f"https://nobody.example.com{more}"))
+        for more in ("/path", "?", "#", "#part", "?a=b", ":", ":0", ":99999")
+    ),
     Row("TRAILING_SLASH", 400, "9038", create("/endpoints", url="https://nobody.example.com/")),
     Row("ENDPOINT_POLICY", 400, "18002", create("/endpoints", traffic_policy="on_http_request: 1")),
     *(Row("ENDPOINT_POLICY", 400, "18002", create("/endpoints", traffic_policy=text)) for text in BAD_POLICIES),
@@ -449,7 +511,10 @@ ROWS = [
     # Credentials, keys, bots.
     Row("ACL_RULE", 400, "600", create("/credentials", acl=["listen:a.example.com"])),
     Row("ACL_RULE", 400, "600", create("/credentials", acl=["bind:a.*.example.com"])),
-    Row("ACL_RULE", 400, "600", create("/ssh_credentials", acl=["bind:"])),
+    *(
+        Row("ACL_RULE", 400, "600", create("/ssh_credentials", acl=[f"bind:{what}"]))
+        for what in ("", ".", "a.example.com:99999", "a.example.com:0", "a.example.com:", " a.example.com")
+    ),
     Row("CREDENTIAL_UNCHANGED", 400, "606", update("/credentials/{id}")),
     Row("CREDENTIAL_UNCHANGED", 400, "606", update("/ssh_credentials/{id}")),
     Row("CREDENTIAL_UNCHANGED", 400, "606", update("/api_keys/{id}")),
@@ -535,6 +600,7 @@ ROWS = [
     Row("ADDRESS_IN_USE", 400, "", lambda a: _delete_served(a, "/edges/tcp")),
     Row("REQUIRED", 400, "", create("/agent_ingresses", domain="")),
     Row("INGRESS_OWN_DOMAIN", 400, "6705", create("/agent_ingresses", domain="agents.sandbox.test")),
+    Row("INGRESS_WILDCARD", 400, "402", create("/agent_ingresses", domain="*.example.org")),
     Row("INGRESS_DUPLICATE", 400, "6706", twice("/agent_ingresses", "domain")),
     # Backends.
     Row("NO_CHILD", 400, "6501", create("/backends/failover", backends=[f"bkdtg_{NOBODY}"])),

@@ -38,7 +38,10 @@ def _application(account: Account, **application: object) -> httpx.Response:
 ROWS = [
     # Backends.
     Row("STATIC_ADDRESS", 400, "6505", create("/backends/static", address="nowhere")),
-    Row("STATIC_ADDRESS", 400, "6505", create("/backends/static", address="")),
+    *(
+        Row("STATIC_ADDRESS", 400, "6505", create("/backends/static", address=address))
+        for address in ("", "[2001:db8::1]", "[2001:db8::1]:0", "[origin.example.com]:80")
+    ),
     Row(
         "WEIGHT", 400, "6511", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): 10_001}})
     ),

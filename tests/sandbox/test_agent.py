@@ -13,6 +13,7 @@ from reconciler.kinds import observed
 from reconciler.sandbox.agent import Agent
 from reconciler.sandbox.database import Database
 from reconciler.sandbox.objects import Objects
+from reconciler.sandbox.tunnels import Failed
 from tests.platform import Sandbox
 
 TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
@@ -69,6 +70,14 @@ def test_a_started_tunnel_is_listed_and_found_and_can_be_stopped(agent: httpx.Cl
     assert agent.delete(shown["uri"]).status_code == 204
     assert agent.get(shown["uri"]).status_code == 404
     assert agent.delete(shown["uri"]).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["ä %", "a/b", "a/", "%41"])
+def test_a_tunnel_is_found_at_its_uri_whatever_its_name(agent: httpx.Client, name: str) -> None:
+    shown = start(agent, name=name).json()
+    assert shown["uri"].isascii()
+    assert agent.get(shown["uri"]).json() == shown
+    assert agent.delete(shown["uri"]).status_code == 204
 
 
 def test_a_tunnel_is_an_ephemeral_endpoint_a_tunnel_and_a_session_of_the_account(
@@ -143,6 +152,9 @@ RULES = [
     (["bind:orders.berlin.example.com:443"], True),
     (["bind:*.berlin.example.com"], True),
     (["bind:*.example.com"], True),
+    (["bind:orders.berlin.example.com."], True),
+    (["bind:orders.berlin.example.com.:443"], True),
+    (["bind:*.Example.com."], True),
     (["bind:berlin.example.com"], False),
     (["bind:*.orders.berlin.example.com"], False),
     (["bind:*.erlin.example.com"], False),
@@ -203,6 +215,7 @@ def test_an_agent_with_a_token_of_nobody_is_not_ready(sandbox: Sandbox, agent: h
         ({"addr": ""}, (400, 102)),
         ({"name": None}, (400, 102)),
         ({"inspect": "no"}, (400, 102)),
+        ({"addr": True}, (400, 102)),
         ({"surprise": 1}, (400, 102)),
     ],
     ids=str,
@@ -254,6 +267,35 @@ def test_configuration_files_are_merged_before_anything_starts(tmp_path: Path) -
         "orders": {"addr": "http://localhost:9090", "inspect": False},
         "shop": {"addr": "http://localhost:80", "inspect": True},
     }
+    database.close()
+
+
+def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -> None:
+    file = tmp_path / "agent.yml"
+    file.write_text(
+        "tunnels: {a: {proto: gopher, addr: 1}, b: {proto: http, addr: 80}, c: {proto: http, addr: 1, domain: c.test}}"
+    )
+    database = Database(":memory:")
+    agent = Agent(Objects(database, observed.served()), [file])
+    with pytest.raises(Failed) as failed:
+        agent.start()
+    assert str(failed.value).splitlines() == [
+        "agent.yml: the tunnel 'a' is refused: unknown proto 'gopher'",
+        "agent.yml: the tunnel 'c' is refused: You must reserve the hostname 'c.test' before it can be used. "
+        "ERR_NGROK_319",
+    ]
+    assert agent.is_ready
+    assert [each["name"] for each in agent.running()] == ["b"]
+    database.close()
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "tunnels: [", "tunnels: !!int x", "tunnels: 5", "5"])
+def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "agent.yml"
+    file.write_text(text)
+    database = Database(":memory:")
+    with pytest.raises(Failed, match=r"agent\.yml"):
+        Agent(Objects(database, observed.served()), [file]).start()
     database.close()
 
 

@@ -17,6 +17,11 @@ TABLE = tuple(operations(observed.served()))
 schema = schemathesis.openapi.from_dict(document(TABLE, "http://sandbox.test"))
 
 
+def test_two_kinds_of_one_object_require_the_same() -> None:
+    schemas = document(TABLE, "http://sandbox.test")["components"]["schemas"]
+    assert schemas["ServiceUserCreate"]["required"] == schemas["BotUserCreate"]["required"] == ["name"]
+
+
 @schema.parametrize()
 @hypothesis.settings(
     max_examples=4,  # for each of 170 operations,

@@ -1,14 +1,23 @@
 """The process: its first line, its signals, its memory."""
 
+import re
+import socket
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
+from cryptography import x509
 
+from reconciler.kinds import observed
+from reconciler.sandbox import derive, keys, seeds
+from reconciler.sandbox.database import Database
+from reconciler.sandbox.objects import Objects
 from tests.platform import HEADERS, Sandbox
 
 Start = Callable[..., Sandbox]
+PLANTED = '{"collection": "bot_users", "object": {"id": "bot_1"}}'
 
 
 def test_the_first_line_is_the_base_url(sandbox: Sandbox) -> None:
@@ -64,3 +73,83 @@ def test_the_budget_answers_429_with_the_time_to_wait(start_sandbox: Start) -> N
     assert [each.status_code for each in statuses] == [200, 200, 429]
     assert 0 < int(statuses[2].headers["Retry-After"]) <= 60
     assert statuses[2].json()["error_code"] == "ERR_NGROK_226"
+
+
+def test_everything_gone_the_budget_is_what_it_was_started_with(start_sandbox: Start) -> None:
+    sandbox = start_sandbox(requests_per_minute=2)
+    for limits in ({}, {"limit": 1}):
+        sandbox.put("/_sandbox/budget", limits)
+        sandbox.reset()
+        assert [sandbox.request("GET", "/bot_users").status_code for _ in range(3)] == [200, 200, 429]
+
+
+@pytest.mark.parametrize("fault", [{"then": "hang"}, {"then": "commit-then-hang"}, {"delay": 60.0}])
+def test_an_interrupt_ends_it_quietly_whatever_is_still_waiting(
+    start_sandbox: Start, capfd: pytest.CaptureFixture[str], fault: dict[str, object]
+) -> None:
+    sandbox = start_sandbox()
+    sandbox.fault("* *", **fault)
+    host, _, port = sandbox.base_url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as waiting:
+        waiting.sendall(b"GET /bot_users HTTP/1.1\r\nHost: a\r\n\r\n")
+        while not sandbox.get("/_sandbox/faults")["faults"][0]["seen"]:
+            pass
+        assert sandbox.interrupt() == 0
+    assert capfd.readouterr().err == ""
+
+
+# --- seeds and databases ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[{"path": "/credentials", "body": []}]', "item 1: body: input should be a valid dictionary"),
+        ('[{"path": "/credentials"}, {"path": 5}]', "item 2: path: input should be a valid string"),
+        ('[{"path": "/weather"}]', "item 1: nothing can be created at /weather"),
+        ('[{"path": "/bot_users"}]', "item 1: name must not be empty."),
+        ('[{"collection": 5, "object": {}}]', "item 1: collection: input should be a valid string"),
+        ('[{"collection": "bot_users", "object": 5}]', "item 1: object: input should be a valid dictionary"),
+        ("[{collection: bot_users, object: {created_at: 2024-01-01}}]", "item 1: object.created_at: input was not a"),
+        (f"[{PLANTED}, {PLANTED}]", "item 2: There is an object bot_1 at /bot_users already."),
+        ("[5]", "item 1: an object is wanted"),
+        ("[{}]", "item 1: path: field required"),
+        ("{}", "a seed is a list"),
+        ("[}", "it is neither JSON nor YAML at line 1"),
+        ("[" * 5000, "it is nested deeper than 100 levels"),
+    ],
+)
+def test_a_seed_that_cannot_be_planted_is_told_with_its_item(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "seed.yaml"
+    file.write_text(text)
+    database = Database(":memory:")
+    with pytest.raises(ValueError, match=re.escape(f"{file}: {why}")):
+        seeds.plant(Objects(database, observed.served()), file)
+    database.close()
+
+
+def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "other.db"
+    other = sqlite3.connect(file)
+    other.execute("CREATE TABLE mine (a)")
+    other.close()
+    before = file.read_bytes()
+    with pytest.raises(sqlite3.DatabaseError, match="not a database of the sandbox; name another file"):
+        Database(str(file))
+    assert (file.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (before, ["other.db"])
+
+
+def test_an_empty_file_becomes_a_database_and_is_known_again(tmp_path: Path) -> None:
+    file = tmp_path / "new.db"
+    file.touch()
+    for _ in range(2):
+        Database(str(file)).close()
+
+
+def test_certificates_are_issued_with_one_key_for_all() -> None:
+    """To make one of RSA takes longer than anybody waits who reads a list of a hundred domains."""
+    first, second = (
+        x509.load_pem_x509_certificate(keys.issue(domain, "rsa", derive.now()).encode()) for domain in "ab"
+    )
+    assert first.subject != second.subject
+    assert first.public_key() == second.public_key()

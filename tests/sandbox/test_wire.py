@@ -140,6 +140,57 @@ def test_an_endpoint_needs_no_type(sandbox: Sandbox) -> None:
     assert made["type"] == "cloud"
 
 
+@pytest.mark.parametrize(
+    ("collection", "field", "given", "expected"),
+    [
+        ("/credentials", "acl", ["bind:app.example.com.", "bind:*.a.example.com."], None),
+        ("/credentials", "acl", ["bind:app.example.com.:443", "bind:App.example.com:65535"], None),
+        ("/backends/static", "address", "[2001:db8::1]:80", None),
+        ("/backends/static", "address", "origin.example.com.:80", None),
+        ("/edges/tls", "hostports", ["Cut.Example.com.:443"], ["cut.example.com:443"]),
+        (
+            "/edges/tcp",
+            "ip_restriction",
+            {"enabled": False, "ip_policy_ids": []},
+            {"enabled": False, "ip_policies": []},
+        ),
+    ],
+)
+def test_what_says_the_same_in_another_way_is_accepted(
+    sandbox: Sandbox, collection: str, field: str, given: Any, expected: Any
+) -> None:
+    sandbox.post("/reserved_domains", {"domain": "cut.example.com"})
+    assert Account(sandbox).make(collection, **{field: given})[field] == (expected or given)
+
+
+def test_a_saml_name_id_of_no_format_is_persistent(sandbox: Sandbox) -> None:
+    account = Account(sandbox)
+    path = account.place("/edges/https/{edge_id}/routes/{id}") + "/saml"
+    made = sandbox.put(path, account.module("saml") | {"nameid_format": ""})
+    assert made["nameid_format"] == "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
+
+
+# --- what only the sandbox has ---------------------------------------------------------------------------------------
+
+
+def test_of_several_objects_all_are_planted_or_none(sandbox: Sandbox) -> None:
+    items = [{"collection": "bot_users", "object": {}}, {"collection": "nobody", "object": {}}]
+    assert sandbox.refusal("POST", "/_sandbox/objects", items) == (404, "")
+    assert sandbox.get("/bot_users")["bot_users"] == []
+
+
+def test_a_planted_object_that_is_no_endpoint_can_be_deleted(sandbox: Sandbox) -> None:
+    sandbox.plant("bot_users", {"name": "a"})
+    [made] = sandbox.get("/bot_users")["bot_users"]
+    sandbox.delete(f"/bot_users/{made['id']}")
+    assert sandbox.get("/bot_users")["bot_users"] == []
+
+
+def test_a_fault_that_cannot_be_leaves_the_sandbox_as_it_was(sandbox: Sandbox) -> None:
+    sandbox.refusal("POST", "/_sandbox/faults", [{"on": "* *", "then": "cut"}, {"on": "* *", "status": 999}])
+    assert sandbox.get("/_sandbox/faults") == {"faults": []}
+
+
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 

@@ -97,20 +97,27 @@ def check_retired(kind: str, body: Document) -> None:
 
 
 def check_raw(stored: Stored) -> None:
-    """Ephemeral and edge endpoints are there to be read."""
+    """What was planted is there to be read."""
+    _check_own(stored)
+    if "_raw" in stored.body:
+        raise refusal.PLANTED(id=stored.id)
+
+
+def _check_own(stored: Stored) -> None:
+    """Ephemeral and edge endpoints are no client's to change or delete, nor is the account's own domain."""
     raw = stored.body.get("_raw")
     if raw is not None and stored.collection == "ReservedDomain" and raw.get("is_dev"):
         raise refusal.DEV_DOMAIN(id=stored.id)
-    if raw is not None:
+    if raw is not None and stored.collection == "CloudEndpoint":
         raise refusal.ENDPOINT_READ_ONLY(id=stored.id, type=raw.get("type", "unknown"))
 
 
 def check_delete(stored: Stored, world: World) -> None:
     """What stays for its own sake; `links` has what stays for the sake of others."""
-    check_raw(stored)
+    _check_own(stored)
     if stored.body.get("_managed"):
         raise refusal.CERTIFICATE_MANAGED(id=stored.id)
-    if stored.collection == "IPPolicyRule":
+    if stored.collection == "IPPolicyRule" and "_raw" not in stored.body:
         access.check_last(stored, world)
 
 

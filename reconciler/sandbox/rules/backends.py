@@ -40,7 +40,7 @@ def _weighted(draft: Draft, world: World) -> None:
 
 
 def _static(draft: Draft, world: World) -> None:
-    if not vocabulary.is_hostport(draft.doc["address"].strip().lower()):
+    if not vocabulary.is_address(vocabulary.hostport(draft.doc["address"])):
         raise refusal.STATIC_ADDRESS(value=draft.doc["address"])
 
 

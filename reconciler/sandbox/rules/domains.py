@@ -49,8 +49,10 @@ def _check_domain(text: str, *, wildcard: bool) -> str:
     domain = vocabulary.host(text)
     bare = domain.removeprefix("*.") if wildcard else domain
     if "*" in bare:
+        if not wildcard:
+            raise refusal.INGRESS_WILDCARD(value=domain)
         first = bare.partition(".")[0]
-        raise (refusal.WILDCARD_PART if wildcard and "*" in first else refusal.WILDCARD)(value=domain)
+        raise (refusal.WILDCARD_PART if "*" in first else refusal.WILDCARD)(value=domain)
     if "_" in bare:
         raise refusal.UNDERSCORE(value=domain)
     if len(domain.encode()) > 253:

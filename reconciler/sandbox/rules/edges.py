@@ -67,20 +67,22 @@ def _pool(draft: Draft, world: World) -> None:
 
 def _url(text: str) -> str:
     """The normal form: lower case, no default port."""
+    text = text.strip()
     try:
-        parts = urlsplit(text.strip())
+        parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
         raise refusal.ENDPOINT_URL(url=text) from error
-    scheme, host = parts.scheme.lower(), vocabulary.host(parts.hostname or "")
-    shown = parts.netloc.lower() == f"{parts.hostname}" + ("" if port is None else f":{port}")
-    if shown and scheme and parts.path == "/" and not parts.query:
-        raise refusal.TRAILING_SLASH(url=text.strip().rstrip("/"))
-    if scheme not in _SCHEMES or not shown or parts.path or parts.query:
+    scheme, host = parts.scheme, vocabulary.host(parts.hostname or "")
+    # What these three do not say is no part of a url here: a path, a fragment, who it is.
+    whole = f"{scheme}://{parts.hostname}" + ("" if port is None else f":{port}")
+    if text.lower() == f"{whole}/":
+        raise refusal.TRAILING_SLASH(url=text.rstrip("/"))
+    if scheme not in _SCHEMES or text.lower() != whole:
         raise refusal.ENDPOINT_URL(url=text)
     if scheme == "tcp" and port is None:
         raise refusal.ENDPOINT_PORT(url=text)
-    if not vocabulary.is_hostport(f"{host}:{port or 1}"):
+    if not vocabulary.is_hostport(f"{host}:{443 if port is None else port}"):
         raise refusal.ENDPOINT_URL(url=text)
     return f"{scheme}://{host}" + ("" if port in (None, derive.DEFAULT_PORTS.get(scheme)) else f":{port}")
 
@@ -106,9 +108,9 @@ def _domain_edge(draft: Draft, world: World) -> None:
 
 def _hostports(draft: Draft, world: World) -> list[str]:
     for value in draft.doc["hostports"]:
-        if not vocabulary.is_hostport(value.strip().lower()):
+        if not vocabulary.is_hostport(vocabulary.hostport(value)):
             raise refusal.HOSTPORT_MALFORMED(value=value)
-    draft.doc["hostports"] = [value.strip().lower() for value in draft.doc["hostports"]]
+    draft.doc["hostports"] = [vocabulary.hostport(value) for value in draft.doc["hostports"]]
     for value in draft.doc["hostports"] if "hostports" in draft.supplied else ():
         if _has_endpoint(value, world):
             raise refusal.HOSTPORT_TAKEN(value=value)
