@@ -45,7 +45,10 @@ class Agent:
 
     async def list(self, path: str, key: str) -> Sequence[Mapping[str, Json]]:
         """The whole of a collection: an agent has no pages."""
-        body = await self.get(path)
+        try:
+            body = await self.get(path)
+        except Gone as gone:
+            raise Refused(f"{gone}; is {self._origin} the address of an agent?") from None
         objects = body.get(key) if isinstance(body, Mapping) else None
         if not isinstance(objects, list) or not all(isinstance(each, Mapping) for each in objects):
             raise Refused(f"{self._origin} did not answer with a list of {key}; is it the address of an agent?")
@@ -67,7 +70,7 @@ class Agent:
             async with asyncio.timeout(_TIMEOUT):
                 response = await http.send(request, stream=True)
                 try:
-                    read = await _content(method, response)
+                    read = await _content(method, response, self._origin)
                 finally:
                     await response.aclose()
         except TimeoutError:
@@ -85,7 +88,7 @@ class Agent:
     def _meaning(self, method: str, status: int, content: bytes) -> Json:
         body, is_json = answers.decoded(content)
         if not 200 <= status < 300:
-            raise failure(method, status, body)
+            raise failure(method, status, body, self._origin)
         if content.strip() and not is_json:
             text = f"{self._origin} answered with what is not JSON; is it the address of an agent?"
             raise Refused(text) if method == "GET" else errors.unanswered(method, text, sent=True)
@@ -108,7 +111,7 @@ def _collections() -> tuple[str, ...]:
     return tuple(kind.path for kind in kinds.planned() if kind.home is Home.AGENT)
 
 
-def failure(method: str, status: int, body: Json) -> Failure:
+def failure(method: str, status: int, body: Json, origin: Origin) -> Failure:
     """What an answer other than 2xx means. The agent quotes the platform in `details.err`, error code and all."""
     said = body if isinstance(body, Mapping) else {}
     details = said.get("details")
@@ -116,7 +119,7 @@ def failure(method: str, status: int, body: Json) -> Failure:
     words = [errors.harmless(each) for each in (said.get("msg"), why) if isinstance(each, str) and each.strip()]
     found = re.search(r"ERR_[A-Z]+_\d+", why) if isinstance(why, str) else None
     code = found[0] if found else ""
-    text = f"{': '.join(words) or 'the agent answered'} (agent, status {status})"
+    text = f"{': '.join(words) or 'no reason given'} (the agent at {origin}, status {status})"
     if status == HTTPStatus.NOT_FOUND:
         return Gone(text, code=code, status=status)
     if status in _NOT_YET:
@@ -127,12 +130,12 @@ def failure(method: str, status: int, body: Json) -> Failure:
     return Refused(text, code=code)
 
 
-async def _content(method: str, response: httpx.Response) -> bytes:
+async def _content(method: str, response: httpx.Response, origin: Origin) -> bytes:
     content = bytearray()
     async for chunk in response.aiter_bytes():
         content += chunk
         if len(content) > _TOO_LONG:
-            text = f"the agent answered with more than {_TOO_LONG // 2**20} MB"
+            text = f"the agent at {origin} answered with more than {_TOO_LONG // 2**20} MB"
             raise Refused(text) if method == "GET" else errors.unanswered(method, text, sent=True)
     return bytes(content)
 

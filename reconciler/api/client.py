@@ -10,7 +10,7 @@ import json
 import os
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +23,7 @@ from reconciler.api import answers, errors
 from reconciler.api.limiter import WINDOW, Limiter
 from reconciler.api.origin import Origin
 from reconciler.api.watching import Exchange, Observer
-from reconciler.engine.ports import Clock, Failure, Lost, Refused, Transient
+from reconciler.engine.ports import Clock, Failure, Lost, Refused, Transient, Withheld
 from reconciler.model import profile as profiles
 from reconciler.model.concealing import Veil
 from reconciler.model.profile import PROFILES
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _TOO_LONG = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
 _QUOTED = 2_000  # characters of an error that are looked at; a few hundred are shown
+CONNECTING = 10.0  # seconds
 IDLE = 4.0  # seconds; servers commonly close an idle connection after five, and a POST must not meet that moment
 
 
@@ -67,7 +68,15 @@ class Account:
 class Client:
     """Sends requests to one origin and nowhere else. A client that is `reading` can send nothing but GET."""
 
-    def __init__(self, http: httpx.AsyncClient, account: Account, limiter: Limiter, *, reading: bool) -> None:
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        account: Account,
+        limiter: Limiter,
+        *,
+        reading: bool,
+        before_write: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         import httpx
 
         self._http = http
@@ -81,6 +90,7 @@ class Client:
         self.observer = account.observer
         self.has_been_answered = False
         self._methods = {"GET"} if reading else {"GET", "POST", "PATCH", "PUT", "DELETE"}
+        self._before_write = before_write
         self.profile = PROFILES[account.profile]
         version, number = self.profile.version
         headers = {
@@ -105,14 +115,24 @@ class Client:
         if method not in self._methods or not address.startswith(f"{self._origin}/"):
             raise Refused(f"{method} {address} is not for this client to send")
         async with self._limiter.slot():
+            if method != "GET":
+                await self.may_write()  # behind every wait: a process may have slept in one
             try:
                 if self.observer is not None:
                     return await self._watched(self.observer, method, address, body)
                 return await self._exchange(method, address, body)
             except Failure as failure:
                 if isinstance(failure, Transient) and failure.status == 429 and failure.retry_after:
-                    self._limiter.hold(min(failure.retry_after, WINDOW))  # more is for whoever asked to decide
+                    self._limiter.hold(failure.retry_after)
                 raise
+
+    async def may_write(self) -> None:
+        """Raises Withheld if the platform is not to be changed any more."""
+        if self._before_write is not None:
+            try:
+                await self._before_write()
+            except Exception as failure:
+                raise Withheld from failure
 
     async def _watched(self, observer: Observer, method: str, address: str, body: Mapping[str, Json] | None) -> Json:
         path = address.removeprefix(str(self._origin)).partition("?")[0]
@@ -151,7 +171,13 @@ class Client:
         self.has_been_answered = True
         if exchange is not None:
             exchange.answered(response.status_code)
-        return self._meaning(method, response, content)
+        try:
+            return self._meaning(method, response, content)
+        except Failure:
+            raise
+        except Exception as failure:  # whatever it was that nobody thought of: it was answered, and may have been done
+            text = f"{self._origin} answered with something that cannot be read ({type(failure).__name__})"
+            raise errors.unanswered(method, text, sent=True) from failure
 
     def _request(self, method: str, address: str, body: Mapping[str, Json] | None) -> httpx.Request:
         import httpx
@@ -240,7 +266,9 @@ def network(failure: Exception) -> Broken:
         return _untrusted(cause.os_error)
     if isinstance(cause, aiohttp.ClientHttpProxyError):
         return _turned_away(cause.status)
-    unsent = isinstance(cause, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)) or (
+    if isinstance(cause, aiohttp.ConnectionTimeoutError):
+        return Broken(f"no connection within {CONNECTING:g} s", sent=False)
+    unsent = isinstance(cause, aiohttp.ClientConnectorError) or (
         cause is failure and isinstance(failure, (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.ProxyError))
     )
     return Broken(_reason(cause) or type(cause).__name__, sent=not unsent)
@@ -251,7 +279,8 @@ def _untrusted(error: ssl.SSLError) -> Broken:
     if isinstance(error, ssl.SSLCertVerificationError):
         told = errors.harmless(error.verify_message, 200).rstrip(".")
         remedy = "; SSL_CERT_FILE names the authorities to trust" if error.verify_code in _UNKNOWN_AUTHORITY else ""
-        return Broken(f"its certificate is not trusted: {told[:1].lower()}{told[1:]}{remedy}", sent=False, lasting=True)
+        told = told if told[1:2].isupper() else f"{told[:1].lower()}{told[1:]}"  # `IP address mismatch`
+        return Broken(f"its certificate is not trusted: {told}{remedy}", sent=False, lasting=True)
     if error.reason in _NOT_TLS:
         return Broken("it does not speak TLS", sent=False, lasting=True)
     return Broken(f"no TLS with it: {str(error.reason or 'broken off').replace('_', ' ').lower()}", sent=False)
@@ -280,6 +309,8 @@ def _reason(cause: Exception) -> str:
         why = (os.strerror(number) if number > 0 else str(cause.os_error.strerror)).lower()
         by_proxy = isinstance(cause, aiohttp.ClientProxyConnectionError)
         return f"the proxy {cause.host}:{cause.port}: {why}" if by_proxy else why
+    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+        return os.strerror(cause.errno).lower()
     return errors.harmless(_CONNECTING.sub("", str(cause)), 200)
 
 
@@ -306,7 +337,12 @@ def _both(first: Callable[[float], None] | None, second: Callable[[float], None]
 
 @asynccontextmanager
 async def opened(
-    account: Account, clock: Clock, *, reading: bool, on_wait: Callable[[float], None] | None = None
+    account: Account,
+    clock: Clock,
+    *,
+    reading: bool,
+    on_wait: Callable[[float], None] | None = None,
+    before_write: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Client]:
     """A client whose connections are closed at the end. ValueError if the base address will not do, Refused if the
     environment names a proxy or certificates that will not."""
@@ -325,8 +361,8 @@ async def opened(
     async with HTTP(
         transport=OneRequest(origin, limits),
         follow_redirects=False,
-        timeout=httpx.Timeout(None, connect=10.0),  # the exchange as a whole has its deadline
+        timeout=httpx.Timeout(None, connect=CONNECTING),  # the exchange as a whole has its deadline
     ) as http:
         with _shared(account.ledger) as ledger:
             limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
-            yield Client(http, account, limiter, reading=reading)
+            yield Client(http, account, limiter, reading=reading, before_write=before_write)

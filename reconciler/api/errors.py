@@ -63,7 +63,7 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError, TypeError, IndexError):  # all of which it raises for one garbled date or another
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ _UNCOUNTED: Final = -1  # the ticket of a request that no ledger knows of
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = OFF;
-CREATE TABLE IF NOT EXISTS requests (ticket INTEGER PRIMARY KEY, moment REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS requests (ticket INTEGER PRIMARY KEY AUTOINCREMENT, moment REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS moments ON requests (moment);
 """
 # No fewer than there are, told by two looks; only where that may be too many are they counted.
@@ -37,13 +38,16 @@ class Ledger:
         self._file = file
         self._opened: sqlite3.Connection | None = None
 
-    def enter(self, now: float, budget: int, window: float) -> tuple[int | None, float]:
+    def enter(self, clock: Callable[[], float], budget: int, window: float) -> tuple[int | None, float]:
         """A ticket for one request; or no ticket, and the seconds after which to ask again."""
         try:
             with self._connection() as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                # Later ones than can be are from before the machine started.
-                connection.execute("DELETE FROM requests WHERE moment <= ? OR moment > ?", (now - window, now + FLIGHT))
+                now = clock()  # not before: another process may have entered while we waited for the file
+                # Far later ones than can be are from before the machine started.
+                connection.execute(
+                    "DELETE FROM requests WHERE moment <= ? OR moment > ?", (now - window, now + 2 * FLIGHT)
+                )
                 if (full := _is_full(connection, now, budget, window)) is not None:
                     return None, full
                 entered = connection.execute("INSERT INTO requests (moment) VALUES (?)", (now + FLIGHT,))

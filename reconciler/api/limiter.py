@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from reconciler.engine.ports import Clock
+from reconciler.engine import retry
+from reconciler.engine.ports import Clock, Transient
 
 if TYPE_CHECKING:
     from reconciler.api.ledger import Ledger
@@ -64,7 +65,7 @@ class Limiter:
             self._an_answer.set()
 
     def hold(self, seconds: float) -> None:
-        """Nothing leaves before that: the platform asked for it."""
+        """Nothing leaves before that: the platform asked for it. Longer than anybody waits is told at once."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
 
     async def _until_free(self) -> int | None:
@@ -73,10 +74,14 @@ class Limiter:
             now = self._clock.now()
             while self._answered and self._answered[0] + self._window <= now + _INSTANT:
                 self._answered.popleft()
-            if now + _INSTANT < self._held_until:
-                await self._sleep(self._held_until - now)
+            if (held := self._held_until - now) > retry.READS.patience:
+                raise Transient(f"the platform asks for a wait of {held:.0f} s", status=429, retry_after=held)
+            if held > _INSTANT:
+                await self._sleep(held)
             elif not self._budget or self._in_flight + len(self._answered) < self._budget:
-                ticket, wait = self._ledger.enter(now, self._budget, self._window) if self._ledger else (None, 0.0)
+                ticket, wait = None, 0.0
+                if self._ledger:
+                    ticket, wait = self._ledger.enter(self._clock.now, self._budget, self._window)
                 if not wait:
                     return ticket
                 await self._sleep(wait)

@@ -11,20 +11,25 @@ import hmac
 import re
 import smtplib
 import ssl
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from typing import TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpx
 
+from reconciler.api import asking
 from reconciler.api.origin import Origin
-from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Refused, Transient
 
 SIGNATURE = "X-Reconciler-Signature"
 _TIMEOUT = 15.0  # seconds
+_DELIVERY = 60.0  # seconds for a mail as a whole: servers may let one wait on purpose
 _PORTS = {"smtp": 587, "smtps": 465}
+_T = TypeVar("_T")
 _ADDRESS = re.compile(r"[!#-'*+/-9=?A-Z^-~-]+(\.[!#-'*+/-9=?A-Z^-~-]+)*@[A-Za-z0-9.-]+")
 
 
@@ -44,18 +49,14 @@ class Webhook:
 
     def post(self, body: str, now: float) -> None:
         """Raises a Failure unless it was taken."""
-        through = httpx.HTTPTransport(proxy=proxy_of(_origin(self.address)))
         content = body.encode()
         headers = {"Content-Type": "application/json", "User-Agent": "reconciler"}
         if self.key is not None:
             headers[SIGNATURE] = signature(content, self.key, int(now))
-        try:
-            with httpx.Client(transport=through, timeout=_TIMEOUT, follow_redirects=False) as client:
-                answer = client.post(self.address, content=content, headers=headers)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Transient(f"{self} cannot be reached: {type(error).__name__}") from None
+        origin = _origin(self.address)
+        answer = asking.ask(origin, "POST", self.address, headers, content, seconds=_TIMEOUT, longest=0)
         if not answer.is_success:
-            raise Refused(f"{self} answered {answer.status_code}", status=answer.status_code)
+            raise Refused(f"{self} answered {answer.status}", status=answer.status)
 
 
 def signature(content: bytes, key: bytes, at: int) -> str:
@@ -89,16 +90,20 @@ class Mail:
         message["From"], message["To"] = self.sender, ", ".join(self.recipients)
         message.set_content(text)
         try:
-            with self._connected() as server:
-                refused = server.send_message(message)
+            refused = _within(_DELIVERY, lambda: self._delivered(message))
         except smtplib.SMTPAuthenticationError:
             raise Refused(f"{self}: the server does not accept the user or password") from None
         except (smtplib.SMTPException, OSError) as error:
-            raise Transient(
-                f"{self}: the server cannot be reached, or did not take it: {type(error).__name__}"
-            ) from None
+            raise Transient(f"{self}: the server cannot be reached, or did not take it: {_why(error)}") from None
+        if refused is None:
+            raise Transient(f"{self}: the server did not take it within {_DELIVERY:g} s")
         if refused:
             raise Refused(f"{self}: the server did not take it for {', '.join(refused)}")
+
+    def _delivered(self, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
+        """Whom the server did not take it for."""
+        with self._connected() as server:
+            return server.send_message(message)
 
     def _connected(self) -> smtplib.SMTP:
         parts = _server(self.server)
@@ -121,11 +126,23 @@ class Mail:
 
 def _origin(address: str) -> Origin:
     """Of a webhook, whose query and path are its own business. Refused for what is none."""
+    no_address = "this is not the address of a webhook"
     try:
         parts = urlsplit(address)
-        return Origin.parse(f"{parts.scheme}://{parts.netloc}")
+        httpx.URL(address)
+    except (ValueError, httpx.InvalidURL):  # which may quote it
+        raise Refused(f"{no_address}: write https://host/path") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Refused(f"{no_address}: write https://host/path")
+    try:
+        secure = Origin.parse(f"https://{parts.netloc}")
     except ValueError as error:
-        raise Refused(f"this is not the address of a webhook: {error}") from None
+        raise Refused(f"{no_address}: {error}") from None
+    if parts.scheme == "https":
+        return secure
+    if not secure.is_loopback:
+        raise Refused(f"{no_address}: plain http would let everybody on the way read it: use https")
+    return Origin.parse(f"http://{parts.netloc}")
 
 
 def _server(server: str) -> SplitResult:
@@ -134,11 +151,49 @@ def _server(server: str) -> SplitResult:
     try:
         parts = urlsplit(server)
         _ = parts.port  # raises for a port that is no number
+        host = parts.hostname or ""
+        Origin.parse(f"https://[{host}]" if ":" in host else f"https://{host}")
     except ValueError:
         raise wrong from None
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if parts.scheme not in _PORTS:
         raise wrong
+    if not (unquote(parts.username or "") + unquote(parts.password or "")).isascii():
+        raise Refused("the user or password of the mail server holds characters beyond ASCII, which it cannot be sent")
     return parts
+
+
+def _within(seconds: float, work: Callable[[], _T]) -> _T | None:
+    """None if it takes longer, and is left to itself: smtplib knows no time but that between two bytes."""
+    ended: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            ended.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return ended.result() if ended.done() else None
+
+
+def _why(error: OSError) -> str:
+    """In words of the machine's or of ours: a server's own text may say anything."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted: {error.verify_message}"
+        case ssl.SSLError():
+            return "there is no TLS with it"
+        case TimeoutError():
+            return f"no answer within {_TIMEOUT:g} s"
+        case smtplib.SMTPResponseException():
+            return f"it answered {error.smtp_code}"
+        case smtplib.SMTPNotSupportedError():
+            return "it knows no STARTTLS, or no way to sign in"
+        case smtplib.SMTPServerDisconnected():
+            return "it closed the connection"
+    return (error.strerror or type(error).__name__).lower()
 
 
 def _is_near(host: str) -> bool:

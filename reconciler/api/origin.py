@@ -29,9 +29,13 @@ class Origin:
     @classmethod
     def parse(cls, base_url: str) -> Origin:
         """ValueError says what is wrong with the address."""
+        if not base_url.isascii():
+            raise ValueError("it holds characters beyond ASCII: write a host's name as xn--…, and others as %…")
         parts = _split(base_url)
         if parts is None or parts.scheme not in _PORTS or not parts.hostname:
-            raise ValueError("it is not the address of a platform: write https://host")
+            raise ValueError("it is not the address of a server: write https://host")
+        if not _is_name(parts.hostname):
+            raise ValueError(f"{parts.hostname[:80]} is no name of a host")
         if parts.username is not None or parts.password is not None:
             raise ValueError("it must not hold a user name or password")
         if parts.query or parts.fragment:
@@ -86,6 +90,12 @@ def _split(address: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts
+
+
+def _is_name(host: str) -> bool:
+    """Whether it can be looked up: what cannot be would pass for a network that is down."""
+    labels = host.removesuffix(".").split(".")
+    return len(host) <= 253 and all(0 < len(label) <= 63 for label in labels)
 
 
 def _climbs(path: str) -> bool:

@@ -5,7 +5,7 @@ Reads are repeated here, because whoever reads has nothing to decide about it. W
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 
 from reconciler.api import agent, client
@@ -98,6 +98,7 @@ class HTTPPlatform(ReadOnlyClient):
 
     async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
         if (beside := self.agent(path)) is not None:
+            await self._client.may_write()
             return await beside.send(method, path, body)
         profile = self._client.profile
         spelt = None if body is None else profile.sent(path, body)
@@ -139,9 +140,13 @@ async def changing(
     chance: Chance | None = None,
     on_wait: OnWait | None = None,
     on_retry: OnRetry | None = None,
+    before_write: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[HTTPPlatform]:
-    """The account, for commands that may change it. ValueError if the base address will not do."""
+    """The account, for commands that may change it. ValueError if the base address will not do.
+
+    `before_write` is awaited right before each request that changes anything, and raises if it must not leave.
+    """
     clock = clock or MachineClock()
-    opening = client.opened(account, clock, reading=False, on_wait=on_wait)
+    opening = client.opened(account, clock, reading=False, on_wait=on_wait, before_write=before_write)
     async with opening as opened, agent.opened(account.agent, reading=False) as beside:
         yield HTTPPlatform(opened, clock, chance or MachineChance(), on_retry=on_retry, agent=beside)

@@ -6,18 +6,18 @@ somebody else wrote is never changed, whatever marker it carries, since its auth
 
 from __future__ import annotations
 
+import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from types import TracebackType
-from typing import Any, Self
+from http import HTTPStatus
+from typing import Any
 from urllib.parse import quote
 
-import httpx
-
+from reconciler.api import answers, asking, errors
 from reconciler.api.origin import Origin
-from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
 from reconciler.model.concealing import conceal
 from reconciler.model.value import Secret
@@ -25,6 +25,8 @@ from reconciler.model.value import Secret
 _PAGE = 100  # comments: the largest page of both
 _PAGES = 200  # a review with more comments than that has other troubles
 _TIMEOUT = 30.0  # seconds
+_TOO_LONG = 64 * 2**20  # bytes; a full page of GitHub's longest comments is half of that
+_WORKFLOWS = "Resource not accessible by integration"  # what GitHub tells a workflow's token that asks who it is
 
 
 class Done(StrEnum):
@@ -40,26 +42,12 @@ class Comment:
 
 
 class Review(ABC):
-    """One pull or merge request. A context manager; requests raise a Failure."""
+    """One pull or merge request. Its requests raise a Failure."""
 
     def __init__(self, base_url: str, token: Secret) -> None:
-        """ValueError says what is wrong with the address, Refused what with the proxy that the environment names."""
+        """ValueError says what is wrong with the address."""
         self._origin = Origin.parse(base_url)
         self._token = token
-        self._client = httpx.Client(
-            headers=self._headers(),
-            timeout=_TIMEOUT,
-            follow_redirects=False,
-            transport=httpx.HTTPTransport(proxy=proxy_of(self._origin)),
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, what: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._client.close()
 
     def keep(self, body: str, marker: str) -> Done:
         """The review has one comment of ours that begins with the marker, and this is what it says."""
@@ -99,47 +87,71 @@ class Review(ABC):
                 raise Refused(f"{self._origin} did not answer with a list of comments")
             yield from (each for each in items if isinstance(each, dict))
             # The link is looked at, not followed: only the number of the page is ours to choose.
-            if not items or "next" not in answer.links:
+            if not items or not _NEXT.search(answer.headers.get("Link", "")):
                 return
         raise Refused(f"there are more than {_PAGES * _PAGE} comments")
 
-    def _ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    def _ask(self, method: str, path: str, body: Any = None) -> asking.Answer:
+        headers = self._headers()
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = json.dumps(body).encode()
+        address = self._origin.at(path)
         try:
-            answer = self._client.request(method, self._origin.at(path), json=body)
-        except httpx.HTTPError as error:
-            raise Transient(f"{self._origin} cannot be reached: {type(error).__name__}; run it again") from None
+            answer = asking.ask(self._origin, method, address, headers, content, seconds=_TIMEOUT, longest=_TOO_LONG)
+        except Transient as failure:
+            raise Transient(f"{failure}; run it again") from None
         if answer.is_success:
             return answer
         raise self._failure(method, path, answer)
 
-    def _decoded(self, answer: httpx.Response) -> Any:
-        try:
-            return answer.json()
-        except ValueError:
-            raise Refused(f"{self._origin} did not answer with JSON") from None
+    def _decoded(self, answer: asking.Answer) -> Any:
+        body, is_json = answers.decoded(answer.content)
+        if not is_json:
+            raise Refused(f"{self._origin} did not answer with JSON")
+        return body
 
-    def _failure(self, method: str, path: str, answer: httpx.Response) -> Failure:
+    def _failure(self, method: str, path: str, answer: asking.Answer) -> Failure:
         told = self._said(answer)
-        text = conceal(f"{self._origin} answered {answer.status_code} to {method} {path}{told}", [self._token.reveal()])
-        if answer.status_code == 404 and method != "GET":
+        text = f"{self._origin} answered {answer.status} to {method} {path}" + (f": {told}" if told else "")
+        if answer.status == HTTPStatus.NOT_FOUND and method != "GET":
             return Gone(text, status=404)
-        if answer.status_code in (401, 403):
-            return Refused(f"{text}; check the token and whether it may write comments", status=answer.status_code)
-        if answer.status_code == 404:
+        if _is_limit(answer, told) or answer.status >= 500:
+            return Transient(f"{text}; run it again", status=answer.status)
+        if answer.status in (401, 403):
+            return Refused(f"{text}; check the token and whether it may write comments", status=answer.status)
+        if answer.status == HTTPStatus.NOT_FOUND:
             return Refused(f"{text}; check the repository, the number of the review, and what the token may see")
-        if answer.status_code == 429 or answer.status_code >= 500:
-            return Transient(f"{text}; run it again", status=answer.status_code)
-        if answer.is_redirect:
+        if 300 <= answer.status < 400:
             return Refused(f"{text}, a redirect; it was not followed, and the token was not sent there")
-        return Refused(text, status=answer.status_code)
+        return Refused(text, status=answer.status)
 
-    @staticmethod
-    def _said(answer: httpx.Response) -> str:
-        try:
-            message = answer.json().get("message", "")
-        except (ValueError, AttributeError):
-            return ""
-        return f": {str(message)[:200]}" if message else ""
+    def _unnamed(self) -> Refused:
+        return Refused(f"{self._origin} did not say whose the token is")
+
+    def _said(self, answer: asking.Answer) -> str:
+        """GitHub and GitLab say it as `message`, and GitLab of some tokens as OAuth does."""
+        body, _ = answers.decoded(answer.content)
+        said = [body.get(name) for name in ("message", "error", "error_description")] if isinstance(body, dict) else []
+        told = ": ".join(str(each) for each in said if each)
+        return errors.harmless(conceal(told, [self._token.reveal()]), 200)  # a piece of a token would not be found
+
+
+_NEXT = re.compile(r'rel="?next\b')
+
+
+def _is_limit(answer: asking.Answer, told: str) -> bool:
+    """Too many requests, of which GitHub speaks as 403 too, with one of three signs."""
+    if answer.status != HTTPStatus.FORBIDDEN:
+        return answer.status == HTTPStatus.TOO_MANY_REQUESTS
+    headers = answer.headers
+    return "Retry-After" in headers or headers.get("X-RateLimit-Remaining") == "0" or "rate limit" in told.lower()
+
+
+def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 class GitHub(Review):
@@ -162,20 +174,24 @@ class GitHub(Review):
     def _own(self) -> Iterator[Comment]:
         login = self._login()
         for each in self._pages(f"{self._repository}/issues/{self._number}/comments"):
-            author = each.get("user") or {}
+            author = _part(each, "user")
             # A workflow's token may not ask who it is: it writes as a bot, which no visitor of the review can be.
             ours = author.get("login") == login if login else author.get("type") == "Bot"
             if ours and isinstance(each.get("id"), int):
                 yield Comment(each["id"], str(each.get("body") or ""))
 
     def _login(self) -> str:
+        """Empty for a workflow's token."""
         try:
             said = self._decoded(self._ask("GET", "/user"))
         except Refused as refused:
-            if refused.status == 403:
+            if refused.status == HTTPStatus.FORBIDDEN and _WORKFLOWS in str(refused):
                 return ""
             raise
-        return str(said.get("login", "")) if isinstance(said, dict) else ""
+        login = said.get("login") if isinstance(said, dict) else None
+        if not login or not isinstance(login, str):
+            raise self._unnamed()
+        return login
 
     def _add(self, body: str) -> None:
         self._ask("POST", f"{self._repository}/issues/{self._number}/comments", {"body": body})
@@ -197,8 +213,10 @@ class GitLab(Review):
     def _own(self) -> Iterator[Comment]:
         said = self._decoded(self._ask("GET", "/user"))
         user = said.get("id") if isinstance(said, dict) else None
+        if user is None:
+            raise self._unnamed()
         for each in self._pages(f"{self._notes}?sort=asc&order_by=created_at"):
-            ours = user is not None and (each.get("author") or {}).get("id") == user
+            ours = _part(each, "author").get("id") == user
             if ours and not each.get("system") and isinstance(each.get("id"), int):
                 yield Comment(each["id"], str(each.get("body") or ""))
 

@@ -87,6 +87,8 @@ def _verifying(origin: Origin) -> ssl.SSLContext:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         return httpx.create_ssl_context()
+    except ssl.SSLError:
+        raise Refused("the file that SSL_CERT_FILE names holds no certificate") from None
     except OSError as error:  # of which ssl does not say what it could not read
         why = (error.strerror or str(error)).lower()
         raise Refused(f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {why}") from None

@@ -54,9 +54,11 @@ async def apply(
     seen = Witness(Reading(options.quiet))
     async with (
         store.opened(store_of(session.config)) as memory,
-        changing(session.account, on_wait=seen.waited, on_retry=seen.reading.retried) as platform,
         memory.lock(stack, on_loss=halt.by_store) as holder,
         memory.journal(stack, command=wording.command, holder=holder) as journal,
+        changing(
+            session.account, on_wait=seen.waited, on_retry=seen.reading.retried, before_write=journal.stands
+        ) as platform,
     ):
         snapshot = await _first_look(session, memory, journal, platform, file)
         if file is None:
@@ -203,6 +205,7 @@ def _signals(halt: Halt) -> Iterator[None]:
     def interrupted() -> None:
         if halt.interrupted and task is not None:
             task.cancel()
+            signals.let_go()
             return
         halt.by_signal()
         talk.say("interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once")

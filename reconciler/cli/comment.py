@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.model.value import Secret
 
 _PULL = re.compile(r"refs/pull/([0-9]+)/(?:merge|head)")
+_CARRIED = re.compile(r"[!-~]+")  # what a header can carry: printable ASCII without the blank
 
 
 @click.command(
@@ -48,13 +49,13 @@ def command(file: str, number: int | None, quiet: bool) -> int:
     else:
         plan, written = planfile.shown(Path(file))
     body = forms.Show(plan, plan_json.respelt(written), Path(), wording.Flavour.PLAN).markdown()
-    with _review(number) as review:
-        try:
-            done = review.keep(body, markdown.marker(plan.stack, plan.account))
-        except Refused as refused:
-            if not refused.is_permission:
-                raise
-            raise exits.Stop(exits.AUTH, f"error: {refused}") from None  # the token is what is wrong, not the API key
+    review = _review(number)
+    try:
+        done = review.keep(body, markdown.marker(plan.stack, plan.account))
+    except Refused as refused:
+        if not refused.is_permission:
+            raise
+        raise exits.Stop(exits.AUTH, f"error: {refused}") from None  # the token is what is wrong, not the API key
     if not quiet:
         talk.say(
             {"added": "Commented.", "updated": "The comment was updated.", "current": "The comment says so already."}[
@@ -107,7 +108,10 @@ def _pull_request() -> int:
 def _token(name: str) -> Secret:
     from reconciler.model.value import Secret
 
-    return Secret(_wanted(name, "give the step a token that may write comments"), f"env:{name}")
+    token = _wanted(name, "give the step a token that may write comments")
+    if not _CARRIED.fullmatch(token):
+        raise _stopped(f"{name} holds a character that no token has; set it to the token alone")
+    return Secret(token, f"env:{name}")
 
 
 def _wanted(name: str, remedy: str) -> str:

@@ -68,14 +68,17 @@ def command(
     made = opened.plan(seen)
     if record:
         _record(opened, made)
-    notifying.tell(targets_told, made, opened.policy.now, quiet=common.quiet)
     if accept:
-        return _accept(opened, common, made, seen, wanted, both=both)
-    plan.show(made, opened, common, chosen, Flavour.DRIFT)
-    if unowned:
-        _tell_unowned(made, seen)
-    session.tell_problems(made)
-    return session.exit_of(made, changes=exits.CHANGES)
+        code = _accept(opened, common, made, seen, wanted, both=both)
+    else:
+        plan.show(made, opened, common, chosen, Flavour.DRIFT)
+        if unowned:
+            _tell_unowned(made, seen)
+        session.tell_problems(made)
+        code = session.exit_of(made, changes=exits.CHANGES)
+    # Others last: whatever becomes of that, it was shown here.
+    notifying.tell(targets_told, made, opened.policy.now, quiet=common.quiet)
+    return code
 
 
 def _tell_unowned(made: Plan, seen: Snapshot) -> None:

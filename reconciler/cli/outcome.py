@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from reconciler.cli import exits, stale, talk
 from reconciler.cli.progress import Witness
+from reconciler.engine.apply import STOPPED
 from reconciler.model.change import Action, Change
 from reconciler.model.event import Outcome
 from reconciler.model.plan import Plan
@@ -44,14 +45,15 @@ def report_torn(plan: Plan, seen: Witness) -> None:
     ended = {each.call.id for each in seen.ended}
     done, failed = seen.those(Outcome.DONE, Outcome.ALREADY), seen.those(Outcome.FAILED)
     torn = [call for call in plan.calls if call.id in seen.started and call.id not in ended]
+    torn += [each.call for each in seen.those(Outcome.UNKNOWN)]
     left = [call for call in plan.calls if call.id not in seen.started and call.id not in ended]
     skipped = [*seen.those(Outcome.SKIPPED)]
     for each in [*failed, *skipped]:
         talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
     for call in torn:
-        talk.say(f"not known: {call.id}: it was on its way; the next run finds out")
+        talk.say(f"{Outcome.UNKNOWN}: {call.id}: it was on its way; the next run finds out")
     for call in left:
-        talk.say(f"{Outcome.SKIPPED}: {call.id}: interrupted")
+        talk.say(f"{Outcome.SKIPPED}: {call.id}: {STOPPED}")
     count = len(skipped) + len(left)
     calls = talk.count(len(done), "call")
     talk.answer(f"{calls} done, {len(failed)} failed, {count} not tried, {len(torn)} not known.")
@@ -60,6 +62,7 @@ def report_torn(plan: Plan, seen: Witness) -> None:
 def report(plan: Plan, seen: Witness, halt: Halt, wording: Wording, left: stale.Left) -> int:
     done = seen.those(Outcome.DONE, Outcome.ALREADY)
     failed, skipped = seen.those(Outcome.FAILED), seen.those(Outcome.SKIPPED)
+    unknown = seen.those(Outcome.UNKNOWN)
     for line in left.lines:
         talk.say(line)
     if len(done) == len(plan.calls) and halt.failure is None:
@@ -67,12 +70,15 @@ def report(plan: Plan, seen: Witness, halt: Halt, wording: Wording, left: stale.
         return exits.INTERRUPTED if halt.interrupted else exits.DONE
     for each in [*failed, *skipped]:
         talk.say(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
+    for each in unknown:
+        talk.say(f"{each.outcome}: {each.call.id}: it was sent, and not written down; the next run finds out")
     if halt.failure is not None:
         talk.say(f"error: {halt.failure}")
-    talk.answer(f"{talk.count(len(done), 'call')} done, {len(failed)} failed, {len(skipped)} not tried.")
+    counts = f"{talk.count(len(done), 'call')} done, {len(failed)} failed, {len(skipped)} not tried"
+    talk.answer(f"{counts}, {len(unknown)} not known." if unknown else f"{counts}.")
     if halt.interrupted:
         return exits.INTERRUPTED
-    if done:
+    if done or unknown:
         return exits.PARTLY
     return exits.AUTH if failed and all(each.denied for each in failed) else exits.ERROR
 

@@ -95,7 +95,7 @@ class Logged:
 
 
 def _has_failed(event: Event) -> bool:
-    return isinstance(event, Ended) and event.outcome is Outcome.FAILED
+    return isinstance(event, Ended) and event.outcome in (Outcome.FAILED, Outcome.UNKNOWN)
 
 
 class Records:

@@ -22,7 +22,21 @@ def on(act: Callable[[], object]) -> None:
 
 
 def cancel() -> None:
-    """From here on a signal cancels the command: nothing is running that must be waited for."""
+    """From here on a signal cancels the command: nothing is running that must be waited for. A second one ends it where
+    it is, since a database that does not answer cannot be cancelled."""
     task = asyncio.current_task()
     if task is not None:
-        on(task.cancel)
+
+        def cancelled() -> None:
+            task.cancel()
+            let_go()
+
+        on(cancelled)
+
+
+def let_go() -> None:
+    """From here on a signal ends the process."""
+    loop = asyncio.get_running_loop()
+    for each in CAUGHT:
+        if loop.remove_signal_handler(each):
+            signal.signal(each, signal.SIG_DFL)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,14 +26,16 @@ from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Wait
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import Meter
+    from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader
-    from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
     from opentelemetry.trace import Span, Tracer
 
     from reconciler.api.watching import Exchange
     from reconciler.model.plan import Plan
 
 _SENDING = 3.0  # seconds that a collector has to take what it is sent, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
+_LONGEST = 600.0  # seconds, whatever it says
 _active: Telemetry | None = None
 
 
@@ -119,7 +122,7 @@ class Telemetry:
                 )
                 if (span := self._open.pop(call.id, None)) is not None:
                     span.set_attribute("reconciler.outcome", str(outcome))
-                    _mark(span, "failed" if outcome is Outcome.FAILED else None)
+                    _mark(span, str(outcome) if outcome in (Outcome.FAILED, Outcome.UNKNOWN) else None)
                     span.end()
             case Waited():
                 pass  # the client tells it itself
@@ -170,73 +173,136 @@ def watched(name: str, command: Callable[[], int], *, required: bool) -> int:
 
     `required`: it was asked for by a flag, and is not to be left out in silence.
     """
-    try:
-        processors, readers = _spans(), _metrics()
-    except ImportError:
-        text = "OpenTelemetry is not installed; install reconciler with its extra telemetry"
-        if required:
-            raise exits.Stop(exits.ERROR, f"error: {text}") from None
-        talk.say(f"note: nothing is traced: {text}")
-        return command()
-    return observed(name, command, processors, readers)
+    with _complaints() as complaint:
+        try:
+            tracers, meters = _providers(required=required)
+        except ImportError:
+            text = "OpenTelemetry is not installed; install reconciler with its extra telemetry"
+        except _Unknown as unknown:
+            text = str(unknown)
+        except Exception:  # noqa: BLE001 - of a library that says by a dozen of them what it makes of its variables
+            text = f"OpenTelemetry cannot work with what the environment says; check {_settings()}"
+        else:
+            return _observed(name, command, tracers, meters, complaint)
+    if required:
+        raise exits.Stop(exits.ERROR, f"error: {text}")
+    talk.say(f"note: nothing is traced: {text}")
+    return command()
 
 
-def observed(
-    name: str, command: Callable[[], int], processors: list[SpanProcessor], readers: list[MetricReader]
+def _observed(
+    name: str, command: Callable[[], int], tracers: TracerProvider, meters: MeterProvider, complaint: _Once
 ) -> int:
-    """As `watched`, told to these."""
+    global _active
+    _active = Telemetry(tracers.get_tracer("reconciler", __version__), meters.get_meter("reconciler", __version__))
+    try:
+        with _active.run(name, _parent()) as ended:
+            code = command()
+            ended(code)
+            return code
+    finally:
+        _active = None
+        _send(tracers, meters, complaint)
+
+
+def _send(tracers: TracerProvider, meters: MeterProvider, complaint: _Once) -> None:
+    """The last of both. Nobody waits for a collector that takes it byte by byte: its exporter would, for ever."""
+    patience = _patience()
+    until = time.monotonic() + patience
+
+    def ended(shutdown: Callable[[], None]) -> None:
+        try:
+            shutdown()
+        except Exception:  # noqa: BLE001 - whatever it is, it says that something was not sent
+            complaint.tell()
+
+    shutdowns = (tracers.shutdown, lambda: meters.shutdown(timeout_millis=patience * 1000))
+    threads = [threading.Thread(target=ended, args=(each,), daemon=True) for each in shutdowns]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in threads):
+        complaint.tell()
+
+
+def _providers(*, required: bool) -> tuple[TracerProvider, MeterProvider]:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    global _active
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "reconciler"}
     resource = Resource.create({**named, "service.version": __version__})
+    where = _exporters(required=required)
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-    for processor in processors:
-        tracers.add_span_processor(processor)
-    meters = MeterProvider(readers, resource, shutdown_on_exit=False)
-    _active = Telemetry(tracers.get_tracer("reconciler", __version__), meters.get_meter("reconciler", __version__))
-    with _complaints():
-        try:
-            with _active.run(name, _parent()) as ended:
-                code = command()
-                ended(code)
-                return code
-        finally:
-            _active = None
-            tracers.shutdown()
-            meters.shutdown(timeout_millis=_SENDING * 1000)
+    for exporter in where["TRACES"]:
+        tracers.add_span_processor(_spans(exporter))
+    readers = [_metrics(exporter) for exporter in where["METRICS"]]
+    return tracers, MeterProvider(readers, resource, shutdown_on_exit=False)
 
 
-def _spans() -> list[SpanProcessor]:
+class _Unknown(Exception):
+    """A variable that names an exporter we do not have."""
+
+
+def _exporters(*, required: bool) -> dict[str, list[str]]:
+    """By signal. What nobody said a word of goes nowhere, or if nothing goes anywhere and is required to, by OTLP."""
+    said = {signal: _said_of(signal) for signal in ("TRACES", "METRICS")}
+    default = ["otlp"] if required and not any(said.values()) else []
+    return {signal: default if exporters is None else exporters for signal, exporters in said.items()}
+
+
+def _said_of(signal: str) -> list[str] | None:
+    variable = f"OTEL_{signal}_EXPORTER"
+    named = {each.strip() for each in os.environ.get(variable, "").split(",")} - {""}
+    if not named <= {"otlp", "console", "none"}:
+        raise _Unknown(f"{variable} names an exporter that is not known here; known are otlp, console and none")
+    if named:
+        return sorted(named - {"none"})
+    endpoints = (os.environ.get(f"OTEL_EXPORTER_OTLP_{of}ENDPOINT") for of in ("", f"{signal}_"))
+    return ["otlp"] if any(endpoints) else None
+
+
+def _spans(exporter: str) -> SpanProcessor:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor
 
-    match os.environ.get("OTEL_TRACES_EXPORTER", "otlp"):
-        case "none":
-            return []
-        case "console":
-            return [SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr))]
+    if exporter == "console":
+        return SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    return [BatchSpanProcessor(OTLPSpanExporter(timeout=_timeout()))]
+    return BatchSpanProcessor(OTLPSpanExporter(timeout=_timeout("TRACES")))
 
 
-def _metrics() -> list[MetricReader]:
+def _metrics(exporter: str) -> MetricReader:
     from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
 
-    match os.environ.get("OTEL_METRICS_EXPORTER", "otlp"):
-        case "none":
-            return []
-        case "console":
-            return [PeriodicExportingMetricReader(ConsoleMetricExporter(out=sys.stderr))]
+    if exporter == "console":
+        return PeriodicExportingMetricReader(ConsoleMetricExporter(out=sys.stderr))
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-    return [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_timeout()))]
+    return PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_timeout("METRICS")))
 
 
-def _timeout() -> float | None:
-    return None if os.environ.get("OTEL_EXPORTER_OTLP_TIMEOUT") else _SENDING
+def _timeout(signal: str) -> float | None:
+    """None: as the environment says."""
+    return None if any(os.environ.get(each) for each in _timeouts(signal)) else _SENDING
+
+
+def _patience() -> float:
+    """For all that is left to be sent at the end."""
+    given = [_seconds(os.environ.get(each)) for signal in ("TRACES", "METRICS") for each in _timeouts(signal)]
+    return min(max(_SENDING, *given), _LONGEST)
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:  # of which the exporter complains
+        return 0.0
+
+
+def _timeouts(signal: str) -> tuple[str, str]:
+    return "OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal}_TIMEOUT"
 
 
 def _parent() -> Context | None:
@@ -247,18 +313,27 @@ def _parent() -> Context | None:
     return TraceContextTextMapPropagator().extract({"traceparent": given}) if given else None
 
 
+def _settings() -> str:
+    """The names of the variables that were set. Their values may hold a collector's key."""
+    return ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_"))) or "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
 @contextmanager
-def _complaints() -> Iterator[None]:
-    """The exporter's complaints as one line of ours: whoever reads the plan did not ask for its tracebacks."""
+def _complaints() -> Iterator[_Once]:
+    """OpenTelemetry's complaints as one line of ours: its own may quote a collector's key, or be tracebacks."""
     logger = logging.getLogger("opentelemetry")
     handler = _Once()
     propagated, logger.propagate = logger.propagate, False
     logger.addHandler(handler)
+    logger.addHandler(_SILENT)  # stays: whoever was not waited for may complain of that later
     try:
-        yield
+        yield handler
     finally:
         logger.removeHandler(handler)
         logger.propagate = propagated
+
+
+_SILENT = logging.NullHandler()
 
 
 class _Once(logging.Handler):
@@ -267,6 +342,9 @@ class _Once(logging.Handler):
         self._told = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        self.tell()
+
+    def tell(self) -> None:
         if not self._told:
             self._told = True
-            talk.say("note: traces or metrics could not be sent; check OTEL_EXPORTER_OTLP_ENDPOINT")
+            talk.say(f"note: traces or metrics may be missing: OpenTelemetry complained; check {_settings()}")

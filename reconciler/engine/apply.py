@@ -15,7 +15,7 @@ from reconciler.engine import compose, create, pace, retry
 from reconciler.engine.compose import Known
 from reconciler.engine.create import Made
 from reconciler.engine.means import POINTS, Means, Reach, Stop
-from reconciler.engine.ports import Chance, Clock, Failure, Gone, Journal, Platform, Refused, Sinks
+from reconciler.engine.ports import Chance, Clock, Failure, Gone, Journal, Platform, Refused, Sinks, Withheld
 from reconciler.engine.schedule import Schedule
 from reconciler.model.concealing import Veil
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started
@@ -26,7 +26,7 @@ from reconciler.model.value import Json, Value
 
 __all__ = ["POINTS", "apply"]
 
-INTERRUPTED = "interrupted"
+STOPPED = "the run was stopped"
 BROKEN = "the run broke off"
 
 
@@ -99,7 +99,7 @@ class _Run:
                 raise self._broken  # the end of the process, as far as this run is concerned
             if self._broken or self._means.stop.is_set():
                 for call in self._schedule.abandon():
-                    yield self._skipped(call, BROKEN if self._broken else INTERRUPTED)
+                    yield self._skipped(call, BROKEN if self._broken else STOPPED)
             while len(self._running) < self._concurrency and (ready := self._schedule.take()) is not None:
                 self._start(ready)
             if not self._running and self._told.empty():
@@ -122,7 +122,7 @@ class _Run:
     def _gone(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
         if not task.cancelled() and (broken := task.exception()) is not None:
-            self._broken = self._broken or broken
+            self._broken = self._broken or (broken.__cause__ if isinstance(broken, Withheld) else None) or broken
         self._told.put_nowait(None)
 
     async def _work(self, call: Call) -> None:
@@ -134,7 +134,8 @@ class _Run:
             denied = isinstance(failure, Refused) and failure.is_permission
             means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, str(failure), denied))
         except Exception:
-            means.tell(Ended(call, Outcome.FAILED, means.clock.now(), call.target, BROKEN))
+            outcome = Outcome.UNKNOWN if call.id in means.sent else Outcome.SKIPPED
+            means.tell(Ended(call, outcome, means.clock.now(), call.target, BROKEN))
             raise
         else:
             means.tell(Ended(call, made.outcome, means.clock.now(), made.id, made.why))

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeVar, get_args
 from reconciler.engine import retry
 from reconciler.engine.compose import Known
 from reconciler.engine.hands import Hands
-from reconciler.engine.ports import Chance, Clock, Failure, Journal, Lost, Platform, Sinks, Transient
+from reconciler.engine.ports import Chance, Clock, Failure, Journal, Lost, Platform, Sinks, Transient, Withheld
 from reconciler.model.address import Address
 from reconciler.model.concealing import Veil
 from reconciler.model.event import Event, Retried
@@ -60,6 +60,7 @@ class Means:
     veil: Veil  # over every text that is told
     intents: dict[Address, str] = field(default_factory=dict)  # of the objects created in this run
     bound: dict[Address, Binding] = field(default_factory=dict)  # in this run
+    sent: set[str] = field(default_factory=set)  # the calls that took effect, or may have
 
     def __post_init__(self) -> None:
         self.formers = {each.address: each.former for each in self.plan.changes if each.former}
@@ -71,7 +72,14 @@ class Means:
     async def step(self, name: Step, call: Call, act: Callable[[], Awaitable[_T]]) -> _T:
         """Do one thing, and let the fault tests in before and after it."""
         self.reach(f"before {name}", call)
-        result = await act()
+        try:
+            result = await act()
+        except Exception as failure:
+            if name == "send" and (isinstance(failure, Lost) or not isinstance(failure, (Failure, Withheld))):
+                self.sent.add(call.id)
+            raise
+        if name == "send":
+            self.sent.add(call.id)
         self.reach(f"after {name}", call)
         return result
 

@@ -61,6 +61,10 @@ class Lost(Failure):
     pass
 
 
+class Withheld(Exception):
+    """Nothing was sent, and nothing more is to be, because of its cause."""
+
+
 class Reader(Protocol):
     """The platform, read-only. Paths are relative to the base address."""
 

@@ -18,6 +18,7 @@ class State(StrEnum):
 
 
 _SUCCESS = (Outcome.DONE, Outcome.ALREADY)
+_ENDED = {Outcome.FAILED: "failed", Outcome.SKIPPED: "was not tried", Outcome.UNKNOWN: "may have failed"}
 
 
 class Schedule:
@@ -127,4 +128,4 @@ class Schedule:
 
 
 def _because(cause: str, outcome: Outcome) -> str:
-    return f"it needs {cause}, which {'failed' if outcome is Outcome.FAILED else 'was not tried'}"
+    return f"it needs {cause}, which {_ENDED[outcome]}"

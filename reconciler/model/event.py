@@ -14,7 +14,8 @@ class Outcome(StrEnum):
     DONE = "done"
     ALREADY = "already so"  # a delete that found nothing, a create found by its intent after a lost answer
     FAILED = "failed"
-    SKIPPED = "not tried"  # something it needs failed, or the run was interrupted
+    SKIPPED = "not tried"  # something it needs failed, or the run was stopped
+    UNKNOWN = "not known"  # it took effect, or may have, and that could not be written down; the next run finds out
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from reconciler.model.change import Action
+from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Consent
 from reconciler.model.snapshot import Live
@@ -81,12 +81,17 @@ def _buried(decision: Decision) -> bool:
 def _shares(decisions: Sequence[Decision], owned: int, policy: Policy) -> Iterator[Consent]:
     if owned < FEW or policy.destroy:
         return
-    deletes = sum(each.ends_live and not _buried(each) for each in decisions)
+    # What a run left half done, and the next one only clears up, is not a change that anybody asked for.
+    deletes = sum(each.ends_live and not _buried(each) and each.reason is not Reason.UNDELIVERED for each in decisions)
     if deletes * 100 > owned * policy.max_delete_percent:
         yield Consent("delete", "*", deletes, f"more than {policy.max_delete_percent} % of {owned} owned objects")
-    updates = sum(each.action in (Action.UPDATE, Action.MOVE) for each in decisions)
+    updates = sum(each.action in (Action.UPDATE, Action.MOVE) and not _is_settling(each) for each in decisions)
     if updates * 100 > owned * policy.max_update_percent:
         yield Consent("update", "*", updates, f"more than {policy.max_update_percent} % of {owned} owned objects")
+
+
+def _is_settling(decision: Decision) -> bool:
+    return decision.settles and decision.reason is Reason.RECORD
 
 
 def _strangeness(decisions: Sequence[Decision], doubt: str) -> Iterator[Consent]:

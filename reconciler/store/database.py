@@ -15,18 +15,26 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, insert, select, text, update
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
-from sqlalchemy.schema import CreateIndex, CreateTable
 
-from reconciler.store import failures, schema
+from reconciler.model.concealing import Veil
+from reconciler.store import failures, schema, server
 from reconciler.store.failures import MEMORY, Damaged, Foreign, Unavailable
 
 _BUSY = 30  # seconds to wait for another process's commit
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x7263_6E63  # "rcnc" in the header of our files: SQLite leaves the number to the application
 _BROKEN = ("malformed", "unsupported file format", "no such table", "no such column")
-_DRIVERS = {"postgresql": "postgresql+psycopg"}  # SQLAlchemy's own choice is the driver's predecessor
+_SCHEMES = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgresql": server.DRIVER,
+    "postgresql+psycopg": server.DRIVER,
+    "postgres": server.DRIVER,  # as the server's own tools say too
+}
+_HAS_SCHEMA = text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :name")
+_veil = Veil(())  # over what drivers say, who may quote the URL they were given
 
 
 def opened(where: str) -> tuple[Engine, str]:
@@ -35,15 +43,29 @@ def opened(where: str) -> tuple[Engine, str]:
         return _in_memory(), "the store in memory"
     if "://" not in where:
         return _file(Path(where)), where
-    try:
-        url = make_url(where)
-    except ArgumentError as failure:
-        raise Unavailable("the store", "its URL cannot be read") from failure
+    url = _url(where)
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
             raise Unavailable(where, "a store in memory survives nothing", f"say {MEMORY} if that is meant")
         return _file(Path(url.database)), url.database
     return _server(url)
+
+
+def _url(where: str) -> URL:
+    """Where it cannot be read nothing of it is shown: who knows where in it the password is."""
+    scheme, _, rest = where.partition("://")
+    if scheme.lower() not in _SCHEMES:
+        why = "stores are files, or tables on a PostgreSQL server"
+        raise Unavailable(f"{scheme}://…", why, "use postgresql:// or the path of a file")
+    if rest.count("@") > 1 and _SCHEMES[scheme.lower()] == server.DRIVER:
+        raise Unavailable("the store", "its URL has more than one @", "write those within a word as %40")
+    try:
+        return make_url(f"{_SCHEMES[scheme.lower()]}://{rest}")
+    except ArgumentError:
+        raise Unavailable("the store", "its URL cannot be read") from None
+    except ValueError:
+        remedy = "write several servers as postgresql://user@/database?host=a:5432&host=b:5432"
+        raise Unavailable("the store", "the port in its URL is no number", remedy) from None
 
 
 @contextmanager
@@ -62,24 +84,28 @@ def explained(place: str) -> Iterator[None]:
         raise failures.unavailable(place, str(failure)) from failure
     except sqlite3.DatabaseError as failure:
         raise Damaged(place, str(failure)) from failure
+    except UnicodeDecodeError as failure:  # of what SQLite quotes where it does not understand it
+        raise Damaged(place, "a text in it is not UTF-8") from failure
     except SQLAlchemyError as failure:
-        raise Unavailable(place, str(failure)) from failure
+        raise Unavailable(place, _veil.over(str(failure))) from failure
     except OSError as failure:
         raise failures.unavailable(place, failure.strerror or str(failure)) from failure
 
 
 def _line(failure: DatabaseError) -> str:
-    return str(failure.orig).strip().partition("\n")[0]
+    return _veil.over(str(failure.orig).strip().partition("\n")[0])
 
 
 # --- a server ---------------------------------------------------------------------------------------------------------
 
 
 def _server(url: URL) -> tuple[Engine, str]:
-    shown = url.render_as_string(hide_password=True)
+    shown = server.shown(url)
+    for each in server.passwords(url):
+        _veil.add(each)
     with explained(shown):
         try:
-            engine = create_engine(url.set(drivername=_DRIVERS.get(url.drivername, url.drivername)), pool_pre_ping=True)
+            engine = server.engine(url)
         except ImportError as failure:
             why = f"its driver is not installed: {failure}"
             raise Unavailable(shown, why, "install reconciler with its extra postgres") from failure
@@ -98,9 +124,13 @@ def _create_served(engine: Engine) -> None:
     for attempt in (1, 2):
         try:
             with engine.begin() as connection:
-                connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema.NAME}"))
+                # Who may not make a schema may not say IF NOT EXISTS either.
+                if connection.execute(_HAS_SCHEMA, {"name": schema.NAME}).first() is None:
+                    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema.NAME}"))
             return _create(engine)
-        except (IntegrityError, DatabaseError):
+        except OperationalError:
+            raise
+        except DatabaseError:
             if attempt == 2:
                 raise  # the first time, another process may have made the same at the same moment
     return None
@@ -154,7 +184,7 @@ def _make(path: Path) -> None:
     os.close(descriptor)
     fresh = Path(name)
     try:
-        engine = create_engine(f"sqlite:///{fresh}")
+        engine = create_engine(URL.create("sqlite", database=name))  # as text, a % or ? in it would mean something
         try:
             with engine.begin() as connection:
                 connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
@@ -177,7 +207,8 @@ def _make(path: Path) -> None:
 
 
 def _engine(path: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY, "check_same_thread": False})
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, connect_args={"timeout": _BUSY, "check_same_thread": False})
 
     def prepare(connection: sqlite3.Connection, _: Any) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -221,11 +252,10 @@ def _bring_up(engine: Engine, place: str) -> None:
         why = f"it was written by a newer reconciler: version {version}, not {schema.VERSION}"
         raise Unavailable(place, why, "use that one")
     if version < schema.VERSION:
+        ours = update(schema.store).where(schema.store.c.version == version).values(version=schema.VERSION)
         with engine.begin() as connection:
+            if not connection.execute(ours).rowcount:
+                return  # another process was quicker
             for added in range(version + 1, schema.VERSION + 1):
-                for table in schema.ADDED[added]:
-                    # Another process may be doing the same.
-                    connection.execute(CreateTable(table, if_not_exists=True))
-                    for index in table.indexes:
-                        connection.execute(CreateIndex(index, if_not_exists=True))
-            connection.execute(update(schema.store).values(version=schema.VERSION))
+                for each in schema.ADDED[added]:
+                    connection.execute(each)

@@ -34,6 +34,11 @@ _REMEDIES = {
     "locked": "another process works with it: wait for it to end",
     "readonly": "make the file and its folder writable",
     "read-only": "make the file and its folder writable",
+    # what a server says, each with what an administrator can do
+    "denied for database": "grant the role CONNECT on the database, and CREATE unless the schema reconciler is there",
+    "denied for schema": "grant the role USAGE and CREATE on the schema reconciler",
+    "denied for table": "grant the role SELECT, INSERT, UPDATE and DELETE on all tables in the schema reconciler",
+    "must be owner of": "let the role that owns the tables open it once",
     "ermission denied": "make the file and its folder writable",
     "unable to open": "make the file and its folder writable",
     "full": "make room on the disk",

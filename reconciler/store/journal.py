@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable, bindparam, delete, insert, update
+from sqlalchemy import Connection, Engine, Executable, bindparam, delete, func, insert, select, update
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
@@ -15,6 +15,7 @@ from reconciler.model.event import Ended
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, schema
 from reconciler.store.failures import LockLost, StoreError
+from reconciler.store.lock import LASTS
 from reconciler.store.membership import Membership
 
 # Built once, and given rows: to build a statement takes SQLAlchemy longer than to carry it out.
@@ -25,7 +26,10 @@ _CONCLUDE = (
     .values(concluded=bindparam("at"), object=bindparam("made"))
 )
 _UNRECEIVE = delete(schema.receipts).where(schema.receipts.c.intent == bindparam("intent"))
-_RECEIVE = insert(schema.receipts)
+_LAST = select(func.coalesce(func.max(schema.receipts.c.place), 0)).where(schema.receipts.c.stack == bindparam("of"))
+_RECEIVE = insert(schema.receipts).values(
+    {**{each: bindparam(each) for each in ("intent", "stack", "at", "seal")}, "place": _LAST.scalar_subquery() + 1}
+)
 _UNBIND = delete(schema.bindings).where(
     schema.bindings.c.stack == bindparam("stack"), schema.bindings.c.address == bindparam("address")
 )
@@ -65,6 +69,7 @@ class StoreJournal:
         self._holder = holder
         self._now = now
         self._told = 0
+        self._stood = float("-inf")  # when the lock was last seen to be ours
         self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -86,7 +91,7 @@ class StoreJournal:
 
     async def receipt(self, intent_id: str) -> None:
         seal = schema.seal(intent_id, self._stack)
-        row = {"intent": intent_id, "stack": self._stack, "at": self._now(), "seal": seal}
+        row = {"intent": intent_id, "stack": self._stack, "of": self._stack, "at": self._now(), "seal": seal}
         await self._write([("receipt", intent_id)], (_UNRECEIVE, {"intent": intent_id}), (_RECEIVE, row))
 
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
@@ -132,6 +137,14 @@ class StoreJournal:
         }
         await self._write([("outcome", self._told)], (_RECORD, row))
 
+    async def stands(self) -> None:
+        """Raises LockLost unless the stack's lock is surely ours, of which a process that was asleep knows nothing.
+
+        Asks the database only if nothing was written for a while.
+        """
+        if self._holder is not None and _awake() - self._stood > LASTS / 4:
+            await self._write([])
+
     async def _write(self, about: Collection[Hashable], *rows: tuple[Executable, Row]) -> None:
         """Returns when a commit holds them. A caller that is cancelled takes nothing back."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -158,6 +171,7 @@ class StoreJournal:
                     done.exception()  # a caller that was cancelled will not fetch it
 
     def _commit(self, batch: Sequence[Write]) -> StoreError | None:
+        began = _awake()
         try:
             with database.explained(self._place), self._engine.begin() as connection:
                 self._check_lock(connection)
@@ -165,6 +179,7 @@ class StoreJournal:
                     connection.execute(statement, rows)
         except StoreError as failure:
             return failure
+        self._stood = began
         return None
 
     def _check_lock(self, connection: Connection) -> None:
@@ -179,6 +194,11 @@ class StoreJournal:
         """Everything that was handed over is durable."""
         if self._writer is not None:
             await self._writer
+
+
+def _awake() -> float:
+    """Seconds that go on while the machine sleeps, as those of `time.monotonic` do not."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _together(batch: Sequence[Write]) -> Iterator[tuple[Executable, list[Row]]]:

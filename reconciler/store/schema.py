@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 
-from sqlalchemy import Column, Float, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
+from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
+from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
-VERSION = 2
+VERSION = 3
 NAME = "reconciler"  # of the schema that holds the tables, where a database has schemas
 
 metadata = MetaData()
@@ -68,6 +70,8 @@ receipts = Table(
     Column("stack", String, nullable=False, index=True),
     Column("at", Float, nullable=False),
     Column("seal", String, nullable=False),
+    Column("place", Integer, nullable=False, server_default="0"),  # order within the stack; since version 3
+    Index("ix_receipts_stack_place", "stack", "place"),
 )
 
 bindings = Table(
@@ -128,7 +132,24 @@ drifts = Table(
     Column("fields", Text, nullable=False),  # JSON list of paths
 )
 
-ADDED = {2: (looks, drifts)}  # version → tables that it brought
+
+def _made(*tables: Table) -> Iterator[ExecutableDDLElement]:
+    """Unless they are there: on a server, tables that are missing are made at each opening."""
+    for table in tables:
+        yield CreateTable(table, if_not_exists=True)
+        yield from (CreateIndex(index, if_not_exists=True) for index in table.indexes)
+
+
+_PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place INTEGER DEFAULT 0 NOT NULL")  # type: ignore[no-untyped-call]
+
+# Version → what it brought. Receipts of before are at place 0: among each other, their clocks are all there is.
+ADDED: dict[int, tuple[ExecutableDDLElement, ...]] = {
+    2: tuple(_made(looks, drifts)),
+    3: (
+        _PLACE.against(receipts),
+        *(CreateIndex(index, if_not_exists=True) for index in receipts.indexes if "place" in index.columns),
+    ),
+}
 
 
 written = json.JSONEncoder(sort_keys=True).encode

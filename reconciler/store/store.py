@@ -92,7 +92,7 @@ class Store:
         )
         latest: dict[str, str] = {}
         found: dict[str, Address] = {}
-        for row in await self._rows(joined.order_by(known.c.at)):
+        for row in await self._rows(joined.order_by(known.c.place, known.c.at)):
             if earlier := latest.get(row.address):
                 found[earlier] = Address.parse(row.address)
             latest[row.address] = row.id

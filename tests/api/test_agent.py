@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from reconciler.api import agent
+from reconciler.api.origin import Origin
 from reconciler.api.platform import HTTPPlatform, changing
 from reconciler.engine.ports import Failure, Gone, Lost, Refused, Transient
 from tests.api.wire import CUT, answer, wire
 
+THERE = Origin.parse("http://127.0.0.1:4040")
 BODY: dict[str, Any] = {"error_code": 103, "status_code": 502, "msg": "failed to start tunnel"}
 
 
@@ -51,18 +53,33 @@ def test_a_path_is_the_agent_s_by_the_collection_it_begins_with(path: str, their
 def test_a_failure_of_the_agent_is_one_of_the_engine_s(
     method: str, status: int, body: Any, failure: type[Failure], code: str
 ) -> None:
-    found = agent.failure(method, status, body)
+    found = agent.failure(method, status, body, THERE)
     assert (type(found), found.code) == (failure, code)
 
 
 def test_a_refusal_of_the_agent_says_nothing_about_the_key() -> None:
-    found = agent.failure("GET", 403, {"msg": "no"})
+    found = agent.failure("GET", 403, {"msg": "no"}, THERE)
     assert isinstance(found, Refused)
     assert not found.is_permission
 
 
 def test_what_an_agent_says_is_harmless_on_a_terminal() -> None:
-    assert "\x1b" not in str(agent.failure("POST", 400, {"msg": "\x1b[31mred", "details": {"err": "\x1b]0;title\x07"}}))
+    said = {"msg": "\x1b[31mred", "details": {"err": "\x1b]0;title\x07"}}
+    assert "\x1b" not in str(agent.failure("POST", 400, said, THERE))
+
+
+def test_a_failure_names_the_agent_that_it_is_of() -> None:
+    assert (
+        str(agent.failure("GET", 500, None, THERE))
+        == "no reason given (the agent at http://127.0.0.1:4040, status 500)"
+    )
+
+
+async def test_what_has_no_tunnels_is_no_agent_rather_than_a_platform_without_them() -> None:
+    async with wire(answer(None, 404)) as beside, agent.opened(beside.base_url, reading=True) as opened:
+        assert opened is not None
+        with pytest.raises(Refused, match=f"is {beside.base_url} the address of an agent"):
+            await opened.list("/api/tunnels", "tunnels")
 
 
 async def _send(opening: AbstractAsyncContextManager[HTTPPlatform]) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,29 +106,63 @@ async def test_the_forecast_is_what_it_takes() -> None:
 # --- the ledger -------------------------------------------------------------------------------------------------------
 
 
+def at(moment: float) -> Callable[[], float]:
+    return lambda: moment
+
+
 def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
     one, two = Ledger(tmp_path / "requests.db"), Ledger(tmp_path / "requests.db")
-    first, _ = one.enter(100.0, 2, 60.0)
-    second, _ = two.enter(101.0, 2, 60.0)
+    first, _ = one.enter(at(100.0), 2, 60.0)
+    second, _ = two.enter(at(101.0), 2, 60.0)
     assert first is not None
     assert second is not None
     one.answered(first, 102.0)
     two.answered(second, 103.0)
-    assert one.enter(110.0, 2, 60.0) == (None, 52.0)
-    assert one.enter(162.5, 2, 60.0)[0]
+    assert one.enter(at(110.0), 2, 60.0) == (None, 52.0)
+    assert one.enter(at(162.5), 2, 60.0)[0]
+
+
+def test_the_clock_is_read_when_nobody_else_can_enter_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or whoever waited for the file would take those that entered meanwhile for some of the far future."""
+    one, two = Ledger(tmp_path / "requests.db"), Ledger(tmp_path / "requests.db")
+    seen: list[int | None] = []
+
+    def clock() -> float:
+        seen.append(two.enter(at(100.0), 1, 60.0)[0])
+        return 100.0
+
+    monkeypatch.setattr("reconciler.api.ledger._PATIENCE", 0.0)
+    assert one.enter(clock, 1, 60.0)[0]
+    assert seen == [-1]  # uncounted: it could not have the file
+
+
+def test_requests_of_a_clock_that_is_ahead_count_and_those_of_an_earlier_start_do_not(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "requests.db")
+    ledger.enter(at(100.001), 1, 60.0)
+    assert ledger.enter(at(100.0), 1, 60.0)[0] is None
+    ledger.enter(at(9_000.0), 1, 60.0)
+    assert ledger.enter(at(100.0), 1, 60.0)[0]
+
+
+def test_no_ticket_is_given_out_twice(tmp_path: Path) -> None:
+    """What is late to say that it was answered would say it of somebody else's."""
+    ledger = Ledger(tmp_path / "requests.db")
+    first, _ = ledger.enter(at(100.0), 1, 60.0)
+    second, _ = ledger.enter(at(900.0), 1, 60.0)
+    assert first != second
 
 
 def test_a_request_that_was_never_answered_counts_until_it_must_have_been(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "requests.db")
-    ledger.enter(100.0, 1, 60.0)
-    assert ledger.enter(100.0 + FLIGHT + 59, 1, 60.0)[0] is None
-    assert ledger.enter(100.0 + FLIGHT + 61, 1, 60.0)[0]
+    ledger.enter(at(100.0), 1, 60.0)
+    assert ledger.enter(at(100.0 + FLIGHT + 59), 1, 60.0)[0] is None
+    assert ledger.enter(at(100.0 + FLIGHT + 61), 1, 60.0)[0]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": "b"}', '{"a": 1e9}'])
 def test_a_ledger_that_says_nothing_of_use_holds_nobody_up(tmp_path: Path, text: str) -> None:
     (tmp_path / "requests.db").write_text(text)
-    assert Ledger(tmp_path / "requests.db").enter(100.0, 1, 60.0)[0]
+    assert Ledger(tmp_path / "requests.db").enter(at(100.0), 1, 60.0)[0]
 
 
 def test_a_ledger_that_cannot_be_made_anew_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,20 +171,20 @@ def test_a_ledger_that_cannot_be_made_anew_holds_nobody_up(tmp_path: Path, monke
 
     (tmp_path / "requests.db").write_bytes(b"no database at all" * 100)
     monkeypatch.setattr(Path, "unlink", refuse)  # of a folder that is somebody else's; root may do anything
-    assert Ledger(tmp_path / "requests.db").enter(100.0, 1, 60.0)[0]
+    assert Ledger(tmp_path / "requests.db").enter(at(100.0), 1, 60.0)[0]
 
 
 def test_a_ledger_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     ledger = Ledger(tmp_path / "folder" / "requests.db")
-    assert all(ledger.enter(100.0, 1, 60.0)[0] for _ in range(3))
+    assert all(ledger.enter(at(100.0), 1, 60.0)[0] for _ in range(3))
 
 
 def test_processes_that_enter_at_the_same_time_do_not_overlook_each_other(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from reconciler.api.ledger import Ledger; "
+        "import sys, time; from pathlib import Path; from reconciler.api.ledger import Ledger; "
         "ledger = Ledger(Path(sys.argv[1])); "
-        "print(sum(bool(ledger.enter(100.0, 50, 60.0)[0]) for _ in range(100)))"
+        "print(sum(bool(ledger.enter(time.monotonic, 50, 60.0)[0]) for _ in range(100)))"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "requests.db")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -160,7 +195,7 @@ def test_what_a_request_costs_does_not_grow_with_how_many_there_were(tmp_path: P
     """Counted in rows that SQLite looks at, through the steps of its virtual machine."""
     ledger, steps = Ledger(tmp_path / "requests.db"), Counter[int]()
     for number in range(600):
-        ticket, _ = ledger.enter(100.0, 1_000, 60.0)
+        ticket, _ = ledger.enter(at(100.0), 1_000, 60.0)
         assert ticket is not None
         ledger.answered(ticket, 100.0)
         if number in (50, 500):

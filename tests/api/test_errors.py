@@ -24,6 +24,8 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
         ("", None),
         ("1e9", None),
         ("99999999999999999999", None),
+        ("Mon, 01 Jan 2026 00:00:00 +99999999999999", None),
+        ("Mon, 01 Jan 99999 00:00:00 GMT", None),
     ],
 )
 def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from reconciler.api.limiter import Limiter
+from reconciler.engine.ports import Transient
 from tests.engine.world import VirtualClock
 
 
@@ -71,3 +72,12 @@ async def test_a_hold_holds_everybody() -> None:
     limiter = Limiter(0, clock)
     limiter.hold(9)
     assert [time for time, _ in await sent(limiter, clock, 2)] == [9, 9]
+
+
+async def test_a_hold_longer_than_anybody_waits_is_told_at_once() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(0, clock)
+    limiter.hold(3600)
+    with pytest.raises(Transient, match="asks for a wait of 3600 s"):
+        await sent(limiter, clock, 1)
+    assert clock.now() == 0

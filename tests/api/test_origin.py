@@ -20,6 +20,8 @@ from reconciler.engine.ports import Refused
         ("http://127.0.0.1:4000", "http://127.0.0.1:4000"),
         ("http://[::1]:4000", "http://[::1]:4000"),
         ("http://localhost", "http://localhost"),
+        ("https://api.example.com.", "https://api.example.com."),
+        (f"https://{'a' * 63}.example.com", f"https://{'a' * 63}.example.com"),
     ],
 )
 def test_a_base_address_has_one_origin(address: str, shown: str) -> None:
@@ -39,6 +41,11 @@ def test_a_base_address_has_one_origin(address: str, shown: str) -> None:
         ("https://api.example.com:port", "not the address"),
         ("https://api example.com", "not the address"),
         ("", "not the address"),
+        ("https://api..example.com", "api..example.com is no name of a host"),
+        (f"https://{'a' * 64}.example.com", "a{64}.example.com is no name of a host"),
+        (f"https://{'a.' * 130}com", "is no name of a host"),
+        ("https://.example.com", "is no name of a host"),
+        ("https://höst.example.com", "beyond ASCII: write a host's name as xn--"),
     ],
 )
 def test_other_addresses_are_refused_with_the_reason(address: str, why: str) -> None:

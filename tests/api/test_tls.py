@@ -101,10 +101,18 @@ async def test_a_server_that_goes_away_meanwhile_may_be_back_later() -> None:
             await platform.send("POST", "/x", {})
 
 
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("absent.pem", "SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: no such file or directory"),
+        ("empty.pem", "the file that SSL_CERT_FILE names holds no certificate"),
+    ],
+)
 async def test_certificates_that_cannot_be_read_are_said_to_be_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
-    with pytest.raises(Refused, match="SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: no such file or directory"):
+    (tmp_path / "empty.pem").write_text("")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+    with pytest.raises(Refused, match=told):
         async with reading(Account("https://localhost:1", Secret(KEY, "test"))):
             pass

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,6 +26,7 @@ class CodeHost:
     largest_page: int = 100
     elsewhere: str = ""  # where everything is redirected to
     failing: int = 0  # the status that everything is answered with
+    instead: dict[str, tuple[int, dict[str, str], Any]] = field(default_factory=dict)  # by method and end of the path
     vanishing: bool = False  # comments are deleted between the look and the change
     asked: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
@@ -49,7 +51,7 @@ class CodeHost:
             def answer(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
                 body = json.loads(self.rfile.read(length)) if length else None
-                status, headers, told = host.answer(self.command, self.path, dict(self.headers), body)
+                status, headers, told = host.answer(self.command, self.path, self.headers, body)
                 text = json.dumps(told).encode()
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(text))}.items():
@@ -76,7 +78,7 @@ class CodeHost:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def answer(self, method: str, target: str, headers: dict[str, str], body: Any) -> tuple[int, dict[str, str], Any]:
+    def answer(self, method: str, target: str, headers: Message, body: Any) -> tuple[int, dict[str, str], Any]:
         parts = urlsplit(target)
         self.asked.append((method, parts.path))
         self.tokens.add(headers.get("PRIVATE-TOKEN") or headers.get("Authorization", "").removeprefix("Bearer "))
@@ -84,6 +86,9 @@ class CodeHost:
             return 302, {"Location": f"{self.elsewhere}{target}"}, None
         if self.failing:
             return self.failing, {}, {"message": "not now"}
+        for method_and_path, told in self.instead.items():
+            if method_and_path.startswith(f"{method} ") and parts.path.endswith(method_and_path.partition(" ")[2]):
+                return told
         if TOKEN not in self.tokens:
             return 401, {}, {"message": f"Bad credentials {self.tokens}"}
         if parts.path.endswith("/user"):

@@ -160,6 +160,92 @@ def test_a_code_host_that_cannot_now_is_to_be_asked_again(github: Shell, host: C
     assert (said.code, said.err) == (1, f"error: {host.url} answered {status} to GET /user: not now; run it again\n")
 
 
+LIMITED = "You have exceeded a secondary rate limit"
+
+
+@pytest.mark.parametrize("where", ["GET /user", "POST /comments"])
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [({"Retry-After": "60"}, "slow down"), ({"x-ratelimit-remaining": "0"}, "API limit"), ({}, LIMITED)],
+)
+def test_a_403_that_means_too_many_requests_is_no_matter_of_the_token(
+    github: Shell, host: CodeHost, where: str, headers: dict[str, str], message: str
+) -> None:
+    host.instead[where] = (403, headers, {"message": message})
+    said = github("comment", "--plan", "plan.json")
+    assert said.code == 1
+    assert said.err.endswith(f": {message}; run it again\n")
+    assert host.comments == []
+
+
+def test_a_token_that_may_not_ask_who_it_is_for_another_reason_is_no_workflow_s(github: Shell, host: CodeHost) -> None:
+    """Or it would not know its own comment, and make a second one."""
+    host.say(US, f"{OURS}\nan older plan")
+    host.instead["GET /user"] = (403, {}, {"message": "Resource protected by organization SAML enforcement"})
+    assert github("comment", "--plan", "plan.json").code == 6
+    assert len(host.comments) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "told", "error"),
+    [
+        ("GET /comments", {"message": "odd"}, "did not answer with a list of comments"),
+        ("GET /user", [1], "did not say whose the token is"),
+        ("GET /user", {"login": {}}, "did not say whose the token is"),
+    ],
+)
+def test_what_a_code_host_never_says_is_refused(
+    github: Shell, host: CodeHost, where: str, told: object, error: str
+) -> None:
+    host.instead[where] = (200, {}, told)
+    said = github("comment", "--plan", "plan.json")
+    assert (said.code, said.err) == (1, f"error: {host.url} {error}\n")
+    assert host.changes == []
+
+
+def test_a_body_that_is_nested_too_deep_is_refused(github: Shell, host: CodeHost) -> None:
+    deep: list[object] = []
+    for _ in range(500):
+        deep = [deep]
+    host.instead["GET /comments"] = (200, {}, deep)
+    assert github("comment", "--plan", "plan.json").err == f"error: {host.url} did not answer with JSON\n"
+
+
+@pytest.mark.parametrize("author", ["deployer", None, ["deployer"]])
+def test_a_comment_of_nobody_in_particular_is_not_ours(github: Shell, host: CodeHost, author: object) -> None:
+    host.instead["GET /comments"] = (200, {"Link": ";;,<"}, [{"id": 1, "body": OURS, "user": author}])
+    assert github("comment", "--plan", "plan.json").err == "Commented.\n"
+
+
+def test_gitlab_s_other_way_to_say_why_is_shown_too(gitlab: Shell, host: CodeHost) -> None:
+    told = {"error": "insufficient_scope", "error_description": f"more than {TOKEN} may\x1b[31m"}
+    host.instead["GET /user"] = (403, {}, told)
+    said = gitlab("comment", "--plan", "plan.json")
+    assert said.code == 6
+    assert ": insufficient_scope: more than (secret) may; check the token" in said.err
+
+
+@pytest.mark.parametrize("token", ["abc\ndef", "abc def", "“abc”"])
+def test_a_token_that_no_header_can_carry_is_told_of_without_it(
+    github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", token)
+    assert github("comment", "--plan", "plan.json") == Said(
+        64, "", "error: GITHUB_TOKEN holds a character that no token has; set it to the token alone\n"
+    )
+    assert host.asked == []
+
+
+def test_a_code_host_that_is_not_there_is_told_of_in_the_machine_s_words(
+    github: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:1")
+    said = github("comment", "--plan", "plan.json")
+    assert (said.code, said.err) == (
+        1, "error: http://127.0.0.1:1 cannot be reached: connection refused; run it again\n",
+    )  # fmt: skip
+
+
 def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_API_URL", "http://github.example.com")
     said = github("comment", "--plan", "plan.json")

@@ -179,7 +179,7 @@ def test_a_plan_of_other_manifests_is_carried_out_as_it_was_reviewed(shell: Shel
     assert shell("apply", "plan.json", "-y", "--quiet") == Said(
         0,
         "Applied: 3 created.\n",
-        "note: the manifests changed after this plan was made; "
+        "note: the manifests or their variables changed after this plan was made; "
         "the plan is carried out as it was reviewed, without what they say now\n",
     )
 
@@ -319,4 +319,4 @@ def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shel
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert out.endswith("1 call done, 0 failed, 2 not tried.\n")
-    assert "not tried: create TLSEdge/payments: interrupted" in err
+    assert "not tried: create TLSEdge/payments: the run was stopped" in err

@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.cli.conftest import Sandbox, Shell
+from tests.cli.conftest import Said, Sandbox, Shell
 
 CREDENTIAL = """\
 kind: SSHCredential
@@ -140,8 +142,119 @@ def test_a_collector_that_is_not_there_changes_nothing(shell: Shell, monkeypatch
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
     said = shell("validate")
     assert said.code == 0
-    assert "could not be sent" in said.err
+    assert said.err.splitlines()[-1] == (
+        "note: traces or metrics may be missing: OpenTelemetry complained; "
+        "check OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_METRICS_EXPORTER"
+    )
     assert "Traceback" not in said.err
+
+
+class _Dripper(_Taker):
+    """Takes what is sent, and is never done with answering."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.02)
+
+
+def test_a_collector_that_takes_for_ever_is_waited_for_no_longer_than_that(
+    shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.cli.telemetry._SENDING", 0.2)
+    collector.RequestHandlerClass = _Dripper
+    began = time.monotonic()
+    said = shell("validate")
+    assert time.monotonic() - began < 10
+    assert said.code == 0
+    assert "note: traces or metrics may be missing" in said.err
+
+
+def test_a_collector_s_key_that_is_written_wrongly_is_not_shown(
+    shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization: Bearer hunter2")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "hunter2")
+    said = shell("validate")
+    assert said.code == 0
+    assert "OTEL_EXPORTER_OTLP_HEADERS" in said.err
+    assert "hunter2" not in said.err + caplog.text
+
+
+UNUSABLE = [
+    ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
+    ("OTEL_METRIC_EXPORT_INTERVAL", "0"),
+    ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "-1"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value"), UNUSABLE)
+def test_what_opentelemetry_cannot_work_with_stops_only_who_asked_for_traces(
+    shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    names = ", ".join(sorted(("OTEL_EXPORTER_OTLP_ENDPOINT", variable)))
+    text = f"OpenTelemetry cannot work with what the environment says; check {names}"
+    said = shell("validate")
+    assert (said.code, said.err.splitlines()[0]) == (0, f"note: nothing is traced: {text}")
+    said = shell("validate", "--trace")
+    assert (said.code, said.out, said.err) == (1, "", f"error: {text}\n")
+
+
+@pytest.mark.parametrize("value", ["abc", "nan", "1e999"])
+def test_a_time_that_is_none_changes_nothing(
+    shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", value)
+    assert shell("validate").code == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags", "sent"),
+    [
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "{url}"}, (), {"/v1/traces", "/v1/metrics"}),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "{url}/v1/traces"}, (), {"/v1/traces"}),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "{url}/v1/traces"}, ("--trace",), {"/v1/traces"}),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "{url}/v1/metrics"}, (), {"/v1/metrics"}),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "{url}", "OTEL_TRACES_EXPORTER": "none"}, (), {"/v1/metrics"}),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "{url}", "OTEL_METRICS_EXPORTER": "none, "}, (), {"/v1/traces"}),
+        ({"OTEL_TRACES_EXPORTER": "console"}, (), {"console"}),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "{url}", "OTEL_TRACES_EXPORTER": "console, otlp"},
+            (),
+            {"console", "/v1/traces", "/v1/metrics"},
+        ),
+    ],
+)
+def test_a_signal_goes_where_the_environment_says_and_nowhere_else(
+    shell: Shell,
+    sandbox: Sandbox,
+    collector: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    flags: tuple[str, ...],
+    sent: set[str],
+) -> None:
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(url=collector.url))
+    said = shell("plan", *flags)
+    assert {path for path, bodies in collector.bodies.items() if bodies} == sent - {"console"}
+    assert ('"name": "reconciler plan"' in said.err) is ("console" in sent)
+    assert "note:" not in said.err
+
+
+def test_an_exporter_that_is_not_known_is_told_of(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console,jaeger")
+    text = "OTEL_TRACES_EXPORTER names an exporter that is not known here; known are otlp, console and none"
+    said = shell("validate")
+    assert (said.code, said.err.splitlines()[0]) == (0, f"note: nothing is traced: {text}")
+    assert shell("validate", "--trace") == Said(1, "", f"error: {text}\n")
 
 
 def test_nothing_is_loaded_where_nobody_listens(shell: Shell) -> None:

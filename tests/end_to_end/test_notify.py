@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import email
 import hashlib
 import hmac
 import json
+import socket
 import threading
+import time
 from asyncio import Server
 from collections.abc import Iterator
 from email.message import Message
 from email.policy import default
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+from tests.api.certificates import serving
 from tests.end_to_end.project import Project, resource
 from tests.platform import Sandbox
 
@@ -31,14 +36,14 @@ class Hook:
     """A webhook: what was posted to it. `status` is what it answers with."""
 
     def __init__(self) -> None:
-        self.posted: list[tuple[str, dict[str, str], bytes]] = []
+        self.posted: list[tuple[str, Message, bytes]] = []
         self.status = 200
         hook = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                hook.posted.append((self.path, dict(self.headers), body))
+                hook.posted.append((self.path, self.headers, body))
                 self.send_response(hook.status)
                 self.send_header("Location", f"{hook.url}elsewhere")
                 self.send_header("Content-Length", "0")
@@ -189,7 +194,7 @@ def test_one_failure_keeps_nobody_else_from_being_told(drifted: Project, hook: H
     )
     assert said.err.splitlines() == [
         "warning: not notified: mail to ops@example.com: the server does not accept the user or password",
-        "warning: not notified: http://127.0.0.1:9 cannot be reached: ConnectError",
+        "warning: not notified: http://127.0.0.1:9 cannot be reached: connection refused",
         f"Notified: {hook.url.removesuffix(PATH)}.",
     ]
 
@@ -197,8 +202,13 @@ def test_one_failure_keeps_nobody_else_from_being_told(drifted: Project, hook: H
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("http://example.com/hook", "plain http would send the key readable"),
-        ("ftp://example.com", "this is not the address of a webhook"),
+        ("http://example.com/hook", "of a webhook: plain http would let everybody on the way read it: use https"),
+        ("foo", "this is not the address of a webhook: write https://host/path"),
+        ("ftp://example.com", "this is not the address of a webhook: write https://host/path"),
+        ("https://example.com/hook\x01", "this is not the address of a webhook: write https://host/path"),
+        ("https://me:word@example.com", "this is not the address of a webhook: it must not hold a user name"),
+        ("https://hooks..example/x", "of a webhook: hooks..example is no name of a host"),
+        ("https://hööks.example/x", "of a webhook: it holds characters beyond ASCII: write a host's name as xn--"),
         ("env:NOT_THERE", "NOT_THERE is not set"),
         ("mailto:ops@example.com", "RECONCILER_SMTP_URL is not set"),
     ],
@@ -209,6 +219,94 @@ def test_who_can_never_be_told_is_a_usage_error_before_anything_is_read(
     sandbox.forget_log()
     answer = on_sandbox("drift", "--notify", where)
     assert (answer.code, said in answer.err, sandbox.log()) == (64, True, []), answer.err
+
+
+def test_why_a_hook_or_a_mail_server_cannot_be_reached_is_said_in_words(drifted: Project, tmp_path: Path) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.1)
+    port, closing = listener.getsockname()[1], threading.Event()
+    context = serving(tmp_path)
+
+    def serve() -> None:
+        while not closing.is_set():
+            with contextlib.suppress(OSError), listener.accept()[0] as taken:
+                context.wrap_socket(taken, server_side=True).close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    drifted.environ |= {"RECONCILER_MAIL_FROM": "drift@example.com", "RECONCILER_SMTP_URL": f"smtps://localhost:{port}"}
+    hook, mail = f"https://localhost:{port}/secret", "mailto:ops@example.com"
+    untrusted = drifted("drift", "--notify", hook, "--notify", mail)
+    closing.set()
+    thread.join()
+    listener.close()
+    refused = drifted("drift", "--notify", mail)
+    why = "its certificate is not trusted: unable to get local issuer certificate"
+    begin = "warning: not notified: mail to ops@example.com: the server cannot be reached, or did not take it"
+    assert untrusted.err.splitlines() == [
+        f"warning: not notified: https://localhost:{port} cannot be reached: {why}; "
+        "SSL_CERT_FILE names the authorities to trust",
+        f"{begin}: {why}",
+    ]
+    assert refused.err == f"{begin}: connection refused\n"
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("http://mail.example.com", "this is not the address of a mail server"),
+        ("smtp://mail..example.com", "this is not the address of a mail server"),
+        (f"smtp://{'a' * 64}.example.com", "this is not the address of a mail server"),
+        ("smtp://us%C3%A9r:word@mail.example.com", "the user or password of the mail server holds characters beyond"),
+        ("smtp://user:wörd@mail.example.com", "the user or password of the mail server holds characters beyond"),
+    ],
+)
+def test_a_mail_server_that_can_never_be_reached_is_a_usage_error_too(
+    on_sandbox: Project, server: str, said: str
+) -> None:
+    on_sandbox.environ |= {"RECONCILER_MAIL_FROM": "drift@example.com", "RECONCILER_SMTP_URL": server}
+    answer = on_sandbox("drift", "--notify", "mailto:ops@example.com")
+    assert (answer.code, said in answer.err) == (64, True), answer.err
+    assert "rd@mail" not in answer.err
+
+
+def test_a_webhook_on_this_machine_needs_no_certificates(drifted: Project, hook: Hook) -> None:
+    drifted.environ["SSL_CERT_FILE"] = "/absent.pem"
+    said = drifted("drift", "--notify", "https://127.0.0.1:9/", "--notify", hook.url)
+    assert said.code == 2
+    assert said.err.splitlines() == [
+        "warning: not notified: the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: "
+        "no such file or directory",
+        f"Notified: {hook.url.removesuffix(PATH)}.",
+    ]
+
+
+def test_drift_is_shown_before_anybody_is_told(drifted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reconciler.cli.notifying.tell", interrupted)
+    assert "IPPolicy/office" in drifted("drift", "--notify", "http://127.0.0.1:9/").out
+
+
+def test_a_mail_server_that_drips_is_not_waited_for(drifted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.api.notify._DELIVERY", 0.4)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError), listener.accept()[0] as taken:
+            while True:
+                taken.sendall(b"2")
+                time.sleep(0.05)
+
+    threading.Thread(target=serve, daemon=True).start()
+    server = f"smtp://127.0.0.1:{listener.getsockname()[1]}"
+    drifted.environ |= {"RECONCILER_MAIL_FROM": "drift@example.com", "RECONCILER_SMTP_URL": server}
+    said = drifted("drift", "--notify", "mailto:ops@example.com")
+    listener.close()
+    assert (said.code, said.err) == (
+        2, "warning: not notified: mail to ops@example.com: the server did not take it within 0.4 s\n",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("recipient", ["", "nobody", "a@b\nBcc: c@d", "Ops <ops@example.com>"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -292,7 +292,7 @@ async def test_after_a_stop_nothing_starts_and_what_runs_is_finished(world: Worl
             world.stop.set()
         if isinstance(event, Ended):
             outcomes.append((event.outcome, event.why))
-    assert sorted(outcomes) == [(Outcome.DONE, "")] * 2 + [(Outcome.SKIPPED, "interrupted")] * 3
+    assert sorted(outcomes) == [(Outcome.DONE, "")] * 2 + [(Outcome.SKIPPED, "the run was stopped")] * 3
     assert world.journal.open == {}
 
 
@@ -316,18 +316,30 @@ async def test_closing_the_stream_cancels_what_runs(world: World) -> None:
     assert world.platform.log == []
 
 
+async def heard(events: AsyncIterator[Event], told: list[Event]) -> None:
+    async for event in events:
+        told.append(event)  # noqa: PERF401 - a comprehension would lose what came before an exception
+
+
 async def test_a_journal_that_fails_breaks_the_run_before_anything_is_sent(world: World) -> None:
     world.journal.fails = OSError("disk full")
     told: list[Event] = []
-
-    async def run() -> None:
-        async for event in world.run(edge_with_ca()):
-            told.append(event)  # noqa: PERF401 - a comprehension would lose what came before the exception
-
     with pytest.raises(OSError, match="disk full"):
-        await run()
+        await heard(world.run(edge_with_ca()), told)
     assert world.platform.log == []
-    assert [event.outcome for event in told if isinstance(event, Ended)] == [Outcome.FAILED, Outcome.SKIPPED]
+    assert [event.outcome for event in told if isinstance(event, Ended)] == [Outcome.SKIPPED, Outcome.SKIPPED]
+
+
+async def test_what_took_effect_and_could_not_be_written_down_is_not_said_to_have_failed(world: World) -> None:
+    def full(point: str, call: Call) -> None:
+        if point == "after send":
+            world.journal.fails = OSError("disk full")
+
+    told: list[Event] = []
+    with pytest.raises(OSError, match="disk full"):
+        await heard(world.run(edge_with_ca(), reach=full), told)
+    ended = [event for event in told if isinstance(event, Ended)]
+    assert [event.outcome for event in ended] == [Outcome.UNKNOWN, Outcome.SKIPPED]
 
 
 async def test_a_thousand_calls_end_each_exactly_once(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ class Forge(CodeHost):
     runs: dict[tuple[str, str], int] = field(default_factory=dict)
     artifacts: Path = Path()
 
-    def answer(self, method: str, target: str, headers: dict[str, str], body: Any) -> tuple[int, dict[str, str], Any]:
+    def answer(self, method: str, target: str, headers: Message, body: Any) -> tuple[int, dict[str, str], Any]:
         for pattern, told in (
             (r"/commits/(\w+)/pulls$", self._pulls),
             (r"/workflows/(\w+)\.yml/runs\?(.*)$", self._workflow_runs),

@@ -81,6 +81,20 @@ def test_tombstones_are_consent_and_do_not_count() -> None:
     assert asked(planned(*declared(*range(6)), *graves, seen=snapshot(*edges(10)))) == []
 
 
+@pytest.mark.parametrize("receipts", [[], [f"i{n}" for n in range(12)]], ids=["no token arrived", "every token did"])
+def test_what_a_run_left_half_done_is_cleared_up_without_consent(receipts: list[str]) -> None:
+    there = [
+        live(
+            "TunnelCredential",
+            f"cr_{n}",
+            owner=record(f"TunnelCredential/{n}", {}, pending=True, intent=f"i{n}"),
+        )
+        for n in range(12)
+    ]
+    made = planned(*(declare(f"TunnelCredential/{n}") for n in range(12)), seen=snapshot(*there, receipts=receipts))
+    assert (len(made.changes), asked(made)) == (12, [])
+
+
 def test_no_share_counts_when_everything_is_to_go() -> None:
     assert asked(planned(seen=snapshot(*edges(20)), policy=Policy(destroy=True))) == []
 

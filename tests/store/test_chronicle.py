@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from contextlib import AsyncExitStack
 from pathlib import Path
+
+import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Mover, Reason
@@ -39,13 +43,26 @@ async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> No
     assert run.ended > run.started
 
 
-async def test_a_store_of_version_1_is_brought_up_with_all_that_is_in_it(tmp_path: Path) -> None:
+NOT_BEFORE = {
+    2: "DROP TABLE looks; DROP TABLE drifts",
+    3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
+}
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: Path, version: int) -> None:
     file = tmp_path / "prod.db"
     async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.receipt("i1")
     connection = sqlite3.connect(file)
-    connection.executescript("DROP TABLE looks; DROP TABLE drifts; UPDATE store SET version = 1;")
+    for since, undo in NOT_BEFORE.items():
+        connection.executescript(undo if since > version else "")
+    connection.execute("UPDATE store SET version = ?", (version,))
+    connection.commit()
     connection.close()
+    many = 4  # processes that find it so at the same moment
+    async with AsyncExitStack() as stack:
+        await asyncio.gather(*(stack.enter_async_context(opened(str(file))) for _ in range(many)))
     async with opened(str(file)) as store:
         assert await store.receipts("prod") == frozenset({"i1"})
         await store.chronicle.record("prod", LOOK)

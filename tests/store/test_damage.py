@@ -224,7 +224,7 @@ async def test_a_newer_version_is_refused_and_left_as_it_is(past: Past, tmp_path
     with pytest.raises(Unavailable) as refused:
         await read(file)
     assert str(refused.value) == (
-        f"{file} cannot be used (it was written by a newer reconciler: version 99, not 2); use that one, "
+        f"{file} cannot be used (it was written by a newer reconciler: version 99, not 3); use that one, "
         "or name another place with RECONCILER_STORE"
     )
 

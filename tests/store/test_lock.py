@@ -81,6 +81,22 @@ async def test_an_expired_lock_is_taken_over_and_its_holder_can_write_no_more(st
         assert await store.open_intents("prod") == (INTENT,)
 
 
+async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_anything(
+    store: Store, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awake = [0.0]
+    monkeypatch.setattr("reconciler.store.journal._awake", lambda: awake[0])
+    async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
+        await journal.intend(INTENT)
+        await journal.stands()
+        now.time += 61
+        async with store.lock("prod", on_loss=fail):
+            await journal.stands()  # what was written a moment ago was written while the lock was ours
+            awake[0] += 61
+            with pytest.raises(LockLost, match="another run took it"):
+                await journal.stands()
+
+
 async def test_a_lock_from_a_clock_that_ran_ahead_is_taken_over(store: Store, now: Now) -> None:
     now.time += 10_000
     held = store.lock("prod", on_loss=fail)

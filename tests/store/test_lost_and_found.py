@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,37 @@ def applied(on_sandbox: Project, sandbox: Sandbox) -> Project:
 
 def quietly(project: Project, *words: str) -> Said:
     return project(*words, "-y", "--quiet")
+
+
+# --- there, and not to be read ----------------------------------------------------------------------------------------
+
+
+def in_the_way(project: Project) -> None:
+    lose(project)
+    (project.root / "state").write_text("in the place of the folder")
+
+
+def around_in_a_circle(project: Project) -> None:
+    lose(project)
+    (project.root / "state").symlink_to("state")
+
+
+def closed(project: Project) -> None:
+    folder = project.root / "state"
+    folder.chmod(0)
+    if os.access(folder, os.R_OK):
+        pytest.skip("nothing is closed to root")
+
+
+@pytest.mark.parametrize("hide", [in_the_way, around_in_a_circle, closed])
+@pytest.mark.parametrize("command", ["plan", "history", "report"])
+def test_a_store_that_may_not_be_read_is_not_taken_for_none(
+    applied: Project, hide: Callable[[Project], None], command: str
+) -> None:
+    hide(applied)
+    said = applied(command)
+    assert (said.code, said.out) == (1, "")
+    assert "state/reconciler.db cannot be used (" in said.err
 
 
 # --- gone -------------------------------------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import time
 import uuid
+from contextlib import AsyncExitStack
 
 import pytest
 from sqlalchemy import create_engine, make_url, text
@@ -21,7 +23,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.history import Look, Moved
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.store import lock
+from reconciler.store import lock, schema, server
 from reconciler.store.failures import Damaged, Locked, StoreError, Unavailable
 from reconciler.store.membership import Membership
 from reconciler.store.store import opened
@@ -80,15 +82,18 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
 async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_them(url: str) -> None:
     async with opened(url) as store, store.journal("prod", command="apply") as journal:
         await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
-    tables = ("looks", "drifts")
-    run(url, *(f"DROP TABLE reconciler.{each}" for each in tables), "UPDATE reconciler.store SET version = 1")
+    new = ("TABLE reconciler.looks", "TABLE reconciler.drifts", "INDEX reconciler.ix_receipts_stack_place")
+    column = "ALTER TABLE reconciler.receipts DROP COLUMN place"
+    run(url, *(f"DROP {each}" for each in new), column, "UPDATE reconciler.store SET version = 1")
+    async with AsyncExitStack() as stack:
+        await asyncio.gather(*(stack.enter_async_context(opened(url)) for _ in range(4)))  # at the same moment
     look = Look(100.0, 12, "abc", (Moved(BOT, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, ("name",)),))
     async with opened(url) as store:
         await store.chronicle.record("prod", look)
         assert await store.chronicle.looks("prod") == (look,)
         (told,) = await store.chronicle.runs("prod")
         assert (told.command, told.calls) == ("apply", {Outcome.DONE: 1})
-    assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
+    assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
 
 async def test_a_concluded_intent_is_open_no_more(url: str) -> None:
@@ -166,7 +171,7 @@ async def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
             await journal.receipt(stack)
 
     await asyncio.gather(*(one(f"s{n}") for n in range(8)))
-    assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
+    assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
 
 async def test_tables_of_others_with_our_names_are_left_alone(url: str) -> None:
@@ -180,7 +185,7 @@ async def test_a_newer_version_is_refused(url: str) -> None:
     async with opened(url):
         pass
     run(url, "UPDATE reconciler.store SET version = 99")
-    with pytest.raises(Unavailable, match="newer reconciler: version 99, not 2"):
+    with pytest.raises(Unavailable, match=f"newer reconciler: version 99, not {schema.VERSION}"):
         async with opened(url):
             pass
 
@@ -206,6 +211,116 @@ async def test_a_user_without_rights_is_told_so_and_the_password_is_not(url: str
     assert "move it away" not in str(refused.value)
 
 
+def grants(url: str, *rights: str) -> str:
+    """The URL for a role with these rights and no others."""
+    name = make_url(url).database
+    run(url, f"CREATE ROLE worker_{name} LOGIN", f"REVOKE ALL ON DATABASE {name} FROM public")
+    run(url, *(f"GRANT {each} TO worker_{name}" for each in rights))
+    return make_url(url).set(username=f"worker_{name}").render_as_string(hide_password=False)
+
+
+CONNECT, USE = "CONNECT ON DATABASE {name}", "USAGE ON SCHEMA reconciler"
+TABLES = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA reconciler"
+
+
+async def test_tables_that_an_administrator_prepared_need_no_right_to_make_any(url: str) -> None:
+    async with opened(url):
+        pass
+    worker = grants(url, CONNECT.format(name=make_url(url).database), USE, TABLES)
+    async with (
+        opened(worker) as store,
+        store.lock("prod", on_loss=fail) as holder,
+        store.journal("prod", command="apply", holder=holder) as journal,
+    ):
+        await journal.intend(INTENT)
+        await journal.bind({BOT: Binding("bot_3")})
+        assert await store.bindings("prod") == {BOT: Binding("bot_3")}
+
+
+async def test_in_a_schema_that_an_administrator_made_no_right_on_the_database_is_needed(url: str) -> None:
+    run(url, "CREATE SCHEMA reconciler")
+    worker = grants(url, CONNECT.format(name=make_url(url).database), "USAGE, CREATE ON SCHEMA reconciler")
+    async with opened(worker) as store, store.journal("prod", command="apply") as journal:
+        await journal.intend(INTENT)
+
+
+@pytest.mark.parametrize(
+    ("prepared", "rights", "remedy"),
+    [
+        ([], [], "grant the role CONNECT on the database, and CREATE unless the schema reconciler is there"),
+        ([], [CONNECT], "grant the role CONNECT on the database, and CREATE unless the schema reconciler is there"),
+        (["CREATE SCHEMA reconciler"], [CONNECT], "grant the role USAGE and CREATE on the schema reconciler"),
+        (["CREATE SCHEMA reconciler"], [CONNECT, USE], "grant the role USAGE and CREATE on the schema reconciler"),
+        (
+            ["CREATE SCHEMA reconciler", "CREATE TABLE reconciler.store (version integer)"],
+            [CONNECT, "USAGE, CREATE ON SCHEMA reconciler"],
+            "grant the role SELECT, INSERT, UPDATE and DELETE on all tables in the schema reconciler",
+        ),
+    ],
+)
+async def test_a_right_that_is_missing_is_named(url: str, prepared: list[str], rights: list[str], remedy: str) -> None:
+    if prepared:
+        run(url, *prepared)
+    worker = grants(url, *(each.format(name=make_url(url).database) for each in rights))
+    with pytest.raises(Unavailable) as refused:
+        async with opened(worker):
+            pass
+    assert f"; {remedy}, or name another place" in str(refused.value)
+
+
+async def test_an_older_store_is_brought_up_by_the_owner_of_its_tables_alone(url: str) -> None:
+    async with opened(url):
+        pass
+    run(url, "ALTER TABLE reconciler.receipts DROP COLUMN place", "UPDATE reconciler.store SET version = 2")
+    worker = grants(url, CONNECT.format(name=make_url(url).database), USE, TABLES)
+    with pytest.raises(Unavailable, match=r"must be owner of .*; let the role that owns the tables open it once"):
+        async with opened(worker):
+            pass
+    assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
+
+
+async def test_what_the_driver_says_of_a_password_is_not_repeated(url: str) -> None:
+    with pytest.raises(Unavailable, match=r"\(secret\)") as refused:
+        async with opened("postgresql://tester@/x?host=canary-d41d8cd9.invalid&password=canary-d41d8cd9"):
+            pass
+    assert "canary" not in str(refused.value)
+
+
+async def test_which_secret_came_last_no_clock_says(url: str) -> None:
+    for intent, clock in (("i1", 2000.0), ("i2", 1000.0), ("i3", 1001.0)):
+        async with (
+            opened(url, now=lambda clock=clock: clock) as store,  # type: ignore[misc]
+            store.journal("prod", command="apply") as journal,
+        ):
+            await journal.intend(Intent(intent, BOT, "prod", "/credentials"))
+            await journal.receipt(intent)
+    async with opened(url) as store:
+        assert await store.overwritten("prod") == {"i1": BOT, "i2": BOT}
+
+
+async def test_a_server_that_lets_nobody_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_CONNECTS", "2")  # the least that the driver obeys
+    deaf = socket.create_server(("127.0.0.1", 0))
+    url = f"postgresql://tester@127.0.0.1:{deaf.getsockname()[1]}/x"
+    with deaf, pytest.raises(Unavailable, match=r"connection .*timeout.*; see whether the server runs"):
+        async with opened(url):
+            pass
+
+
+async def test_a_server_that_answers_no_more_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(url) as store:
+        monkeypatch.setattr(server, "_ANSWERS", 0.5)
+        blocking = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+        with blocking.begin() as connection:
+            connection.execute(text("LOCK TABLE reconciler.bindings"))
+            with pytest.raises(
+                Unavailable, match=r"\(connection given up: the server did not answer for .*; see whether"
+            ):
+                await store.bindings("prod")
+        blocking.dispose()
+        assert await store.bindings("prod") == {}
+
+
 async def test_a_server_that_is_not_there_is_named(url: str) -> None:
     with pytest.raises(Unavailable) as refused:
         async with opened("postgresql://tester:canary-d41d8cd9@127.0.0.1:9/x"):
@@ -214,7 +329,9 @@ async def test_a_server_that_is_not_there_is_named(url: str) -> None:
     assert "see whether the server runs" in str(refused.value)
 
 
-async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(url: str) -> None:
+async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(
+    url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     async with opened(url) as store, store.journal("prod", command="apply") as journal:
         name = make_url(url).database
         run(
@@ -224,6 +341,7 @@ async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(url: s
         )
         with pytest.raises(Unavailable):
             await journal.intend(INTENT)
+    assert capfd.readouterr().err == ""  # where the driver would have said it too
 
 
 def test_commands_keep_their_memory_there(on_sandbox: Project, sandbox: Sandbox, url: str) -> None:

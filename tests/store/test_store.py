@@ -69,6 +69,29 @@ async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: P
         assert await store.overwritten("dev") == {}
 
 
+async def test_which_secret_came_last_no_clock_says(file: Path) -> None:
+    """One that was ahead for a run does not make every later delivery look like the earlier."""
+    agent = Address("TunnelCredential", "agent")
+    for intent, clock in (("i1", 2000.0), ("i2", 1000.0), ("i3", 1001.0)):
+        async with (
+            opened(str(file), now=lambda clock=clock: clock) as store,  # type: ignore[misc]
+            store.journal("prod", command="apply") as journal,
+        ):
+            await journal.intend(Intent(intent, agent, "prod", "/credentials"))
+            await journal.receipt(intent)
+    async with opened(str(file)) as store:
+        assert await store.overwritten("prod") == {"i1": agent, "i2": agent}
+
+
+async def test_of_secrets_that_come_at_once_the_last_that_was_told_is_the_last(file: Path) -> None:
+    agent = Address("TunnelCredential", "agent")
+    many = [f"i{9 - number}" for number in range(10)]
+    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await asyncio.gather(*(journal.intend(Intent(each, agent, "prod", "/credentials")) for each in many))
+        await asyncio.gather(*(journal.receipt(each) for each in many))
+        assert await store.overwritten("prod") == dict.fromkeys(many[:-1], agent)
+
+
 async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
     async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
@@ -260,11 +283,61 @@ async def test_a_full_disk_is_told_to_whoever_waits(file: Path) -> None:
         event.remove(store._engine, "connect", full)
 
 
-@pytest.mark.parametrize("where", ["sqlite://", "sqlite:///:memory:", "nothing://x", "not a url://"])
-async def test_a_url_that_will_not_do_is_refused(where: str) -> None:
-    with pytest.raises(StoreError):
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("sqlite://", "survives nothing"),
+        ("sqlite:///:memory:", "survives nothing"),
+        ("not a url://", "use postgresql:// or the path of a file"),
+        ("http://h/x", "use postgresql:// or the path of a file"),
+        ("mysql://u:canary@h/x", "use postgresql:// or the path of a file"),
+        ("postgresql+psycopg2://u:canary@h/x", "use postgresql:// or the path of a file"),
+        ("postgresql://u:canary@h:notaport/x", "the port in its URL is no number"),
+        (
+            "postgresql://u:canary@h1:1,h2:2/x",
+            r"several servers as postgresql://user@/database\?host=a:5432&host=b:5432",
+        ),
+        ("postgresql://u:canary/x", "the port in its URL is no number"),
+        ("postgresql://u:can@ary-pw@127.0.0.1:1/x", "more than one @\\); write those within a word as %40"),
+        ("postgresql://u:can/ary@ary-pw@127.0.0.1:1/x", "more than one @"),
+    ],
+)
+async def test_a_url_that_will_not_do_is_refused_and_no_password_is_shown(where: str, why: str) -> None:
+    with pytest.raises(Unavailable, match=why) as refused:
         async with opened(where):
             pass
+    assert "ary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        ("postgresql://u:canary-pw@127.0.0.1:1/x", "postgresql://u:***@127.0.0.1:1/x"),
+        ("postgresql://127.0.0.1:1/x?user=u&password=canary-pw", "postgresql://127.0.0.1:1/x"),
+        ("postgresql://u@127.0.0.1:1/x?sslpassword=canary-pw&passfile=canary-file", "postgresql://u@127.0.0.1:1/x"),
+        ("postgresql://u:can%40ary-pw@127.0.0.1:1/x", "postgresql://u:***@127.0.0.1:1/x"),
+        ("postgres://u@127.0.0.1:1/x", "postgresql://u@127.0.0.1:1/x"),
+        ("PostgreSQL://u@127.0.0.1:1/x", "postgresql://u@127.0.0.1:1/x"),
+        ("postgresql://u@/x?host=127.0.0.1:1&host=127.0.0.1:2", "postgresql://u@/x"),
+    ],
+)
+async def test_a_server_is_called_by_its_url_without_passwords(where: str, shown: str) -> None:
+    with pytest.raises(Unavailable) as refused:
+        async with opened(where):
+            pass
+    assert str(refused.value).startswith(f"{shown} cannot be used (")
+    assert "ary-" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["feature%2Flogin", "what?", "a?mode=ro", "100%", "#1", "file:x", "a b&c=d", ":memory:"]
+)
+async def test_a_path_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name / f"{name}.db"
+    await fill(file)
+    async with opened(str(file)) as store:
+        assert await store.receipts("prod") == {"i0"}
+    assert sorted(tmp_path.rglob("*")) == [file.parent, file]
 
 
 async def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,9 +347,10 @@ async def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pyt
             pass
 
 
-async def test_a_sqlite_url_is_a_path(file: Path) -> None:
-    async with opened(f"sqlite:///{file}"):
-        assert file.exists()
+@pytest.mark.parametrize("name", ["prod.db", "a@b@c.db", "feature%2Flogin.db"])
+async def test_a_sqlite_url_is_a_path(tmp_path: Path, name: str) -> None:
+    async with opened(f"sqlite:///{tmp_path / name}"):
+        assert (tmp_path / name).exists()
 
 
 async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) -> None:

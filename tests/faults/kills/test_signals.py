@@ -80,8 +80,8 @@ def test_a_second_interrupt_leaves_at_once_and_names_what_was_on_its_way(prepare
         assert (process.returncode, out) == (130, "0 calls done, 0 failed, 2 not tried, 1 not known.\n")
         assert err.splitlines() == [
             "not known: create IPPolicy/office: it was on its way; the next run finds out",
-            "not tried: create TCPEdge/db: interrupted",
-            "not tried: create TLSEdge/pay: interrupted",
+            "not tried: create TCPEdge/db: the run was stopped",
+            "not tried: create TLSEdge/pay: the run was stopped",
             "interrupted",
         ]
         assert scene.flaws() == []

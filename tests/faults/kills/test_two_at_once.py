@@ -6,12 +6,16 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from reconciler.store.lock import LASTS
 from tests.faults.kills import projects, real
 from tests.faults.kills.projects import Project
 from tests.faults.kills.real import Scene
@@ -58,6 +62,19 @@ def test_the_lock_of_a_killed_run_is_taken_over_at_once_and_nothing_is_made_twic
     _, err = second.communicate(timeout=60)
     assert second.returncode == 0, err
     assert building.flaws() == []
+
+
+def test_a_run_that_slept_through_the_end_of_its_lock_changes_nothing_more(prepared: Prepared, tmp_path: Path) -> None:
+    with real.scene(REBUILDING, prepared(REBUILDING), tmp_path) as scene:
+        first = halted(scene, "before send", "update TLSEdge/pay")
+        time.sleep(LASTS / 4 + 1)  # it may believe what it knew for so long
+        with closing(sqlite3.connect(scene.root / "state/reconciler.db")) as store, store:
+            store.execute("UPDATE locks SET holder = 'another run'")
+        first.send_signal(signal.SIGCONT)
+        _, told = first.communicate(timeout=60)
+        assert (first.returncode, "another run took it" in told) == (5, True), told
+        assert "not tried: update TLSEdge/pay: the run broke off" in told.splitlines()
+        assert not [each for each in scene.sandbox.calls() if "/edges/tls/" in each]
 
 
 @pytest.mark.parametrize("project", [BUILDING, REBUILDING], ids=str)
