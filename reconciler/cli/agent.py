@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     name="agent",
     invoke_without_command=True,
     examples="""
-        reconciler agent config berlin --out agent.yml
+        reconciler agent config berlin --out secrets/agent.yml
     """,
 )
 @click.pass_context
@@ -41,7 +41,7 @@ def command(context: click.Context) -> int:
     cls=Command,
     examples="""
         reconciler agent config berlin
-        reconciler agent config base berlin --out agent.yml
+        reconciler agent config base berlin --out secrets/agent.yml
     """,
 )
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
@@ -55,8 +55,8 @@ def command(context: click.Context) -> int:
 def config(common: Options, names: tuple[str, ...], out: Path | None) -> int:
     """Print the configuration file of an agent, merged from manifests of the kind AgentConfig.
 
-    The token is written to a FILE of which nobody else can read a word, and never printed. An agent ingress is asked
-    for its regional domains; nothing is changed.
+    The token is written to a FILE of which nobody else can read a word, and never printed: keep it out of Git, as
+    secrets/ is. An agent ingress is asked for its regional domains; nothing is changed.
     """
     from reconciler.cli import whole
     from reconciler.model.problem import Rejected
@@ -73,6 +73,7 @@ def config(common: Options, names: tuple[str, ...], out: Path | None) -> int:
     if out is None:
         talk.answer(agent_config.text(merged, server_addr, None))
         return exits.DONE
+    out.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     whole.write(out, agent_config.text(merged, server_addr, _token(merged, loaded, project.root)))
     if not common.quiet:
         talk.say(f"Written: {out}")

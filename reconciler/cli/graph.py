@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,7 @@ def _of_manifests(common: options.Options) -> Graph:
     from reconciler import kinds
     from reconciler.model.address import Address
     from reconciler.planning import order
+    from reconciler.planning.aliases import spelt_out
     from reconciler.project import config, manifests
     from reconciler.rendering import graph
 
@@ -65,4 +67,5 @@ def _of_manifests(common: options.Options) -> Graph:
     for address, declaration in loaded.manifest.declarations.items():
         if host := catalogue[address.kind].host:
             hosts.add(declaration.spec.get(host), address)
-    return graph.of_resources(order.dependencies(loaded.manifest, catalogue, hosts))
+    declared = {**loaded.manifest.declarations, **spelt_out(loaded.manifest.declarations, catalogue)}
+    return graph.of_resources(order.dependencies(replace(loaded.manifest, declarations=declared), catalogue, hosts))

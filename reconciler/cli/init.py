@@ -26,7 +26,11 @@ _ADDRESS = "https://api.example.com"  # stands in the file until it is known
 _KEY = "RECONCILER_API_KEY"
 _SCHEMAS = ".schemas"  # what editors check manifests with
 _EXAMPLE = "manifests/access.yaml"
-_IGNORED = ("/state/", "/secrets/", "/plan.json", "/plan.md", "/plan.html", "/snapshot.json", "/events.ndjson", ".env")
+_IGNORED = (
+    *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
+    *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
+    *("/drift.json", "/drift.md", "/drift.html", "/report.html", "/snapshot.json", "/events.ndjson"),
+)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,8 @@ def entry() -> NoReturn:
     was built, which is a twentieth of a large plan.
     """
     code = main()
-    if threading.active_count() > 1 or sys.getprofile() is not None:
+    # Whoever interrupts does not wait for a thread that waits for a database.
+    if (threading.active_count() > 1 and code != exits.INTERRUPTED) or sys.getprofile() is not None:
         sys.exit(code)
     atexit._run_exitfuncs()  # what others asked for, such as telemetry's last words
     for stream in (sys.stdout, sys.stderr):

@@ -102,10 +102,10 @@ def _collection(kind: Kind) -> str:
 def example(kind: Kind) -> str:
     """A manifest document that declares one."""
     body = indent(dedent(kind.example).strip("\n").rstrip(), "  ")
-    text = f"kind: {kind.name}\nname: example\nspec:\n{body}\n"
+    text = f"kind: {kind.name}\nname: example\n"
     if kind.one_time:
         text += f"deliver: {{{kind.one_time}: {{to_file: secrets/example.{kind.one_time}}}}}\n"
-    return text
+    return f"{text}spec:\n{body}\n"
 
 
 def _purpose(kind: Kind) -> str:
@@ -157,6 +157,8 @@ def told(field: Field) -> str:
         behaviours.append(f"another {field.immutable_part.called} replaces the resource")
     if field.mentions is not None:
         behaviours.append("depends on the reserved domain or address that it names")
+    if field.name_of is not None:
+        behaviours.append(f"taken for the `{field.name_of}` of what bears that name")
     if field.clearing is not None:
         behaviours.append(f"removed by DELETE on `…/{field.clearing}`")
     sentences = [field.doc, *(f"{each[0].upper()}{each[1:]}." for each in behaviours)]

@@ -6,9 +6,10 @@ Pure; `reconciler.api.notify` sends it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from reconciler.model.change import Action, Mover
 from reconciler.model.plan import Plan
 from reconciler.model.value import Json
 from reconciler.rendering import wording
@@ -18,7 +19,7 @@ from reconciler.rendering.wording import Flavour
 FORMAT = "reconciler drift"
 VERSION = 1
 _LISTED = 20  # resources: who wants them all reads the report
-_FIELDS = 5  # paths of one resource
+_FIELDS = 5  # paths of one resource that one side moved
 _LONGEST = 300  # characters of a line: the platform's names have no bounds of ours
 
 
@@ -54,19 +55,28 @@ def notice(plan: Plan) -> Notice:
 
 def _lines(rows: Outline) -> Iterator[str]:
     for row in rows.changes[:_LISTED]:
-        fields = [field.path for field in row.fields]
-        more = f" and {len(fields) - _FIELDS} more" if len(fields) > _FIELDS else ""
-        of = f": {', '.join(fields[:_FIELDS])}{more}" if fields else ""
         where = f" ({row.position})" if row.position else ""
-        yield _short(f"- {row.address}: {_said(row)}{of}{where}")
+        yield _short(f"- {row.address}: {_said(row)}{where}")
     if len(rows.changes) > _LISTED:
         yield f"- and {wording.count(len(rows.changes) - _LISTED, 'more resource')}"
     yield _short(f"Account: {rows.account}" if rows.account else "")
 
 
 def _said(row: ChangeRow) -> str:
-    """Who moved it, or, where that says it better, what became of it."""
-    return str(wording.side(row)) if row.fields and row.id else wording.reason(row, Flavour.DRIFT)
+    """Who moved which of its fields; or, where nobody moved a single one, what became of it."""
+    if row.action in (Action.CREATE, Action.DELETE):
+        return wording.reason(row, Flavour.DRIFT)
+    moved = {mover: [field.path for field in row.fields if field.mover is mover] for mover in wording.SIDES}
+    told = [f"{_MOVERS.get(mover, str(mover))}: {_some(paths)}" for mover, paths in moved.items() if paths]
+    return "; ".join(told) or wording.reason(row, Flavour.DRIFT)
+
+
+_MOVERS = {Mover.UNKNOWN: "who changed it is not known"}
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _FIELDS} more" if len(paths) > _FIELDS else ""
+    return ", ".join(paths[:_FIELDS]) + more
 
 
 def _written(rows: Outline) -> Json:

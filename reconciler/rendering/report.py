@@ -28,7 +28,13 @@ _MOVERS = {
     Mover.FOLLOWS: "create",
     Mover.UNKNOWN: "kept",
 }  # with their hues, from the bottom up
-_OUTCOMES = {Outcome.DONE: "create", Outcome.ALREADY: "other", Outcome.SKIPPED: "update", Outcome.FAILED: "delete"}
+_OUTCOMES = {
+    Outcome.DONE: "create",
+    Outcome.ALREADY: "other",
+    Outcome.SKIPPED: "update",
+    Outcome.UNKNOWN: "delete",
+    Outcome.FAILED: "delete",
+}
 
 
 @dataclass
@@ -41,6 +47,10 @@ class Spell:
     looks: int = 1
     is_over: bool = False
     fields: set[str] = field(default_factory=set)
+
+    def lasted(self, now: float) -> float:
+        """In seconds: what is not over lasts until now."""
+        return (self.last if self.is_over else now) - self.since
 
 
 def spells(looks: Sequence[Look]) -> list[Spell]:
@@ -74,7 +84,8 @@ def page(stack: str, looks: Sequence[Look], runs: Sequence[Run], *, now: float, 
         drift=chart([_drift_bar(number, look) for number, look in _thinned(looks)]),
         movers=[(str(mover), hue) for mover, hue in _MOVERS.items()],
         looks=[_look_row(number, look) for number, look in reversed(list(enumerate(looks)))][:_MOST_ROWS],
-        kinds=_kinds(found),
+        looked=wording.count(len(looks), "look") + (f", the latest {_MOST_ROWS}" if len(looks) > _MOST_ROWS else ""),
+        kinds=_kinds(found, now),
         standing=[_spell_row(each, now) for each in standing],
         over=[_spell_row(each, now) for each in found if each.is_over][:_MOST_ROWS],
         applies=chart([_run_bar(number, run) for number, run in list(enumerate(runs))[-_MOST_BARS:]]),
@@ -142,7 +153,7 @@ class KindRow:
     share: int  # percent of the kind with the most spells
 
 
-def _kinds(found: Sequence[Spell]) -> list[KindRow]:
+def _kinds(found: Sequence[Spell], now: float) -> list[KindRow]:
     """Kind by kind, those that differ most first."""
     by_kind: dict[str, list[Spell]] = {}
     for each in found:
@@ -153,7 +164,7 @@ def _kinds(found: Sequence[Spell]) -> list[KindRow]:
             kind=kind,
             standing=sum(not each.is_over for each in mine),
             spells=len(mine),
-            longest=span(max(each.last - each.since for each in mine)),
+            longest=span(max(each.lasted(now) for each in mine)),
             share=round(100 * len(mine) / most),
         )
         for kind, mine in by_kind.items()
@@ -162,12 +173,11 @@ def _kinds(found: Sequence[Spell]) -> list[KindRow]:
 
 
 def _spell_row(spell: Spell, now: float) -> dict[str, object]:
-    end = spell.last if spell.is_over else now
     return {
         "address": str(spell.moved.address),
         "since": moment(spell.since),
         "last": moment(spell.last),
-        "long": span(end - spell.since),
+        "long": span(spell.lasted(now)),
         "looks": spell.looks,
         "mover": str(spell.moved.mover),
         "hue": _MOVERS[spell.moved.mover],

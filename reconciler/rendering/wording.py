@@ -71,6 +71,9 @@ def matching(resources: Resources | None) -> str:
 
 def _nothing(what: str, rows: Outline, resources: Resources | None) -> str:
     """`No changes. 3 resources match what is declared.`"""
+    declared = resources.of if isinstance(resources, Selected) else resources
+    if declared == 0:  # as for `destroy`, which declares nothing; what the key may not read is not known to be ours
+        return f"No {what}{' in what was selected' * _is_limited(rows)}: nothing was found that this stack owns."
     if not _is_limited(rows):
         return f"No {what}. {matching(resources)}"
     return f"No {what} in what was selected" + (f": {matching(resources)}" if resources is not None else ".")

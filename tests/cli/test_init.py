@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -16,6 +17,12 @@ from tests.cli.conftest import Sandbox, Shell
 from tests.platform import KEY
 
 WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
+
+
+OUTPUTS = (
+    "/agent.yml\n/plan.sarif\n/codequality.json\n/drift.json\n/drift.md\n/drift.html\n/report.html\n"
+    "/snapshot.json\n/events.ndjson\n"
+)
 
 
 def everything(folder: Path) -> dict[str, str]:
@@ -77,22 +84,44 @@ def test_a_project_that_is_there_gets_no_example(shell: Shell) -> None:
 
 
 def test_what_a_gitignore_lacks_is_named(shell: Shell) -> None:
-    shell.write("fresh/.gitignore", "*.pyc\nstate\n/plan.*\n/snapshot.json\n/events.ndjson\n.env")
+    shell.write("fresh/.gitignore", f"*.pyc\nstate\n/plan.*\n.env\n{OUTPUTS}")
     told = shell("init", "fresh", "--yes")
     assert "kept .gitignore, which is there already\n" in told.err
-    assert "note: .gitignore does not say /secrets/ /plan.json /plan.md /plan.html: " in told.err
+    assert "note: .gitignore does not say /secrets/ *.key /plan.json /plan.md /plan.html: " in told.err
     assert "does not say" not in shell("init", "other", "--yes").err
 
 
 def test_a_gitignore_may_say_it_otherwise_or_be_none(shell: Shell) -> None:
     shell.write(
-        "fresh/.gitignore", "state/*\n/secrets/**\n.env*\nplan.*\n**/plan.json\n/plan.md\nplan.html*\n*.ndjson\n"
+        "fresh/.gitignore",
+        "state/*\n/secrets/**\n.env*\n*.key\nplan.*\n**/plan.json\n/plan.md\nplan.html*\n*.ndjson\n"
+        + OUTPUTS.replace("/report", "report").replace("/snapshot.json\n/events.ndjson\n", ""),
     )
     told = shell("init", "fresh", "--yes")
     assert "note: .gitignore does not say /snapshot.json /events.ndjson: " in told.err
     (shell.root / "other/.gitignore").mkdir(parents=True)
     told = shell("init", "other", "--yes")
     assert (told.code, told.out.splitlines()[0]) == (0, "Next:")
+
+
+def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: Shell) -> None:
+    root = Path(__file__).parents[2]
+    files = [
+        root / "README.md",
+        *root.glob("docs/*"),
+        *root.rglob("examples/gitops/**/*"),
+        *root.glob("reconciler/cli/*.py"),
+    ]
+    told = re.compile(r"(?:-out |--format \w+=)([\w./-]+\.\w+)")
+    written = {name for file in files if file.is_file() for name in told.findall(file.read_text(encoding="utf-8"))}
+    written -= {"snapshot.pub"}  # the half of the key that is for everybody
+    assert {"secrets/agent.yml", "secrets/snapshot.key", "plan.sarif", "drift.md"} <= written
+    assert shell("init", "fresh", "--yes").code == 0
+    subprocess.run(["git", "init", "-q"], cwd=shell.root / "fresh", check=True)
+    written |= {"agent.yml", "snapshot.key"}
+    command = ["git", "check-ignore", *sorted(written)]
+    ignored = subprocess.run(command, cwd=shell.root / "fresh", capture_output=True, text=True, check=True)
+    assert set(ignored.stdout.split()) == written
 
 
 def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) -> None:

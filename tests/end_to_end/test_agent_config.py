@@ -37,15 +37,16 @@ def written(project: Project, name: str = "agent.yml") -> dict[str, Any]:
 def test_the_file_holds_the_delivered_token_and_the_ingress_as_it_is_on_the_platform(on_sandbox: Project) -> None:
     on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN)
     assert on_sandbox("apply", "-y").code == 0
-    said = on_sandbox("agent", "config", "berlin", "--out", "agent.yml")
-    assert (said.code, said.out, said.err) == (0, "", "Written: agent.yml\n")
-    assert written(on_sandbox) == {
+    said = on_sandbox("agent", "config", "berlin", "--out", "new/agent.yml")
+    assert (said.code, said.out, said.err) == (0, "", "Written: new/agent.yml\n")
+    assert written(on_sandbox, "new/agent.yml") == {
         "version": "2",
         "authtoken": (on_sandbox.root / "secrets/berlin.token").read_text(),
         "server_addr": "eu.connect.example.com",
         "tunnels": {"agent-api": API},
     }
-    assert stat.S_IMODE((on_sandbox.root / "agent.yml").stat().st_mode) == 0o600
+    file = on_sandbox.root / "new/agent.yml"
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
 
 
 def test_what_is_printed_holds_no_token(on_sandbox: Project) -> None:

@@ -31,6 +31,13 @@ def test_an_example_is_valid(project: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.count("problem")) == (0, 0), done.stderr
 
 
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
+def test_an_example_is_laid_out_as_its_pipelines_want_it(project: Path) -> None:
+    command = [sys.executable, "-m", "reconciler", "fmt", "--check"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("environment", ["staging", "prod"])
 def test_the_example_is_valid_in_each_of_its_environments(environment: str) -> None:
     command = [sys.executable, "-m", "reconciler", "validate", "--env", environment]

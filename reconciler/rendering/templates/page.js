@@ -46,6 +46,9 @@
   });
   reveal();
 
+  // --- the latest of a chart is at its right end
+  all(".wide").forEach((wide) => { if (one(".chart", wide)) wide.scrollLeft = wide.scrollWidth; });
+
   // --- the picture
   const picture = one("#picture");
   if (!picture) return;
@@ -56,11 +59,12 @@
   let here = null, scale = 1;
 
   function zoom(to) {
-    scale = Math.min(3, Math.max(0.15, to));
+    scale = Math.min(3, Math.max(0.05, to));
     picture.setAttribute("width", size.width * scale);
     picture.setAttribute("height", size.height * scale);
   }
-  const fit = () => zoom(Math.min(1, (scroll.clientWidth - 2) / size.width));
+  const across = () => Math.min(1, (scroll.clientWidth - 2) / size.width);
+  const fit = () => zoom(Math.min(across(), (parseFloat(getComputedStyle(scroll).maxHeight) - 2) / size.height));
   const steps = { in: () => zoom(scale * 1.25), out: () => zoom(scale / 1.25), fit, one: () => zoom(1) };
   all("[data-zoom]").forEach((button) => button.addEventListener("click", steps[button.dataset.zoom]));
   scroll.addEventListener("wheel", (event) => {
@@ -68,7 +72,7 @@
     event.preventDefault();
     zoom(scale * (event.deltaY < 0 ? 1.1 : 1 / 1.1));
   }, { passive: false });
-  if (size.width > scroll.clientWidth && size.width * 0.7 <= scroll.clientWidth) fit();
+  if (size.width > scroll.clientWidth && size.width * 0.7 <= scroll.clientWidth) zoom(across());
 
   function choose(box) {
     here = box;
@@ -106,8 +110,13 @@
       stays.textContent = "It stays as it is.";
       panel.append(stays);
     }
-    list("Refers to", arrows.filter((arrow) => arrow.dataset.to === numberOf(box)).map((arrow) => arrow.dataset.from));
-    list("Referred to by", arrows.filter((arrow) => arrow.dataset.from === numberOf(box)).map((arrow) => arrow.dataset.to));
+    const number = numberOf(box), isWait = (arrow) => arrow.classList.contains("wait");
+    const coming = arrows.filter((arrow) => arrow.dataset.to === number), going = arrows.filter((arrow) => arrow.dataset.from === number);
+    list("Refers to", coming.filter((arrow) => !isWait(arrow)).map((arrow) => arrow.dataset.from));
+    list("Waits for", coming.filter(isWait).map((arrow) => arrow.dataset.from));
+    list("Referred to by", going.filter((arrow) => !isWait(arrow)).map((arrow) => arrow.dataset.to));
+    list("Waited for by", going.filter(isWait).map((arrow) => arrow.dataset.to));
+    panel.scrollIntoView({ block: "nearest" });
   }
 
   function list(heading, numbers) {
