@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exits
+from reconciler.model.change import Action
+from reconciler.model.problem import Problem
+from reconciler.model.value import digest
 
 if TYPE_CHECKING:
     from reconciler.model.manifest import Manifest
     from reconciler.model.plan import Plan
-    from reconciler.model.problem import Problem
     from reconciler.planning.rule import Rule
     from reconciler.project.config import Config
 
@@ -42,16 +45,52 @@ def of_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Problem, 
 
 
 def judged(plan: Plan, found: Rules, now: float, manifest: Manifest | None) -> Plan:
-    """The plan with what the policies say of it now. Without its manifests, what they said of resources stays."""
+    """The plan with what the policies say of it now.
+
+    Without its manifests, what was said of resources stays, of policies that would say the same; of others it is a
+    problem of its own that they cannot be asked.
+    """
     if not found:
         return plan
     from reconciler import kinds
     from reconciler.planning import policies
 
-    again = {rule.name for rule in found if manifest is not None or "resource" not in rule.uses}
+    digests = {rule.name: _digest(rule, now) for rule in found}
+    of_resources = [rule for rule in found if rule.is_of_resources or "resource" in rule.uses]
+    silent = of_resources if manifest is None else []
+    again = digests.keys() - {rule.name for rule in silent}
     kept = (problem for problem in plan.problems if problem.rule not in again)
     said = policies.of_plan(found, plan, kinds.planned(), now, manifest)
-    return replace(plan, problems=(*kept, *said))
+    unasked = [
+        _unasked(rule, about)
+        for rule in silent
+        if plan.judged.get(rule.name) != digests[rule.name] and (about := _concerned(rule, plan))
+    ]
+    return replace(plan, problems=(*kept, *said, *unasked), judged=digests)
+
+
+def _digest(rule: Rule, now: float) -> str:
+    """Whoever has the same says the same of the same: the rule, the exemptions that hold, the time if it matters."""
+    today = datetime.fromtimestamp(now, UTC).date()
+    exempt = [[each.addresses, str(each.until)] for each in rule.exemptions if each.until >= today]
+    time = now if "now" in rule.check.uses else None
+    scope = [list(rule.kinds), list(rule.addresses), list(map(str, rule.actions))]
+    return digest([rule.check.text, str(rule.severity), scope, exempt, time])
+
+
+def _concerned(rule: Rule, plan: Plan) -> list[str]:
+    """What a rule about resources would be asked of, among what the plan changes."""
+    if rule.is_of_changes:
+        changes = [each for each in plan.changes if not rule.actions or each.action in rule.actions]
+    else:
+        changes = [each for each in plan.changes if each.action not in (Action.DELETE, Action.FORGET)]
+    return [str(each.address) for each in changes if rule.covers(each.address)]
+
+
+def _unasked(rule: Rule, about: Sequence[str]) -> Problem:
+    whom = about[0] if len(about) == 1 else f"{about[0]} and {len(about) - 1} more"
+    text = f"the policy {rule.name} cannot be asked anew about {whom}: the manifests are not those of the plan"
+    return Problem(text, "plan again", position=rule.position, severity=rule.severity, rule=rule.name)
 
 
 def code(problems: Sequence[Problem]) -> int:

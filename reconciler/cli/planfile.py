@@ -20,12 +20,13 @@ from reconciler.engine.schedule import Schedule
 from reconciler.model.address import Address
 from reconciler.model.kind import Field, Home, Sensitive, Shape
 from reconciler.model.plan import Plan
-from reconciler.model.problem import Rejected
+from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Secret, Value, secrets_in
 from reconciler.project import manifests
 from reconciler.project.config import Config
 from reconciler.project.manifests import Loaded
 from reconciler.project.values import Declared, Resolver, Variable
+from reconciler.project.variables import check_names
 from reconciler.rendering import json
 
 KEY = "RECONCILER_PLAN_KEY"
@@ -42,13 +43,14 @@ class PlanFile:
     """A plan as it was reviewed, and what became of its surroundings since.
 
     plan      its secrets are there only after `with_secrets`
-    loaded    the manifests as they are now; None if they cannot be read
+    loaded    the manifests as they are now; None if they cannot be read, and `why`
     moved     objects whose secrets are others by now, and what to say of each
     """
 
     plan: Plan
     loaded: Loaded | None
     text: str = field(repr=False)
+    why: tuple[Problem, ...] = ()
     moved: Mapping[Address, list[str]] = field(default_factory=dict)
 
     @property
@@ -60,7 +62,7 @@ class PlanFile:
         """What the user should know of the manifests; empty if they are those of the plan."""
         if self.is_of_these_manifests:
             return ""
-        what = "cannot be read" if self.loaded is None else "changed after this plan was made"
+        what = "cannot be read" if self.loaded is None else "or their variables changed after this plan was made"
         return f"note: the manifests {what}; the plan is carried out as it was reviewed, without what they say now"
 
 
@@ -128,11 +130,11 @@ def read(file: Path, config: Config, account: str, variables: Mapping[str, Varia
         raise exits.Stop(exits.ERROR, f"error: {file} is a plan for the stack {plan.stack}, not {config.stack}")
     if plan.account != account:
         raise exits.Stop(exits.ERROR, f"error: {file} is a plan for the account {plan.account}, not {account}")
+    check_names(config.settings, variables)
     try:
-        loaded = manifests.load(config, os.environ, variables)
-    except Rejected:
-        loaded = None
-    return PlanFile(plan, loaded, text)
+        return PlanFile(plan, manifests.load(config, os.environ, variables), text)
+    except Rejected as rejected:
+        return PlanFile(plan, None, text, tuple(each for each in rejected.problems if each.is_error))
 
 
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:

@@ -247,14 +247,24 @@ async def record(session: Session, look: Look) -> None:
 async def remembered(project: Config) -> AsyncIterator[Store | None]:
     """The store if there is one yet: a command that only reads makes none."""
     where = store_of(project)
-    there = os.path.exists(where) or os.path.exists(f"{where}-wal")  # noqa: ASYNC240, PTH110 - before anything runs
-    if where == MEMORY or ("://" not in where and not there):
+    if where == MEMORY or ("://" not in where and not (_is_there(where) or _is_there(f"{where}-wal"))):
         yield None
         return
     from reconciler.store import store  # and with it SQLAlchemy, 100 ms
 
     async with store.opened(where) as memory:
         yield memory
+
+
+def _is_there(path: str) -> bool:
+    """Also if it may not be looked at: then opening it says so, and nothing is planned without what is in it."""
+    try:
+        os.stat(path)  # noqa: PTH116 - a path of the store's
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def store_of(project: Config) -> str:

@@ -68,6 +68,7 @@ def rest(
         raise exits.Stop(exits.STALE, f"error: {why}; plan again")
     if file.note:
         talk.say(file.note)
+        talk.problems(file.why)
     doubts = [Consent("account", "*", 1, snapshot.doubt)] if snapshot.doubt and plan.changes else []
     consents = tuple(
         replace(each, granted=each.granted or allow.get((each.what, each.kind), 0) >= each.count)

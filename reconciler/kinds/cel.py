@@ -77,7 +77,7 @@ class Language:
         if answers and told not in (answers, "DYN"):
             raise Unfit(Wrong(f"answers with {_a(told)}, not with {_a(answers)}"))
         uses = {each.name for each in _strange(text, frozenset()) if not each.is_function} & self.names
-        return Expression(program, answers, frozenset(uses))
+        return Expression(text, program, answers, frozenset(uses))
 
     def given(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Given:
         """Plain JSON and instants as values of the variables, for any number of expressions.
@@ -99,6 +99,7 @@ class Given:
 class Expression:
     """An expression that can be asked. `uses` are the variables that it speaks of."""
 
+    text: str
     program: Any = field(repr=False)
     answers: str
     uses: frozenset[str]

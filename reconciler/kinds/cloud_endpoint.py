@@ -6,11 +6,21 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds import policy as policies
+from reconciler.kinds import syntax
 from reconciler.kinds.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, plain, repeated
-from reconciler.model.kind import Finding, Kind, Read, Ref, ServerDefault, Spec, Unordered
+from reconciler.model.kind import DefaultBy, Finding, Kind, Read, Ref, ServerDefault, Spec, Unordered
 from reconciler.model.problem import Severity
+from reconciler.model.value import Json
 
 _BINDINGS = ("public", "internal", "kubernetes")
+
+
+def _is_internal(url: Json) -> bool:
+    return any(host.endswith(".internal") for host in syntax.hosts_of_url(url))
+
+
+def _binding_of(url: Json) -> Json:
+    return ["internal"] if _is_internal(url) else ["public"]
 
 
 class CloudEndpoint(Spec):
@@ -21,14 +31,20 @@ class CloudEndpoint(Spec):
     description: Description = ""
     metadata: Metadata = ""
     bindings: Annotated[
-        list[NonEmpty], Unordered, ServerDefault, Doc("Where it can be reached: public, internal, kubernetes.")
+        list[NonEmpty],
+        Unordered,
+        ServerDefault,
+        DefaultBy("url", _binding_of),
+        Doc("Where it can be reached: public, internal, kubernetes. Hosts below .internal are internal, only they."),
     ] = ["public"]
     pooling_enabled: Annotated[bool, Doc("Whether several endpoints may share the address, and its traffic.")] = False
 
     def findings(self) -> Iterator[Finding]:
         yield from policies.findings(self.traffic_policy, "traffic_policy")
         if not self.bindings:
-            yield Finding(("bindings",), "is empty", "name a binding, or leave it out: it is public then")
+            yield Finding(("bindings",), "is empty", "name a binding, or leave it out")
+        elif "bindings" in self.model_fields_set:
+            yield from self._misbound()
         yield from repeated(self.bindings, "bindings")
         for index, binding in enumerate(self.bindings):
             if plain(binding) not in (None, *_BINDINGS):
@@ -38,6 +54,13 @@ class CloudEndpoint(Spec):
                     f"the bindings are {', '.join(_BINDINGS)}; the platform decides",
                     Severity.WARNING,
                 )
+
+    def _misbound(self) -> Iterator[Finding]:
+        if plain(self.url) is None or any(plain(each) is None for each in self.bindings):
+            return
+        if _is_internal(self.url) != ("internal" in self.bindings):
+            found = f"{self.url} {'lacks' if _is_internal(self.url) else 'has'} the binding internal"
+            yield Finding(("bindings",), found, "hosts below .internal have it, and only they: leave bindings out")
 
 
 class CloudEndpointRead(Read):

@@ -16,7 +16,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds import canon, syntax
 from reconciler.model.kind import Between, EqualAs, Finding, ImmutablePart, MaxBytes, Mentions, RefTo, Sensitive
-from reconciler.model.value import Ref, Sealed, Secret, Template
+from reconciler.model.value import PENDING, Ref, Sealed, Secret, Template
 
 
 def _deferred(value: Any, check: Callable[[Any], Any]) -> Any:
@@ -148,5 +148,5 @@ def _moment(text: str) -> datetime:
 def repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:
     """Values that stand twice in a list in which each may stand once."""
     for index, value in enumerate(values):
-        if value in values[:index]:
+        if value != PENDING and value in values[:index]:
             yield Finding((*at, index), f"{value} is repeated", "keep it once")

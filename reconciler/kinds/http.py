@@ -1,6 +1,6 @@
 """Modules of HTTPS routes that look at requests and responses, but at nobody's identity; see `login`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Annotated
 
@@ -10,6 +10,7 @@ from reconciler.kinds import canon
 from reconciler.kinds.fields import HeaderName, Headers, NonEmpty, Share, Text, UInt32, plain
 from reconciler.model.kind import Between, EqualAs, Finding, Module, Sensitive, ServerDefault, Unordered
 from reconciler.model.problem import Severity
+from reconciler.model.value import known_text
 
 PROVIDERS = frozenset(
     """
@@ -30,6 +31,17 @@ class HeadersModule(Module):
 
     add: Annotated[Headers, Doc("Headers that are added, by name.")] = {}
     remove: Annotated[list[HeaderName], Unordered, Doc("Names of headers that are taken away.")] = []
+
+    def findings(self) -> Iterator[Finding]:
+        yield from spelt_twice(self.add, "add")
+
+
+def spelt_twice(headers: Iterable[str], *at: str) -> Iterator[Finding]:
+    """Names of headers that differ in nothing but upper and lower case: the platform keeps one of them."""
+    first: dict[str, str] = {}
+    for name in headers:
+        if (other := first.setdefault(name.lower(), name)) != name:
+            yield Finding((*at, name), f"is the header {other} again", "keep one of the two")
 
 
 class CompressionModule(Module):
@@ -78,7 +90,8 @@ class WebhookVerificationModule(Module):
             close = get_close_matches(provider, sorted(PROVIDERS), 1)
             remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
             yield Finding(("provider",), f"{provider!r} is not a provider we know", remedy, Severity.WARNING)
-        if provider != _SECRETLESS and self.secret == "":
+        secret = known_text(self.secret)
+        if provider != _SECRETLESS and secret == "":
             yield Finding(("secret",), "is missing", "give the secret that the provider signs with")
-        elif provider == _SECRETLESS and self.secret != "":
+        elif provider == _SECRETLESS and secret != "":
             yield Finding(("secret",), f"is not for {_SECRETLESS}, which signs with none", "leave it out")

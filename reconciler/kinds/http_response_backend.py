@@ -1,11 +1,13 @@
 """HTTP-response backend."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from typing_extensions import Doc
 
 from reconciler.kinds.fields import Description, Headers, Metadata, Text
-from reconciler.model.kind import Between, Kind, ServerDefault, Spec
+from reconciler.kinds.http import spelt_twice
+from reconciler.model.kind import Between, Finding, Kind, ServerDefault, Spec
 
 
 class HTTPResponseBackend(Spec):
@@ -16,6 +18,9 @@ class HTTPResponseBackend(Spec):
     body: Annotated[Text, Doc("The response's body.")] = ""
     description: Description = ""
     metadata: Metadata = ""
+
+    def findings(self) -> Iterator[Finding]:
+        yield from spelt_twice(self.headers, "headers")
 
 
 KIND = Kind(

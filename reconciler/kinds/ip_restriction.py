@@ -1,7 +1,7 @@
 """IP restriction."""
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from typing_extensions import Doc
 
@@ -28,6 +28,12 @@ class IPRestriction(Spec):
             yield Finding(("ip_policy_ids",), "is empty", "name at least one IP policy")
 
 
+def _insists(fields: Mapping[str, Any]) -> bool:
+    """The platform keeps the last rule of the dashboard's policies; without those of the API nothing more gets through
+    to it, a new rule included."""
+    return fields.get("type") == "dashboard" or (fields.get("type") == "api" and fields.get("enforced") is True)
+
+
 KIND = Kind(
     spec=IPRestriction,
     path="/ip_restrictions",
@@ -37,6 +43,7 @@ KIND = Kind(
     unique=True,
     # By policies without their rules it would shut out everybody, whoever applies this included.
     settled_by={"IPPolicyRule": "ip_policy_id"},
+    insists=_insists,
     example="""
         type: api
         enforced: true

@@ -7,6 +7,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.fields import NonEmpty, Text, UInt32
 from reconciler.model.kind import Finding, Module, Part, Sensitive, ServerDefault, Unordered
+from reconciler.model.value import known_text
 
 PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 
@@ -49,9 +50,10 @@ class Provider(Part):
     email_domains: Annotated[list[Text], Unordered, Doc("If present, only addresses of these domains pass.")] = []
 
     def findings(self) -> Iterator[Finding]:
-        if self.client_id == "" and self.client_secret != "":
+        secret = known_text(self.client_secret)
+        if self.client_id == "" and secret != "":
             yield Finding(("client_id",), "is missing", "an application has an id and a secret: give both or neither")
-        if self.client_secret == "" and self.client_id != "":
+        if secret == "" and self.client_id != "":
             yield Finding(("client_secret",), "is missing", "an application has an id and a secret: give both")
         if self.scopes and self.client_id == "":
             yield Finding(("scopes",), "are for an application of your own", "give client_id and client_secret")

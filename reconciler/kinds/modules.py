@@ -27,6 +27,10 @@ class IPRestrictionModule(Module):
         Doc("The IP policies that decide whether a source address may connect."),
     ]
 
+    def findings(self) -> Iterator[Finding]:
+        if self.enabled and not self.ip_policy_ids:
+            yield Finding(("ip_policy_ids",), "is empty", "name at least one IP policy, or say enabled: false")
+
 
 class MutualTLSModule(Module):
     """Which authorities a client's certificate must come from."""
@@ -37,6 +41,11 @@ class MutualTLSModule(Module):
         Unordered,
         Doc("The authorities whose certificates clients must present."),
     ]
+
+    def findings(self) -> Iterator[Finding]:
+        if self.enabled and not self.certificate_authority_ids:
+            remedy = "name at least one authority, or say enabled: false"
+            yield Finding(("certificate_authority_ids",), "is empty", remedy)
 
 
 class TLSTerminationModule(Module):

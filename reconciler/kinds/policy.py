@@ -54,6 +54,7 @@ _OLDER = re.compile(
 
 _SIZE = 256 * 1024  # characters: a hundred times a long policy
 _DEPTH = 40
+_TOO_DEEP = f"the policy has more than {_DEPTH} levels; simplify it"
 _NODES = 20_000  # counted with aliases written out, so that a small text cannot grow without end
 
 
@@ -94,24 +95,37 @@ def _read(text: str) -> dict[str, Any] | str:
 def _decode(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise _Unreadable(_TOO_DEEP) from None
+    except ValueError:
         return _decode_yaml(text)
 
 
 def _decode_yaml(text: str) -> Any:
     """What is unusual goes to a reader that says where something is wrong, and takes long."""
-    skimmed = None if _OLDER.search(text) else skim.documents(text.encode(errors="surrogatepass"))
-    if skimmed is not None and len(skimmed) == 1:
-        return skimmed[0][0]
+    octets = text.encode(errors="surrogatepass")
+    skimmed = None if _OLDER.search(text) else skim.documents(octets)
+    documents = _read_patiently(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
+    if len(documents) > 1:
+        raise _Unreadable("the policy is several documents; keep one, and no line of --- between its rules")
+    return documents[0] if documents else None
+
+
+def _read_patiently(text: str, octets: bytes) -> list[Any]:
+    if skim.is_deeper(octets, _DEPTH):  # which takes that reader minutes
+        raise _Unreadable(_TOO_DEEP)
 
     from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        return [*YAML(typ="safe", pure=True).load_all(text)]
     except MarkedYAMLError as wrong:
         mark = wrong.problem_mark or wrong.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        if isinstance(wrong, DuplicateKeyError):
+            raise _Unreadable(f"a key of the policy is repeated{where}; keep it once") from None
         raise _Unreadable(f"the policy is neither JSON nor YAML{where}; correct it there") from None
     except (YAMLError, ValueError, RecursionError):
         raise _Unreadable("the policy is neither JSON nor YAML; correct it") from None
@@ -131,8 +145,10 @@ def _refuse(constant: str) -> NoReturn:
 def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
     """The same in JSON's own types, with aliases written out."""
     budget[0] -= 1
-    if budget[0] < 0 or depth > _DEPTH:
-        raise _Unreadable("the policy is too large or too deep; simplify it")
+    if depth > _DEPTH:
+        raise _Unreadable(_TOO_DEEP)
+    if budget[0] < 0:
+        raise _Unreadable(f"the policy has more than {_NODES} values; simplify it")
     match value:
         case dict():
             return {_key(key): _plain(item, budget, depth + 1) for key, item in value.items()}
@@ -160,7 +176,7 @@ def findings(value: Any, *at: str | int) -> Iterator[Finding]:
     """
     match value:
         case dict():
-            for each in _document(value):
+            for each in (*_document(value), *_unread(value, ())):
                 yield Finding((*at, *each.path), each.text, each.remedy, each.severity)
         case str() | Secret():
             for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
@@ -173,6 +189,8 @@ def _document(document: dict[str, Any]) -> Iterator[Finding]:
             yield _warning((phase,), f"{phase!r} is not a phase we know", phase, PHASES)
         elif _is_open(rules):
             continue
+        elif rules is None:
+            yield Finding((phase,), "has no rules", "write a list of rules below it, or leave it out")
         elif not isinstance(rules, list):
             yield Finding((phase,), "is not a list", "write a list of rules")
         else:
@@ -187,11 +205,11 @@ def _rule(rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
         yield Finding(at, "is not a rule", "write a mapping with name, expressions and actions")
         return
     yield from _unknown_keys(rule, _RULE_KEYS, at)
-    if not (_is_open(name := rule.get("name", "")) or isinstance(name, str)):
+    if not (_is_open(name := rule.get("name")) or name is None or isinstance(name, str)):
         yield Finding((*at, "name"), "is not text", "put it in quotes")
     yield from _expressions(rule.get("expressions", []), (*at, "expressions"))
     actions = rule.get("actions")
-    if _is_open(actions) and actions is not None:
+    if _is_open(actions):
         return
     if not isinstance(actions, list) or not actions:
         yield Finding((*at, "actions") if "actions" in rule else at, "has no actions", "write a list of at least one")
@@ -201,7 +219,7 @@ def _rule(rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
 
 
 def _expressions(expressions: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
-    if _is_open(expressions):
+    if _is_open(expressions) or expressions is None:
         return
     if not isinstance(expressions, list):
         yield Finding(at, "is not a list", "write a list of expressions, even for one")
@@ -244,7 +262,7 @@ def _action(action: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
         return
     yield from _unknown_keys(action, _ACTION_KEYS, at)
     sort = action.get("type")
-    if not (isinstance(sort, str) and sort) and not (sort is not None and _is_open(sort)):
+    if not (isinstance(sort, str) and sort) and not _is_open(sort):
         yield Finding((*at, "type") if "type" in action else at, "has no type", "name the action, such as type: deny")
     elif isinstance(sort, str) and sort not in ACTIONS:
         yield _warning((*at, "type"), f"{sort!r} is not an action we know", sort, sorted(ACTIONS))
@@ -268,6 +286,27 @@ def _embedded(value: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
                 yield from _embedded(each, (*at, index))
 
 
+_ELSEWHERE = {
+    "ref": "write ${{ Kind/name.output }}, in quotes",
+    "from_env": "write ${{ var.name }}, or ${secrets.get('vault', 'name')} for a secret that is kept in a vault",
+    "from_file": "take the whole policy from the file, or write ${{ var.name }}",
+}
+
+
+def _unread(value: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+    """What stands for something else in a field of ours, and within a document for itself."""
+    match value:
+        case dict():
+            if len(value) == 1 and (word := next(iter(value))) in _ELSEWHERE and isinstance(value[word], str):
+                what = f"{word} means nothing within a policy: the platform gets the map as it stands"
+                yield Finding(at, what, _ELSEWHERE[word], Severity.WARNING)
+            for key, each in value.items():
+                yield from _unread(each, (*at, key))
+        case list():
+            for index, each in enumerate(value):
+                yield from _unread(each, (*at, index))
+
+
 def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: tuple[str | int, ...]) -> Iterator[Finding]:
     for key in found:
         if key not in known:
@@ -284,7 +323,7 @@ def _warning(at: tuple[str | int, ...], text: str, word: str, known: Any) -> Fin
 
 def _is_open(value: Any) -> bool:
     """Whether it is not known yet, or hidden."""
-    return value is None or isinstance(value, (Ref, Template, Secret))
+    return isinstance(value, (Ref, Template, Secret))
 
 
 def _shown(path: tuple[str | int, ...]) -> str:

@@ -11,7 +11,7 @@ from reconciler.model.kind import (
     Immutable,
     InputOnly,
     Kind,
-    Mentions,
+    NameOf,
     Read,
     ReadAs,
     Ref,
@@ -20,11 +20,6 @@ from reconciler.model.kind import (
     ServerDefault,
     Spec,
 )
-
-
-def _itself(name: object) -> Iterator[str]:
-    if isinstance(name, str):
-        yield name
 
 
 class Secret(Spec):
@@ -41,7 +36,7 @@ class Secret(Spec):
         Doc("The vault that keeps it; excludes vault_name."),
     ] = None
     vault_name: Annotated[
-        VaultName | None, Immutable, ServerDefault, Mentions(_itself), Doc("The vault's name; excludes vault_id.")
+        VaultName | None, Immutable, ServerDefault, NameOf("vault_id"), Doc("The vault's name; excludes vault_id.")
     ] = None
     description: Description = ""
     metadata: Metadata = ""

@@ -36,6 +36,18 @@ def documents(text: bytes) -> Skimmed | None:
         return None
 
 
+def is_deeper(text: bytes, levels: int) -> bool:
+    """Whether lists and maps stand within each other beyond so many levels, as far as the text can be read at all."""
+    depth = 0
+    parser = CParser(text)
+    try:
+        while (event := parser.get_event()) is not None and depth <= levels:
+            depth += isinstance(event, events.CollectionStartEvent) - isinstance(event, events.CollectionEndEvent)
+    except (ValueError, yaml_error.YAMLError):
+        return False
+    return depth > levels
+
+
 class _Skimmer:
     def __init__(self, text: bytes) -> None:
         self._get = CParser(text).get_event

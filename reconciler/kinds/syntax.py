@@ -142,6 +142,8 @@ def acl_rule(text: str) -> str | None:
     """`*`, `bind:<host>`, `bind:*.<domain>`, `bind:<host>:<port>`, or `bind:<key>=<value>` with `*` for either."""
     if text == "*":
         return None
+    if re.search(r"\s", text):
+        return f"{text!r} has white space in it; remove it"
     rule, colon, target = text.partition(":")
     if not colon or rule != "bind":
         return f"{text!r} is not an ACL rule; the only kind is bind, like bind:app.example.com"

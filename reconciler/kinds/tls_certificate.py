@@ -1,7 +1,7 @@
 """TLS certificate."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel
 from typing_extensions import Doc
@@ -9,7 +9,7 @@ from typing_extensions import Doc
 from reconciler.kinds import syntax
 from reconciler.kinds.fields import CertificatePem, Description, Metadata, PrivateKeyPem
 from reconciler.model.kind import Finding, Immutable, InputOnly, Kind, Read, Spec
-from reconciler.model.value import Sealed, Secret
+from reconciler.model.value import known_text
 
 
 class TLSCertificate(Spec):
@@ -21,15 +21,9 @@ class TLSCertificate(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        certificate, key = _known(self.certificate_pem), _known(self.private_key_pem)
+        certificate, key = known_text(self.certificate_pem), known_text(self.private_key_pem)
         if certificate is not None and key is not None and not syntax.matches_key(certificate, key):
             yield Finding(("private_key_pem",), "is not the key of certificate_pem", "give the key it was made with")
-
-
-def _known(value: Any) -> str | None:
-    if isinstance(value, Secret) and not isinstance(value, Sealed):
-        return value.reveal()
-    return value if isinstance(value, str) else None
 
 
 class AlternativeNames(BaseModel):

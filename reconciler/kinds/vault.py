@@ -31,7 +31,6 @@ KIND = Kind(
     id_prefix="vault_",
     identity=("name",),
     unique=True,
-    host="name",  # secrets may mention it
     example="""
         name: payments
     """,

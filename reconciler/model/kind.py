@@ -131,6 +131,21 @@ class ImmutablePart:
 
 
 @dataclass(frozen=True)
+class DefaultBy:
+    """What the platform takes by default follows from what another field, `name`, says."""
+
+    name: str
+    default: Callable[[Json], Json]
+
+
+@dataclass(frozen=True)
+class NameOf:
+    """The value is the name of what another field, `name`, refers to by its id; planning takes it for that."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Mentions:
     """The value names hosts: the resource depends on the reserved domain or address behind each of them."""
 
@@ -221,12 +236,14 @@ class Field:
     doc: str = ""
     required: bool = False
     default: Json = None
+    default_by: DefaultBy | None = None
     behaviours: frozenset[Behaviour] = frozenset()
     refs: tuple[str, ...] = ()
     read_as: ReadAs | None = None
     canonical: Callable[[Json], Json] | None = None
     immutable_part: ImmutablePart | None = None
     mentions: Mentions | None = None
+    name_of: str | None = None
     detach: str | None = None
     as_map: AsMap | None = None
     module: bool = False
@@ -238,6 +255,10 @@ class Field:
 
     def __contains__(self, behaviour: Behaviour) -> bool:
         return behaviour in self.behaviours
+
+    def default_beside(self, spec: Mapping[str, Any]) -> Json:
+        """What is taken by default in an object with these values."""
+        return self.default if self.default_by is None else self.default_by.default(spec.get(self.default_by.name))
 
     @property
     def clearing(self) -> str | None:
@@ -322,6 +343,7 @@ class Kind:
     home: Home = Home.PLATFORM
     automatic: str | None = None
     settled_by: Mapping[str, str] = field(default_factory=dict)
+    insists: Callable[[Mapping[str, Any]], bool] | None = None
     stands_at: tuple[str, str] | None = None
     example: str = ""
     """
@@ -349,6 +371,7 @@ class Kind:
     automatic       the response field that is set while the platform itself made the object and renews it
     settled_by      kinds whose objects make what this one refers to whole, and their field that names it: this comes
                     after they are made, and leaves before they go
+    insists         of what is settled by parts: whether one with these fields cannot do without any for a moment
     stands_at       the field with its url, and the exclusive field in which no object of another kind may have the host
                     and port of that
     example         a spec as YAML: shown on the kind's page, and validated by the tests
@@ -365,6 +388,11 @@ class Kind:
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
         return {each.name: each for each in self.fields}
+
+    @cached_property
+    def alias(self) -> Field | None:
+        """The field that may name what another one refers to by its id."""
+        return next((each for each in self.fields if each.name_of is not None), None)
 
     def is_unique(self, fields: Mapping[str, Any]) -> bool:
         """Whether no second object may have the identity of one with these fields."""
@@ -419,6 +447,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         return next((each for each in reversed(words) if isinstance(each, word)), None)
 
     refs, read_as, equal, doc, detach = last(RefTo), last(ReadAs), last(EqualAs), last(Doc), last(Detach)
+    name_of = last(NameOf)
     size, between = last(MaxBytes), last(Between)
     return Field(
         name=name,
@@ -426,12 +455,14 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         doc=doc.documentation if doc else _first_line(inner) if fields else "",
         required=required,
         default=default,
+        default_by=last(DefaultBy),
         behaviours=frozenset(each for each in words if isinstance(each, Behaviour)),
         refs=refs.kinds if refs else item.refs if item else (),
         read_as=read_as,
         canonical=equal.canonical if equal else None,
         immutable_part=last(ImmutablePart),
         mentions=last(Mentions),
+        name_of=name_of.name if name_of else None,
         detach=detach.segment if detach else None,
         as_map=last(AsMap),
         module=module,

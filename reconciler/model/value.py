@@ -1,7 +1,8 @@
-"""What a field may hold: plain JSON, and the three things that are not plain yet.
+"""What a field may hold: plain JSON, and what is not plain yet.
 
-A `Ref` stands for a field of another resource, a `Template` for text with references inside, a `Secret` for
-text that must never be shown. Containers are plain dicts and lists, treated as frozen by everybody.
+A `Ref` stands for a field of another resource, a `Template` for text with references inside, a `JsonTemplate` for a
+document with them that is sent as text, a `Secret` for text that must never be shown. Containers are plain dicts and
+lists, treated as frozen by everybody.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from reconciler.model.address import Address
 
 Json = Any
-Value = Any  # Json, or a Ref, Template or Secret anywhere inside it
+Value = Any  # Json, or a Ref, Template, JsonTemplate or Secret anywhere inside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,16 @@ class Template:
 
     def __str__(self) -> str:
         return "".join(part if isinstance(part, str) else f"${{{{ {part} }}}}" for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTemplate:
+    """JSON text in the making: literal parts, and values that are not known yet, each to be spelt as JSON."""
+
+    parts: tuple[str | Ref | Template, ...]
+
+
+PENDING: Final = Template(())  # stands for what could not be resolved: its problem has been told
 
 
 class Secret:
@@ -99,6 +110,13 @@ class Sealed(Secret):
     __hash__ = None  # type: ignore[assignment]  # equal ones may differ in all but one of their spellings
 
 
+def known_text(value: Value) -> str | None:
+    """A text that is known already, be it secret: to look at, never to show."""
+    if isinstance(value, Secret) and not isinstance(value, Sealed):
+        return value.reveal()
+    return value if isinstance(value, str) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Hidden:
     """What stands in a plan for a sensitive value: equal digests, equal values."""
@@ -125,8 +143,9 @@ def _collect(value: Value, found: list[Ref]) -> None:
             for item in value:
                 if item.__class__ not in _PLAIN:
                     _collect(item, found)
-        case Template(parts):
-            found += [part for part in parts if isinstance(part, Ref)]
+        case Template(parts) | JsonTemplate(parts):
+            for part in parts:
+                _collect(part, found)
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})  # what most of a spec is
@@ -147,13 +166,29 @@ def substitute(value: Value, resolve: Callable[[Ref], Value]) -> Value:
         case Template(parts):
             resolved = [part if isinstance(part, str) else resolve(part) for part in parts]
             if any(isinstance(part, Ref) for part in resolved):
-                return Template(tuple(part if isinstance(part, (str, Ref)) else str(part) for part in resolved))
-            return "".join(str(part) for part in resolved)
+                return Template(tuple(part if isinstance(part, Ref) else _within_text(part) for part in resolved))
+            return "".join(_within_text(part) for part in resolved)
+        case JsonTemplate(parts):
+            resolved = [part if isinstance(part, str) else _within_json(substitute(part, resolve)) for part in parts]
+            return "".join(resolved) if is_known(resolved) else JsonTemplate(tuple(resolved))
         case dict():
             return {key: substitute(item, resolve) for key, item in value.items()}
         case list() | tuple():
             return [substitute(item, resolve) for item in value]
     return value
+
+
+def _within_text(value: Value) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _within_json(value: Value) -> str | Ref | Template:
+    return value if isinstance(value, (Ref, Template)) else json_text(value)
+
+
+def json_text(value: Json) -> str:
+    """A plain value as inline documents are sent: with the keys in the order they were written in."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def reveal(value: Value) -> Json:

@@ -254,7 +254,7 @@ def _sent(decision: Decision, field: Field) -> Value:
     if field.name in decision.want:
         value = decision.spec.get(field.name)
     else:
-        value = field.default if ServerDefault in field else decision.have.get(field.name)
+        value = field.default_beside(decision.want) if ServerDefault in field else decision.have.get(field.name)
     if value is not None:
         if not _excludes_choices(decision.kind, field, value):
             value = kept(field, value, decision.have.get(field.name), differing)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reconciler.model import owner
 from reconciler.model.kind import Field, Immutable, Kind, ServerDefault, Shape
-from reconciler.model.value import Value
+from reconciler.model.value import Json, Value
 from reconciler.planning.normalize import UNREAD
 
 
@@ -21,6 +21,7 @@ class Choice(NamedTuple):
     path: str
     field: Field
     top: Field
+    default: Json  # as far as it is documented
 
 
 @cache
@@ -35,7 +36,7 @@ def _below(fields: tuple[Field, ...], above: str = "", top: Field | None = None)
         if Immutable in field:
             continue
         if ServerDefault in field and (top is not None or field.default):
-            yield Choice(path, field, first)
+            yield Choice(path, field, first, field.default)
         elif field.shape is Shape.OBJECT:
             yield from _below(field.fields, f"{path}.", first)
 
@@ -46,7 +47,7 @@ def given_back(
     """What was applied the last time and is declared no more, though what it is a part of still is."""
     for each in choices(kind):
         if _is_left_out(spec, each.path) and not _is_within(each.path, ignored) and owner.holds(applied, each.path):
-            yield each
+            yield each._replace(default=each.field.default_beside(spec))
 
 
 def _is_left_out(spec: Value, path: str) -> bool:

@@ -1,5 +1,5 @@
 """What only one object may hold at a time: a unique key among its kind, a hostport among all edges, the way to sign in
-among the routes of an edge; and where an endpoint stands, no edge does."""
+among the routes of an edge; and where an endpoint stands, no edge does, nor where some share a key anybody alone."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def holders_of(register: Register, kinds: Mapping[str, Kind], sort: Sort) -> Map
 
 def claims(kind: Kind, form: Form) -> Iterator[Claim]:
     """What nobody else may have."""
-    if kind.is_unique(form) and (key := identity(kind, form)) is not None:
-        yield kind.same_as or kind.name, b"[" + b",".join(key) + b"]"
+    if kind.is_unique(form):
+        yield from _key(kind, form)
     if kind.parent is not None and any(form.get(name) is not None for name in kind.one_of):
         # Not only of one object: no two below one parent.
         yield "module", canonical(f"{' or '.join(kind.one_of)} below {form.get(kind.parent.field)}")
@@ -43,8 +43,15 @@ def claims(kind: Kind, form: Form) -> Iterator[Claim]:
             yield from ((each.name, canonical(item)) for item in value if is_known(item))
 
 
+def _key(kind: Kind, form: Form) -> Iterator[Claim]:
+    if (key := identity(kind, form)) is not None:
+        yield kind.same_as or kind.name, b"[" + b",".join(key) + b"]"
+
+
 def places(kind: Kind, form: Form) -> Iterator[Claim]:
     """What nobody else may claim, while others of its own kind may stand there too."""
+    if kind.unique and not kind.is_unique(form):
+        yield from _key(kind, form)
     if kind.stands_at is not None:
         name, claimed = kind.stands_at
         url = form.get(name)

@@ -82,9 +82,9 @@ def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, re
 
 def _back(choice: Choice, have: Form, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
     """To the documented default, or to whatever the platform chooses where a part is sent without it."""
-    path, field, top = choice
+    path, field, top, default = choice
     old = _at(path, have.get(top.name))
-    new = canon(field, field.default) if field.default else None
+    new = canon(field, default) if default else None
     if old is None or old is UNREAD or old == new:
         return
     last = record.of(path, field, top)

@@ -26,9 +26,11 @@ def order_claims(
         if decision.action in (None, Action.DELETE, Action.FORGET):
             continue
         own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
+        stays = decision.live is not None and not decision.is_new
+        form = {**decision.have, **decision.want} if stays else decision.want
         for sort, against in AGAINST.items():
-            held = set(sort(decision.kind, decision.have)) if decision.live and not decision.is_new else set()
-            for claim in sorted(set(sort(decision.kind, decision.want)) - held):
+            held = set(sort(decision.kind, decision.have)) if stays else set()
+            for claim in sorted(set(sort(decision.kind, form)) - held):
                 holders = holders or {each: holders_of(register, kinds, each) for each in AGAINST}
                 takers[sort].setdefault(claim, decision)
                 for other in against:
@@ -76,9 +78,12 @@ def _held(
 def _single(decision: Decision, claim: Claim, told: str, whose: str, first: str = "") -> Problem:
     named = json.loads(claim[1])
     what = ", ".join(map(str, named)) if isinstance(named, list) else named
+    kind, one = decision.kind, "one object at a time"
+    may_share = kind.shared_while is not None and claim[0] == (kind.same_as or kind.name)
     return Problem(
-        f"{told} {what} already, and the platform gives it to one object at a time",
-        f"{first}take it away from {whose}",
+        f"{told} {what} already, and the platform gives it to "
+        + (f"{one}, or to several that all set {kind.shared_while}" if may_share else one),
+        f"{first}take it away from {whose}" + (f", or set {kind.shared_while} in both" if may_share else ""),
         str(decision.address),
         decision.declaration.position if decision.declaration else None,
     )

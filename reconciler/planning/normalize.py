@@ -6,7 +6,6 @@ In this form absence is its documented default, order and spelling that mean not
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -23,7 +22,20 @@ from reconciler.model.kind import (
     Unordered,
 )
 from reconciler.model.snapshot import Live
-from reconciler.model.value import Json, Ref, Sealed, Secret, Template, Value, canonical, has_secret, is_known, reveal
+from reconciler.model.value import (
+    Json,
+    JsonTemplate,
+    Ref,
+    Sealed,
+    Secret,
+    Template,
+    Value,
+    canonical,
+    has_secret,
+    is_known,
+    json_text,
+    reveal,
+)
 
 Form = dict[str, Value]  # field name → canonical value
 UNREAD = object()
@@ -92,7 +104,7 @@ def canon(field: Field, value: Value) -> Value:
     if value.__class__ is str and value and field.is_verbatim:
         return value
     match value:
-        case Ref() | Template():
+        case Ref() | Template() | JsonTemplate():
             return value
         case Sealed():
             return value
@@ -270,7 +282,7 @@ def applied(kind: Kind, form: Form) -> dict[str, Value]:
             if ServerDefault in leaf or each != canon(leaf, leaf.default)
         }
         if not told and value != canon(field, field.default):
-            told = {field.name: True}
+            told = {field.name: {}}
         record.update(told)
     return record
 
@@ -303,28 +315,23 @@ def body_value(field: Field, value: Value) -> Value:
 
 
 def _as_text(document: Value) -> Value:
-    """An inline document as JSON text; references inside make it a template."""
-    parts: list[str | Ref] = [""]
+    """An inline document as JSON text, with what is not known yet in its place."""
+    parts: list[str | Ref | Template] = []
     for piece in _spelt(document):
-        last = parts[-1]
-        if isinstance(piece, str) and isinstance(last, str):
-            parts[-1] = last + piece
+        if isinstance(piece, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += piece
         else:
             parts.append(piece)
-    return str(parts[0]) if len(parts) == 1 else Template(tuple(part for part in parts if part != ""))
+    return parts[0] if is_known(document) else JsonTemplate(tuple(parts))
 
 
-def _spelt(value: Value) -> Iterator[str | Ref]:
-    """JSON, with a reference in the place of the text it stands for."""
+def _spelt(value: Value) -> Iterator[str | Ref | Template]:
     match value:
-        case Ref():
-            yield from ('"', value, '"')
-        case Template():
-            inside = (part if isinstance(part, Ref) else _quoted(part)[1:-1] for part in value.parts)
-            yield from ('"', *inside, '"')
+        case Ref() | Template():
+            yield value
         case dict():
             for index, (key, each) in enumerate(value.items()):
-                yield f"{', ' if index else '{'}{_quoted(str(key))}: "
+                yield f"{', ' if index else '{'}{json_text(str(key))}: "
                 yield from _spelt(each)
             yield "}" if value else "{}"
         case list():
@@ -334,8 +341,4 @@ def _spelt(value: Value) -> Iterator[str | Ref]:
                 yield from _spelt(each)
             yield "]"
         case _:
-            yield _quoted(value)
-
-
-def _quoted(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False)
+            yield json_text(value)

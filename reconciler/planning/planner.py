@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError
 
 from reconciler.model.address import Address
@@ -21,6 +21,7 @@ from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Ref, Value, digest, references, substitute
 from reconciler.planning import order
 from reconciler.planning.age import overlaps
+from reconciler.planning.aliases import spelt_out
 from reconciler.planning.claims import LiveKey
 from reconciler.planning.compare import shown
 from reconciler.planning.decide import Decision, decide
@@ -42,6 +43,7 @@ __all__ = ["Policy", "paired", "plan"]
 def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], policy: Policy) -> Plan:
     """The changes and calls that make the platform equal to the manifest, with all that stands in their way."""
     catalogue = {kind.name: kind for kind in kinds}
+    manifest = _spelt_out(manifest, snapshot, catalogue)
     register = Register.of(manifest, snapshot, kinds)
     dependencies = order.dependencies(manifest, catalogue, _declared_hosts(register, catalogue))
     try:
@@ -58,6 +60,7 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], policy: 
 def paired(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[tuple[str, str], Address]:
     """Which live object, by kind and locator, each declaration means. What cannot be told is left out."""
     catalogue = {kind.name: kind for kind in kinds}
+    manifest = _spelt_out(manifest, snapshot, catalogue)
     register = Register.of(manifest, snapshot, kinds)
     dependencies = order.dependencies(manifest, catalogue, _declared_hosts(register, catalogue))
     if order.ring(dependencies) is not None:
@@ -66,6 +69,12 @@ def paired(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Map
     for address in order.sort(dependencies):
         planning.consider(manifest.declarations[address])
     return dict(register.taken)
+
+
+def _spelt_out(manifest: Manifest, snapshot: Snapshot, kinds: Mapping[str, Kind]) -> Manifest:
+    """The manifest with ids, or references to them, where it says names."""
+    found = spelt_out(manifest.declarations, kinds, lambda kind: snapshot.of(kind).objects)
+    return replace(manifest, declarations={**manifest.declarations, **found}) if found else manifest
 
 
 @dataclass

@@ -191,12 +191,12 @@ def _change(change: Change, live: Json) -> Json:
 def _whole(fields: Sequence[Field], spec: Mapping[str, Value]) -> dict[str, Json]:
     """With every field that there is, so that no expression has to ask whether it was written."""
     told = {name: _plain(value) for name, value in spec.items()}
-    return told | {each.name: _value(each, spec.get(each.name)) for each in fields}
+    return told | {each.name: _value(each, spec.get(each.name), each.default_beside(spec)) for each in fields}
 
 
-def _value(field: Field, value: Value) -> Json:
+def _value(field: Field, value: Value, default: Json = None) -> Json:
     if value is None:
-        value = field.default
+        value = default
     match field.shape:
         case Shape.OBJECT if isinstance(value, Mapping):
             return _whole(field.fields, value)

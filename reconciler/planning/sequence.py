@@ -54,7 +54,7 @@ def sequence(
     problems = list(_order_creates(draft, decisions, dependencies))
     problems += sorted(_order_deletes(draft, decisions, register, kinds), key=str)
     problems += order_claims(draft, decisions, register, kinds)
-    order_settling(draft, decisions, dependencies, register, kinds)
+    problems += sorted(order_settling(draft, decisions, dependencies, register, kinds), key=str)
     _keep_until_replaced(draft, decisions)
     try:
         return Sequenced(tuple(_ordered(draft, decisions)), tuple(problems), draft.taken)

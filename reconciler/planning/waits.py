@@ -68,16 +68,17 @@ def live_hosts(register: Register, kinds: Mapping[str, Kind]) -> order.HostIndex
 def lets_go(decision: Decision, through: str, target: LiveKey) -> bool:
     """Whether the field through which the object is referred to gets a value without it."""
     differs = any(each.field.name == through for each in decision.differences)
-    return differs and target[1].rpartition("/")[2] not in _texts(decision.want.get(through))
+    return differs and target[1].rpartition("/")[2] not in texts(decision.want.get(through))
 
 
-def _texts(value: Value) -> Iterator[str]:
+def texts(value: Value) -> Iterator[str]:
+    """All texts in a value, ids among them."""
     match value:
         case str():
             yield value
         case dict():
             for each in value.values():
-                yield from _texts(each)
+                yield from texts(each)
         case list():
             for each in value:
-                yield from _texts(each)
+                yield from texts(each)

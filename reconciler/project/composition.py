@@ -36,10 +36,10 @@ class Composition:
         if KEY not in value:
             return self._laid(document)
         made, findings = expansion.instances(document, self._settings, self._budget)
-        self.complete = self.complete and not findings
+        self.complete = self.complete and not findings and made is not None
         subject = f"{value.get('kind')}/{value.get('name')}"
         problems += [validation.problem(each, document.places, subject) for each in findings]
-        return [each for instance in made for each in self._laid(instance)]
+        return [each for instance in made or () for each in self._laid(instance)]
 
     def _laid(self, document: Document) -> tuple[Document, ...]:
         """The document between the defaults and the patch; nothing if it is left out."""

@@ -20,6 +20,7 @@ from reconciler.model.owner import Owner
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.profile import Profile
 from reconciler.model.value import Ref, Template, canonical, has_secret
+from reconciler.planning.aliases import spelt_out
 
 ByKind = Mapping[Kind, Sequence[Declaration]]
 Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
@@ -73,6 +74,7 @@ def twins(by_kind: ByKind) -> Iterator[Problem]:
     """Declarations that would be one and the same object: by id, or by a key that the platform keeps unique."""
     by_id: dict[tuple[str, str], Declaration] = {}
     by_key: dict[tuple[str, Hashable], Declaration] = {}
+    named = _spelt_out(by_kind)
     for kind, declarations in by_kind.items():
         same = kind.same_as or kind.name
         for each in declarations:
@@ -83,19 +85,32 @@ def twins(by_kind: ByKind) -> Iterator[Problem]:
                 first = by_id.setdefault((same, each.id.removeprefix(kind.id_prefix)), each)
                 if first is not each:
                     yield _twin(each, first, f"the id {each.id}", each.positions.get(("id",), each.position))
-            key = _key(each, kind) if kind.unique else None
-            if key is not None and (first := by_key.setdefault((same, key), each)) is not each:
-                yield _twin(each, first, f"the same {', '.join(kind.identity)}", each.at(kind.identity[-1]))
+            key = _key(named.get(each.address, each), kind) if kind.unique else None
+            if key is None or (first := by_key.setdefault((same, key), each)) is each:
+                continue
+            if kind.is_unique(each.spec) or kind.is_unique(first.spec):
+                what, share = f"the same {', '.join(kind.identity)}", kind.shared_while
+                remedy = f"keep one of them, or set {share} in all of them" if share else "keep one of them"
+                yield _twin(each, first, what, each.at(kind.identity[-1]), remedy)
 
 
-def _twin(second: Declaration, first: Declaration, what: str, where: Position) -> Problem:
+def _spelt_out(by_kind: ByKind) -> Mapping[Address, Declaration]:
+    catalogue = {kind.name: kind for kind in by_kind}
+    if not any(kind.alias for kind in by_kind):
+        return {}
+    return spelt_out({each.address: each for those in by_kind.values() for each in those}, catalogue)
+
+
+def _twin(
+    second: Declaration, first: Declaration, what: str, where: Position, remedy: str = "keep one of them"
+) -> Problem:
     text = f"has {what} as {first.address} ({first.position})"
-    return Problem(text, "keep one of them", str(second.address), where)
+    return Problem(text, remedy, str(second.address), where)
 
 
 def _key(declaration: Declaration, kind: Kind) -> Hashable | None:
-    """What the platform would tell the object by; None if that is not known yet, or not unique."""
-    if not kind.identity or not kind.is_unique(declaration.spec):
+    """What the platform would tell the object by; None if that is not known yet."""
+    if not kind.identity:
         return None
     parts: list[Hashable] = []
     for name in kind.identity:

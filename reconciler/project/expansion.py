@@ -65,13 +65,18 @@ class Item:
 
 def instances(
     document: Document, settings: Mapping[str, Setting], budget: Budget
-) -> tuple[list[Document], list[Finding]]:
-    """The manifests that this one stands for, in the order of the items; paths of findings are the document's."""
+) -> tuple[list[Document] | None, list[Finding]]:
+    """The manifests that this one stands for, in the order of the items; paths of findings are the document's.
+
+    None of them if it waits for the value of a variable, which is told there.
+    """
     try:
         _check_name(document)
         items = _items(document, settings)
     except _Wrong as wrong:
         return [], [wrong.finding]
+    if items is None:
+        return None, []
     template = {key: item for key, item in document.value.items() if key != KEY}
     made: list[Document] = []
     findings: dict[tuple[Path, str], Finding] = {}
@@ -107,7 +112,7 @@ def _check_name(document: Document) -> None:
         raise _Wrong(("name",), "every instance would have this name", "write ${{ each.key }} in it")
 
 
-def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item]:
+def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | None:
     written = document.value[KEY]
     spot: Spot | None = Spot(document.places, (KEY,))
     if isinstance(written, str) and (variable := _VARIABLE.fullmatch(written.strip())):
@@ -115,6 +120,8 @@ def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item]:
         if setting is None:
             remedy = wording.meant(variable[1], settings) or "define it under variables: in reconciler.yaml"
             raise _Wrong((KEY,), f"there is no variable {variable[1]}", remedy)
+        if setting.value is None:
+            return None
         written, spot = setting.value, setting.spot
     match written:
         case dict():

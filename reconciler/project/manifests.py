@@ -21,7 +21,8 @@ from reconciler.model.kind import Finding, Home, Kind, fields_of
 from reconciler.model.manifest import Declaration, Ensure, Manifest, Path
 from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.profile import PROFILES
-from reconciler.model.value import Value
+from reconciler.model.value import PENDING, Secret, Value, canonical
+from reconciler.model.value import digest as digest_of_value
 from reconciler.project import crosschecks, envelope, files, validation, variables, yaml
 from reconciler.project.composition import Composition
 from reconciler.project.config import FILE, Config
@@ -29,7 +30,7 @@ from reconciler.project.envelope import Draft
 from reconciler.project.places import Again, Places
 from reconciler.project.unreadable import MAX_BYTES
 from reconciler.project.validation import MAX_FINDINGS
-from reconciler.project.values import PENDING, Absent, Declared, Resolver, Variable
+from reconciler.project.values import Absent, Declared, Resolver, Variable
 from reconciler.project.variables import Setting
 
 
@@ -130,7 +131,7 @@ def _assemble(
     settings = variables.settled(config.settings, given or {}, problems)
     drafts, declared = _drafts(texts, problems, Composition(config, settings))
     declared.complete = declared.complete and not any(problem.is_error for problem in problems if not problem.subject)
-    values = {name: each.value for name, each in settings.items() if each.value is not None}
+    values = {name: each.value for name, each in settings.items()}
     resolver = Resolver(config.root, environ, {**config.variables, **values}, declared, absent)
     resolver.included.update(included or {})
     declarations: dict[Address, Declaration] = {}
@@ -152,7 +153,7 @@ def _assemble(
         raise Rejected(problems)
     for each in drafts if sources else ():
         each.document.places.let_go(sources[each.file])
-    digest = digest_of({**texts, **resolver.included, **config.sources})
+    digest = digest_of({**texts, **resolver.included, **config.sources, **_given(given or {}, config.stack)})
     rendered = {address: each for address, each in declarations.items() if kinds.get(address.kind).home is Home.FILE}
     planned = {address: each for address, each in declarations.items() if address not in rendered}
     manifest = Manifest(config.stack, planned, digest, declared.left_out)
@@ -175,6 +176,13 @@ def digest_of(texts: Mapping[str, bytes]) -> str:
         total.update(f"{len(name.encode())}:{name}{len(text)}:".encode())
         total.update(text)
     return total.hexdigest()
+
+
+def _given(variables: Mapping[str, Variable], stack: str) -> dict[str, bytes]:
+    """What was given on the command line. It may be a secret, and plans tell the digest: none that helps to guess."""
+    if not variables:
+        return {}
+    return {"--var": digest_of_value(Secret(canonical(dict(variables)).decode(), "--var"), stack).encode()}
 
 
 def _drafts(
@@ -211,8 +219,7 @@ def _declaration(
     spec = resolver.resolve(kind.spec, address, made.spec)
     findings = resolver.findings
     if wrong := _spec_findings(form, kind, spec):
-        told = {each.path for each in findings}
-        findings = findings + [each for each in wrong if each.path not in told]
+        findings = findings + [each for each in wrong if validation.at(spec, each.path) != PENDING]
     if len(findings) > MAX_FINDINGS:
         more = Finding((), f"more than {MAX_FINDINGS} problems in this resource", "correct those above first")
         findings = [*findings[:MAX_FINDINGS], more]

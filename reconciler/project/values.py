@@ -27,7 +27,7 @@ from reconciler.model.address import Address
 from reconciler.model.kind import Behaviour, Field, Finding, Home, Shape, fields_of
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.problem import Position, Severity
-from reconciler.model.value import Json, Ref, Secret, Template, Value
+from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files, validation, wording
 
 MAX_INCLUDE: Final = 1024 * 1024
@@ -101,9 +101,6 @@ def kind_meant(name: str) -> str:
     )
 
 
-PENDING: Final = Template(())  # stands for what could not be resolved: its problem has been told
-
-
 class Resolver:
     """Resolves one spec after the other; `included` collects the files that were read on the way."""
 
@@ -111,7 +108,7 @@ class Resolver:
         self,
         root: Folder,
         environ: Mapping[str, str],
-        variables: Mapping[str, Variable],
+        variables: Mapping[str, Variable | None],
         declared: Declared,
         absent: Absent | None = None,
     ) -> None:
@@ -301,7 +298,8 @@ class Resolver:
             end = close + 2
             whole = opening.start() == 0 and end == len(text)
             if variable := _VARIABLE.fullmatch(inner):
-                value = self._variable(variable[1])
+                if (value := self._variable(variable[1])) is None:
+                    return PENDING
                 if whole:
                     return self._outside(value, self._here(path), slot)
                 parts.append(_within_text(value, variable[1]))
@@ -324,12 +322,12 @@ class Resolver:
     def _here(self, path: Path) -> str:
         return f"manifest:{self._subject}.{wording.dotted(path)}"
 
-    def _variable(self, name: str) -> Variable:
-        value = self._variables.get(name)
-        if value is None:
+    def _variable(self, name: str) -> Variable | None:
+        """None if it waits for a value: that is told of the variable, once."""
+        if name not in self._variables:
             remedy = wording.meant(name, self._variables) or "define it under variables: in reconciler.yaml"
             raise _Unresolved(f"there is no variable {name}", remedy)
-        return value
+        return self._variables[name]
 
     def _reference(self, text: str, slot: _Slot | None, path: Path) -> Ref:
         found = self._references.get(text)

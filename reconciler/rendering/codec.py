@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin
 
 from reconciler.model.address import Address
-from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value, digest
+from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, digest
 
 Secrets = Callable[[str, str], Secret]
 """Answers with the secret of a source whose digest must be this; refuses in its own way."""
@@ -38,7 +38,9 @@ def encode_value(value: Value, salt: str) -> Json:
         case Ref(target, output):
             return {"$ref": f"{target}.{output}"}
         case Template(parts):
-            return {"$template": [part if isinstance(part, str) else encode_value(part, salt) for part in parts]}
+            return {"$template": [encode_value(part, salt) for part in parts]}
+        case JsonTemplate(parts):
+            return {"$json": [encode_value(part, salt) for part in parts]}
         case Hidden(known):
             return {"$hidden": known}
         case Secret():
@@ -82,6 +84,8 @@ def _decode_marked(mark: str, content: Json, secrets: Secrets) -> Value:
             return _reference(content)
         case "$template", list():
             return Template(tuple(_part(part) for part in content))
+        case "$json", list():
+            return JsonTemplate(tuple(_json_part(part, secrets) for part in content))
         case "$hidden", str():
             return Hidden(content)
         case "$secret", {"source": str(source), "digest": str(known), **rest} if not rest:
@@ -96,6 +100,13 @@ def _part(part: Json) -> str | Ref:
         case {"$ref": str(target), **rest} if not rest:
             return _reference(target)
     raise Malformed("a part of $template is neither text nor $ref")
+
+
+def _json_part(part: Json, secrets: Secrets) -> str | Ref | Template:
+    value = decode_value(part, secrets)
+    if isinstance(value, (str, Ref, Template)):
+        return value
+    raise Malformed("a part of $json is neither text nor $ref nor $template")
 
 
 def _reference(text: str) -> Ref:
@@ -299,6 +310,8 @@ def _value_schema() -> dict[str, Json]:
     text = {"type": "string"}
     ref = marked("$ref", text, "A field of another resource, as Kind/name.output.")
     parts = {"type": "array", "items": {"anyOf": [text, ref]}}
+    template = marked("$template", parts, "Text with references inside.")
+    values = {"type": "array", "items": {"anyOf": [text, ref, template]}}
     secret = {
         "type": "object",
         "properties": {"source": text, "digest": text},
@@ -313,7 +326,8 @@ def _value_schema() -> dict[str, Json]:
             {"type": "array", "items": value},
             {"type": "object", "propertyNames": _USER_KEY, "additionalProperties": value},
             ref,
-            marked("$template", parts, "Text with references inside."),
+            template,
+            marked("$json", values, "JSON text: what stands in it as it is, and values to be spelt as JSON."),
             marked("$hidden", text, "A sensitive value: equal digests, equal values."),
             marked("$secret", secret, "A secret that is read again from its source, and must have this digest."),
         ],

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.end_to_end.project import Project, resource
+from tests.kinds import pems
 from tests.platform import Sandbox
+
+ODD = 'x", "evil": "O\'Brien\\ \n ü'
 
 
 def test_an_address_goes_into_the_hostports_of_an_edge_once_it_is_known(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -36,3 +43,33 @@ def test_an_address_that_is_made_anew_takes_its_edge_along(on_sandbox: Project, 
         f"DELETE /reserved_addrs/{old['id']}",
     ]
     assert moved["hostports"] == [new["addr"]] != [old["addr"]]
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+@pytest.mark.parametrize(
+    ("written", "config"),
+    [
+        ("cn ${{ CertificateAuthority/ca.subject_common_name }}!", f"cn {ODD}!"),
+        ("${{ CertificateAuthority/ca.subject_common_name }}", ODD),
+        ("${{ CertificateAuthority/ca.key_usages }}", []),
+        ("${{ ReservedDomain/app.is_dev }}", False),
+        ("dev: ${{ ReservedDomain/app.is_dev }}", "dev: false"),
+    ],
+)
+def test_what_the_platform_says_is_a_value_of_an_inline_policy_and_nothing_else(
+    written: str, config: object, by_file: bool, on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    def policy(config: object) -> dict[str, object]:
+        return {"on_http_request": [{"actions": [{"type": "log", "config": {"x": config}}]}]}
+
+    on_sandbox.declare(
+        resource("ReservedDomain", "app", domain="app.example.com"),
+        resource("CertificateAuthority", "ca", ca_pem=pems.certificate(ODD, ca=True)),
+        resource("CloudEndpoint", "app", url="https://app.example.com", traffic_policy=policy(written)),
+    )
+    if by_file:
+        on_sandbox("plan", "--out", "made.plan")
+    assert on_sandbox("apply", *(["made.plan"] if by_file else []), "-y", "--quiet").code == 0
+    (endpoint,) = sandbox.get("/endpoints")["endpoints"]
+    assert json.loads(endpoint["traffic_policy"]) == policy(config)
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0

@@ -133,6 +133,20 @@ def test_the_rules_of_a_dashboard_restriction_are_exchanged_one_before_the_other
     assert [call.partition(" ")[0] for call in calls] == ["POST", "DELETE"]
 
 
+def test_the_rules_of_a_dashboard_restriction_all_flip_one_after_the_other(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    policy, rule, restriction = CHAINS["policy, rule, restriction"]
+    other = resource("IPPolicyRule", "home", ip_policy_id=ref("IPPolicy/office"), cidr="11.0.0.0/8", action="allow")
+    become(on_sandbox, sandbox, policy, rule, other, restriction)
+    flipped = [{**each, "spec": {**each["spec"], "action": "deny"}} for each in (rule, other)]
+    calls = become(on_sandbox, sandbox, policy, *flipped, restriction)
+    assert [call.partition(" ")[0] for call in calls] == ["DELETE", "POST", "DELETE", "POST"]
+    on_sandbox.declare(KEPT, policy, restriction)
+    assert on_sandbox("apply", "-y").code == 1
+    assert len(sandbox.get("/ip_policy_rules")["ip_policy_rules"]) == 2
+
+
 # --- a key that only one may have -------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -95,6 +96,94 @@ def test_a_plan_file_of_other_manifests_is_judged_by_what_it_changes(ruled: Proj
     assert ruled("apply", "plan.json", "-y").code == 4
     (ruled.root / "policies/more.yaml").unlink()
     assert (ruled("apply", "plan.json", "-y").code, len(sandbox.calls())) == (0, 1)
+
+
+def broken(project: Project) -> list[str]:
+    project.write("manifests/more.yaml", "kind: [")
+    return []
+
+
+def without_a_secret(project: Project) -> list[str]:
+    del project.environ["HOOK"]
+    return []
+
+
+def changed(project: Project) -> list[str]:
+    project.write("manifests/more.yaml", "# nothing\n")
+    return []
+
+
+def with_another_variable(project: Project) -> list[str]:
+    return ["--var", "words=Home"]
+
+
+NO_OFFICES = "policy: no-offices\ncheck: resource.spec.description != 'Office'\nmessage: ${resource.address} is one\n"
+EXEMPT = f"{NO_OFFICES}exemptions: [{{address: '*', reason: so far, until: 2040-06-30}}]\n"
+ANYTIME = (
+    "policy: anytime\nscope: {kinds: [IPPolicy]}\ncheck: now > timestamp('2020-01-01T00:00:00Z')\nmessage: early\n"
+)
+UNREADABLE = "note: the manifests cannot be read; "
+CHANGED = "note: the manifests or their variables changed after this plan was made; "
+NOT_THESE = [
+    (broken, UNREADABLE, "manifests/more.yaml:2:1: not YAML"),
+    (without_a_secret, UNREADABLE, "the environment variable HOOK is not set"),
+    (changed, CHANGED, ""),
+    (with_another_variable, CHANGED, ""),
+]
+
+
+@pytest.fixture
+def reviewed(ruled: Project) -> Project:
+    """A plan file for what the policies of now allow."""
+    ruled.write("reconciler.yaml", "stack: e2e\nvariables: {words: Office}\n")
+    ruled.write("policies/offices.yaml", EXEMPT)
+    ruled.environ["HOOK"] = "canary-6e1f9c0d27"
+    ruled.declare(
+        resource("IPPolicy", "office", description="${{ var.words }}"),
+        resource("Secret", "hook", vault_id="vault_x", name="hook", value={"from_env": "HOOK"}),
+    )
+    assert ruled("plan", "--out", "plan.json", "-q", "--exclude", "Secret/*").code == 0
+    return ruled
+
+
+@pytest.mark.parametrize(("meanwhile", "note", "why"), NOT_THESE)
+@pytest.mark.parametrize("policy", [NO_OFFICES, EXEMPT.replace("2040", "2020"), ANYTIME])
+def test_a_plan_of_other_manifests_is_not_carried_out_where_a_policy_would_have_to_ask_them(
+    reviewed: Project, sandbox: Sandbox, policy: str, meanwhile: Callable[[Project], list[str]], note: str, why: str
+) -> None:
+    reviewed.write("policies/offices.yaml", policy)
+    said = reviewed("apply", "plan.json", "-y", "-q", *meanwhile(reviewed))
+    assert (said.code, sandbox.calls()) == (4, [])
+    name = policy.split()[1]
+    told = f"the policy {name} cannot be asked anew about IPPolicy/office: the manifests are not those of the plan"
+    assert note in said.err
+    assert why in said.err
+    assert f"policies/offices.yaml:1:1: {told}; plan again" in said.err
+
+
+@pytest.mark.parametrize(("meanwhile", "note", "why"), NOT_THESE)
+def test_a_plan_of_other_manifests_is_carried_out_where_the_policies_are_those_that_it_was_judged_by(
+    reviewed: Project, meanwhile: Callable[[Project], list[str]], note: str, why: str
+) -> None:
+    said = reviewed("apply", "plan.json", "-y", "-q", *meanwhile(reviewed))
+    assert (said.code, said.out) == (0, "Applied: 1 created.\n")
+    assert said.err.startswith(note)
+    assert why in said.err
+
+
+def test_a_policy_about_others_than_the_plan_changes_need_not_be_asked(reviewed: Project) -> None:
+    reviewed.write("policies/offices.yaml", f"{NO_OFFICES}scope: {{kinds: [TLSEdge]}}\n")
+    broken(reviewed)
+    assert reviewed("apply", "plan.json", "-y", "-q").code == 0
+
+
+def test_a_variable_that_there_is_not_is_refused_with_a_plan_file_too(reviewed: Project, sandbox: Sandbox) -> None:
+    said = reviewed("apply", "plan.json", "-y", "--var", "typo=1")
+    assert (said.code, said.err.splitlines()[0], sandbox.calls()) == (
+        1,
+        "--var typo: there is no such variable; define it under variables: in reconciler.yaml",
+        [],
+    )
 
 
 def test_what_a_destroy_deletes_is_judged(ruled: Project, sandbox: Sandbox) -> None:

@@ -126,12 +126,23 @@ def _pool(*names: str) -> list[Document]:
     return [resource("CloudEndpoint", name, **shared, pooling_enabled=pooled, description=name) for name in names]
 
 
-def test_endpoints_come_to_share_an_address_and_one_keeps_it(
-    on_sandbox: Project, sandbox: Sandbox, no_waiting: None
-) -> None:
+def test_endpoints_come_to_share_an_address_and_one_keeps_it(on_sandbox: Project, sandbox: Sandbox) -> None:
+    become(on_sandbox, sandbox, *_pool("b"))
     become(on_sandbox, sandbox, *_pool("a", "b"))
     become(on_sandbox, sandbox, *_pool("a", "b", "c"))
     assert len(sandbox.get("/endpoints")["endpoints"]) == 3
+    become(on_sandbox, sandbox, *_pool("c"))
+
+
+def test_a_vault_and_those_who_call_it_by_its_name_are_renamed_together(on_sandbox: Project, sandbox: Sandbox) -> None:
+    def both(called: str) -> list[Document]:
+        named = resource("Secret", "stripe", vault_name=called, name="stripe", value={"from_env": "STRIPE_KEY"})
+        return [resource("Vault", "pay", name=called), named]
+
+    on_sandbox.environ["STRIPE_KEY"] = "sk_live_of_the_vault"
+    become(on_sandbox, sandbox, *both("pay"))
+    calls = become(on_sandbox, sandbox, *both("payments"))
+    assert [call.split("/")[:2] for call in calls] == [["PATCH ", "vaults"]]
 
 
 # --- bot users, which are service users -------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ def removed(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("meanwhile", "what"),
-    [(rewritten, "changed after this plan was made"), (broken, "cannot be read"), (removed, "changed after this plan")],
+    [(rewritten, "or their variables changed after"), (broken, "cannot be read"), (removed, "or their variables")],
 )
 def test_manifests_have_no_say_once_a_plan_was_reviewed(
     changed: Project, sandbox: Sandbox, meanwhile: Callable[[Project], None], what: str

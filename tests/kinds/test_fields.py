@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from reconciler.kinds import fields
 from reconciler.model.address import Address
-from reconciler.model.value import Ref, Secret, Template
+from reconciler.model.value import PENDING, Ref, Secret, Template
 from tests.kinds import pems
 
 REF = Ref(Address("ReservedDomain", "app"), "domain")
@@ -103,3 +103,4 @@ def test_a_policy_is_text_or_a_document_and_an_error_ends_at_the_field() -> None
 
 def test_what_stands_twice_is_found_at_its_second_place() -> None:
     assert [each.path for each in fields.repeated(["a", "b", "a"], "bindings")] == [("bindings", 2)]
+    assert list(fields.repeated([PENDING, PENDING], "bindings")) == []

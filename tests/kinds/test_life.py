@@ -205,7 +205,7 @@ def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: Proj
         (change,) = applied.plan.changes
         assert (change.action, {each.mover for each in change.fields}) == (Action.REPLACE, {Mover.GIT})
         assert {each.path.partition(".")[0] for each in change.fields if each.forces_replacement} == {
-            path.partition(".")[0]
+            told_as(born.kind, path)
         }
         assert change.order is order_of(born.kind, path)
         assert new.path != old.path
@@ -328,9 +328,15 @@ def the_change(plan: Plan, project: Project) -> tuple[Action, set[str], set[Move
     return change.action, paths, {each.mover for each in change.fields}
 
 
+def told_as(kind: Kind, path: str) -> str:
+    """The field at the top, or the one that holds the id behind the name."""
+    top = path.partition(".")[0]
+    return kind.by_name[top].name_of or top
+
+
 def order_of(kind: Kind, path: str) -> Order:
     """Two objects with one key cannot be there at once."""
-    keeps_key = path.partition(".")[0] not in (*kind.identity, "vault_name")  # which names what vault_id does
+    keeps_key = told_as(kind, path) not in kind.identity
     return Order.DELETE_FIRST if kind.unique and keeps_key else Order.CREATE_FIRST
 
 

@@ -119,12 +119,19 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         ("- a", "not a policy document"),
         ("hello", "not a policy document"),
         ("a: [", "line 1"),
-        ("a: 1\nb: 2\na: 3\n", "line 3"),
-        ('{"a": 1, "a": 2}', "neither"),
+        ("a: 1\nb: 2\na: 3\n", "a key of the policy is repeated at line 3"),
+        ('{"a": 1, "a": 2}', "a key of the policy is repeated at line 1"),
+        ("a: 1\n---\nb: 1\n", "several documents"),
+        ("a: 1_0\n---\nb: 1\n", "several documents"),
+        ("a: 1\n---\n", "several documents"),
         ("a: !!python/object:os.system x", "neither"),
-        ("a: &a\n  b: *a\n", "too deep"),
-        (BOMB, "too large"),
-        ("a: " + "[" * 5000, "neither"),
+        ("a: &a\n  b: *a\n", "more than 40 levels"),
+        (BOMB, "more than 20000 values"),
+        ("a: " + "[" * 5000, "more than 40 levels"),
+        ("a: " + "[" * 5000 + "]" * 5000, "more than 40 levels"),
+        ("a:\n  " + "- " * 5000 + "x", "more than 40 levels"),
+        ('{"a": ' + "[" * 5000 + "]" * 5000 + "}", "more than 40 levels"),
+        ('{"a": ' + "[" * 500 + "]" * 500 + "}", "more than 40 levels"),
         ("a: " + "x" * 300_000, "shorten"),
     ],
 )
@@ -144,6 +151,14 @@ def test_a_good_policy_has_no_findings() -> None:
     ("document", "path", "words"),
     [
         ({"on_http_request": {}}, ("on_http_request",), "not a list"),
+        ({"on_http_request": None}, ("on_http_request",), "no rules"),
+        ({"on_http_request": [None]}, ("on_http_request", 0), "not a rule"),
+        ({"on_http_request": [{"actions": [None]}]}, ("on_http_request", 0, "actions", 0), "not an action"),
+        (
+            {"on_http_request": [{"expressions": [None], "actions": [{"type": "deny"}]}]},
+            ("on_http_request", 0, "expressions", 0),
+            "not an expression",
+        ),
         ({"on_http_request": ["deny"]}, ("on_http_request", 0), "not a rule"),
         ({"on_http_request": [{}]}, ("on_http_request", 0), "no actions"),
         ({"on_http_request": [{"actions": []}]}, ("on_http_request", 0, "actions"), "no actions"),
@@ -220,6 +235,26 @@ REF = Ref(Address("ReservedDomain", "app"), "domain")
 @pytest.mark.parametrize("value", [REF, Template(("a", REF)), None])
 def test_what_is_not_known_yet_is_left_alone(value: Any) -> None:
     assert said(value) == []
+
+
+def test_what_may_be_left_out_may_be_null() -> None:
+    rule = {"name": None, "expressions": None, "actions": [{"type": "deny", "config": None}]}
+    assert said({"on_http_request": [rule]}) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "remedy"), [("ref", "${{ Kind/name.output }}"), ("from_env", "${secrets.get("), ("from_file", "${{ var.")]
+)
+def test_what_stands_for_a_value_elsewhere_is_doubted_within_a_policy(word: str, remedy: str) -> None:
+    (only,) = expressed("true", token=[{word: "X"}])
+    assert only.path == ("on_http_request", 0, "actions", 0, "config", "token", 0)
+    assert (only.text.split()[0], only.severity) == (word, Severity.WARNING)
+    assert remedy in only.remedy
+
+
+@pytest.mark.parametrize("config", [{"ref": "X", "b": 1}, {"ref": 1}, {"ref_": "X"}, {"x": "ref"}])
+def test_a_policy_may_have_keys_of_its_own_that_look_alike(config: dict[str, Any]) -> None:
+    assert expressed("true", **config) == []
 
 
 def test_references_inside_a_policy_are_left_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 from reconciler import kinds
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
-from reconciler.model.value import Secret, Template
+from reconciler.model.value import Sealed, Secret, Template
 from reconciler.project.validation import findings_of
 from tests.kinds import manifests, pems
 
@@ -83,6 +83,55 @@ def test_the_webhook_provider_that_needs_no_secret_takes_none(secret: Any) -> No
     assert (only.path, only.severity) == (("webhook_verification", "secret"), Severity.ERROR)
 
 
+@pytest.mark.parametrize("empty", ["", Secret("", "manifest:X")])
+def test_an_empty_secret_is_none(empty: Any) -> None:
+    assert found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "sns", "secret": empty}) == []
+    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "github", "secret": empty})
+    assert only.path == ("webhook_verification", "secret")
+    for application, missing in (({}, []), ({"client_id": "c"}, ["client_secret"])):
+        google = {**application, "client_secret": empty}
+        said = found_beside_the_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
+        assert [each.path[-1] for each in said] == missing
+
+
+def test_an_application_has_an_id_and_a_secret_that_nobody_here_can_see() -> None:
+    for secret in (Secret("s", "env:S"), Sealed("env:S"), Template((manifests.ELSEWHERE,))):
+        for application, missing in (({}, ["client_id"]), ({"client_id": "c"}, [])):
+            google = {**application, "client_secret": secret}
+            said = found_beside_the_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
+            assert [each.path[-1] for each in said] == missing
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        ("HTTPResponseBackend", lambda add: {"headers": add}, ("headers",)),
+        ("HTTPSEdgeRoute", lambda add: {"request_headers": {"add": add}}, ("request_headers", "add")),
+        ("HTTPSEdgeRoute", lambda add: {"response_headers": {"add": add}}, ("response_headers", "add")),
+    ],
+)
+def test_a_header_stands_once_however_it_is_spelt(kind: str, spec: Any, path: tuple[str, ...]) -> None:
+    assert found_beside_the_example(kind, **spec({"X-A": "1", "X-B": "1"})) == []
+    (only,) = found_beside_the_example(kind, **spec({"X-A": "1", "x-b": "1", "x-a": "2"}))
+    assert (only.path, only.text, only.severity) == ((*path, "x-a"), "is the header X-A again", Severity.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "ids"),
+    [
+        ("TLSEdge", "ip_restriction", "ip_policy_ids"),
+        ("TCPEdge", "ip_restriction", "ip_policy_ids"),
+        ("HTTPSEdgeRoute", "ip_restriction", "ip_policy_ids"),
+        ("TLSEdge", "mutual_tls", "certificate_authority_ids"),
+        ("HTTPSEdge", "mutual_tls", "certificate_authority_ids"),
+    ],
+)
+def test_a_module_that_is_enabled_names_who_decides(kind: str, module: str, ids: str) -> None:
+    spec = {"edge_id": "edghts_1"} if kind == "HTTPSEdgeRoute" else {}
+    assert found(kind, {**spec, module: {"enabled": False, ids: []}}) == []
+    assert [each.path for each in found(kind, {**spec, module: {ids: []}})] == [(module, ids)]
+
+
 def test_an_unknown_webhook_provider_is_a_warning() -> None:
     (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "githb", "secret": "s"})
     assert (only.path, only.remedy, only.severity) == (
@@ -143,6 +192,29 @@ def test_a_binding_stands_once_and_an_unknown_one_is_a_warning() -> None:
     repeated, unknown = found_beside_the_example("CloudEndpoint", bindings=["public", "public", "secret"])
     assert (repeated.path, repeated.severity) == (("bindings", 1), Severity.ERROR)
     assert (unknown.path, unknown.severity) == (("bindings", 2), Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("url", "bindings", "fits"),
+    [
+        ("https://a.internal", ["internal"], True),
+        ("tls://A.Internal:8443", ["internal"], True),
+        ("https://a.example.com", ["public"], True),
+        ("https://internal.example.com", ["kubernetes"], True),
+        (Template(("https://", manifests.ELSEWHERE)), ["internal"], True),
+        ("https://a.internal", [manifests.ELSEWHERE], True),
+        ("https://a.internal", ["public"], False),
+        ("https://a.example.com", ["public", "internal"], False),
+        ("https://internal.example.com", ["internal"], False),
+    ],
+)
+def test_hosts_below_internal_have_that_binding_and_only_they(url: Any, bindings: list[Any], fits: bool) -> None:
+    said = found_beside_the_example("CloudEndpoint", url=url, bindings=bindings)
+    assert [(each.path, each.severity) for each in said] == ([] if fits else [(("bindings",), Severity.ERROR)])
+
+
+def test_an_internal_endpoint_may_leave_its_binding_out() -> None:
+    assert found_beside_the_example("CloudEndpoint", url="https://a.internal") == []
 
 
 def test_an_endpoint_without_bindings_is_refused_since_the_platform_would_choose_one() -> None:

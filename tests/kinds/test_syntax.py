@@ -60,6 +60,7 @@ ACCEPTED = {
         "bind:localhost:8080",
         "bind:my_app.example.com",
         "bind:*.internal",
+        "bind:app.example.com.",
         "bind:10.0.0.1",
     ],
     syntax.route_path: ["/", "/hooks/", "/a%20b", "/a.b-c_d~e"],
@@ -124,6 +125,9 @@ REFUSED = {
         "",
     ],
     syntax.acl_rule: [
+        "bind:host ",
+        "bind: host",
+        " *",
         "",
         "**",
         "bind:",

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Delivery, Lifecycle, Manifest
 from reconciler.model.problem import Position
-from reconciler.model.value import Ref, Template, Value, substitute
+from reconciler.model.value import Ref, Secret, Template, Value, substitute
 
 Spec = dict[str, Any]
 _NAMES = ("a", "b", "c")
 # Strategies are made once: to make and check one costs more than to draw from it.
 _SOME_NAMES = st.lists(st.sampled_from(_NAMES), unique=True, max_size=3)
 _TENTH = st.integers(0, 9)
+_POOLS = st.sampled_from([(), ("x",), ("0", "x")])  # those beside the first: before it in order, and after it
+VALUE = Secret("a value", "env:VALUE")
 TEXT = st.sampled_from(["", "x", "second text", "Grüße"])
 METADATA = st.sampled_from(["", "{}", '{"team": "a"}', "free text\nof two lines"])
 POLICIES = st.sampled_from(
@@ -134,6 +136,14 @@ def _access(draft: Draft) -> None:
         draft.add("APIKey", name, {"owner_id": draft.one("BotUser", "ServiceUser")})
     for name in draft.names():
         draft.add("Vault", name, {"name": f"{name}/{draft.draw(st.integers(0, 1))}"})
+    for name in draft.names()[:1]:  # digests of what is secret are dear on purpose
+        vault = draft.one("Vault")
+        if vault is not None:
+            called = {"vault_name": draft.declared[vault.target].spec["name"]}
+            where = called if draft.draw(st.booleans()) else {"vault_id": vault}
+            draft.add(
+                "Secret", name, {"name": draft.draw(st.sampled_from([name, f"other-{name}"])), "value": VALUE, **where}
+            )
     for name in draft.names():
         key = f"ssh-ed25519 AAAA{name}{draft.draw(st.sampled_from('xy'))}"
         draft.add("SSHCredential", name, {"public_key": key, "owner_id": draft.one("BotUser")})
@@ -145,7 +155,7 @@ def _access(draft: Draft) -> None:
             cidr = f"10.{_NAMES.index(name)}.{draft.draw(st.integers(0, 1))}.0/24"
             action = draft.draw(st.sampled_from(["allow", "deny"]))
             draft.add("IPPolicyRule", name, {"ip_policy_id": policy, "cidr": cidr, "action": action})
-    for name, sort in zip(draft.names(), ("api", "agent", "endpoints"), strict=False):
+    for name, sort in zip(draft.names(), ("dashboard", "api", "agent"), strict=False):
         policies = draft.some("IPPolicy", least=1)
         if policies is not None:
             draft.add(
@@ -196,9 +206,11 @@ def _domains(draft: Draft) -> None:
         draft.add("ReservedAddress", name, {"region": draft.draw(st.sampled_from(["us", "eu"]))})
     for name in draft.names():
         if Address("ReservedDomain", name) in draft.declared:
-            draft.add(
-                "CloudEndpoint", name, {"url": f"https://{name}.example.com", "traffic_policy": draft.draw(POLICIES)}
-            )
+            spec = {"url": f"https://{name}.example.com", "traffic_policy": draft.draw(POLICIES)}
+            pool = draft.draw(_POOLS)
+            draft.add("CloudEndpoint", name, {**spec, "pooling_enabled": bool(pool)})
+            for other in pool:
+                draft.add("CloudEndpoint", f"{other}-of-{name}", {**spec, "pooling_enabled": True})
 
 
 def _edges(draft: Draft) -> None:

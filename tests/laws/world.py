@@ -97,6 +97,8 @@ class World:
         users = list(self._users(kind, locator))
         if users:
             raise RefusedCall(f"{kind.name} {locator} is still used by {users}")
+        if users := list(self._insisting(kind, locator)):
+            raise RefusedCall(f"{kind.name} {locator} is the last of what {users} cannot do without")
         del self.objects[kind.name, locator]
         self.parents.pop((kind.name, locator), None)
 
@@ -216,13 +218,14 @@ class World:
         alone, holds, stands = kind.is_unique(form), set(_held(kind, form)), set(_stood(kind, form))
         for name, locator in self.objects:
             other_kind = self.by_name[name]
-            rivals = (alone and name == kind.name) or (
+            rivals = (kind.unique and name == kind.name) or (
                 (holds or stands) and (other_kind.stands_at or "hostports" in other_kind.by_name)
             )
             if (name, locator) == (kind.name, me) or not rivals:
                 continue
             other = self.known(name, locator)
-            if alone and name == kind.name and identity(kind, form) == identity(kind, other.form) is not None:
+            single = name == kind.name and (alone or kind.is_unique(other.form))
+            if single and identity(kind, form) == identity(kind, other.form) is not None:
                 raise RefusedCall(f"a second {kind.name} {identity(kind, form)}")
             shared = holds & (other.held | other.stood) | stands & other.held
             if shared:
@@ -236,6 +239,18 @@ class World:
                 yield f"{name} {other}"
             serves = self.by_name[name].serves
             if kind.host and serves and self.objects[kind.name, locator][kind.host] in known.hosts:
+                yield f"{name} {other}"
+
+    def _insisting(self, kind: Kind, locator: str) -> Iterator[str]:
+        """Who cannot do without the last part of a whole."""
+        for name, other in self.objects:
+            user, known = self.by_name[name], self.known(name, other)
+            if user.insists is None or kind.name not in user.settled_by or not user.insists(known.form):
+                continue
+            through = user.settled_by[kind.name]
+            whole = self.known(kind.name, locator).form[through]
+            parts = [part for part in self.objects if part[0] == kind.name and self.known(*part).form[through] == whole]
+            if len(parts) == 1 and any(whole == target for _, target in known.ids):
                 yield f"{name} {other}"
 
 

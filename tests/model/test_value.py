@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.value import (
+    JsonTemplate,
     Ref,
     Secret,
     Template,
@@ -61,6 +62,19 @@ def test_a_template_of_resolved_references_is_text() -> None:
 def test_a_template_keeps_what_is_not_known_yet() -> None:
     half = substitute(Template((EDGE, " and ", ADDR)), lambda ref: "edge-1" if ref == EDGE else ref)
     assert half == Template(("edge-1", " and ", ADDR))
+
+
+@pytest.mark.parametrize(("answer", "text"), [(True, "x-true"), (7, "x-7"), ([], "x-[]"), ("a", "x-a")])
+def test_what_is_no_text_stands_in_text_as_it_stands_in_json(answer: object, text: str) -> None:
+    assert substitute(Template(("x-", EDGE)), lambda ref: answer) == text
+
+
+def test_what_stands_in_a_document_is_spelt_as_json() -> None:
+    waiting = JsonTemplate(('{"a": ', EDGE, ', "b": ', Template(("x-", ADDR)), "}"))
+    assert list(references(waiting)) == [EDGE, ADDR]
+    half = substitute(waiting, lambda ref: True if ref == EDGE else ref)
+    assert half == JsonTemplate(('{"a": ', "true", ', "b": ', Template(("x-", ADDR)), "}"))
+    assert substitute(half, lambda ref: '"') == '{"a": true, "b": "x-\\""}'
 
 
 def test_revealing_goes_into_maps_and_lists() -> None:

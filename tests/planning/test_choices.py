@@ -63,6 +63,21 @@ def test_a_line_that_goes_means_the_documented_default(kind: str, was: dict[str,
     assert after(kind, {**rest, **was}, {**rest, **default}, rest).changes == ()
 
 
+@pytest.mark.parametrize(
+    ("url", "was", "sent"),
+    [
+        ("https://a.internal", ["internal"], []),
+        ("HTTPS://A.Internal:8443", ["internal"], []),
+        ("https://a.internal", ["public"], [{"bindings": ["internal"]}]),
+        ("https://a.x", ["internal"], [{"bindings": ["public"]}]),
+    ],
+)
+def test_the_default_of_a_binding_follows_from_the_host(url: str, was: list[str], sent: list[dict[str, Any]]) -> None:
+    rest = {"url": url, "traffic_policy": "p"}
+    shown = {**rest, "bindings": was}
+    assert [call.body for call in after("CloudEndpoint", shown, shown, rest).calls] == sent
+
+
 def test_who_moved_what_is_given_back_is_told() -> None:
     both = after("HTTPResponseBackend", {"status_code": 503}, {"status_code": 404}, {})
     assert [each.mover for each in fields(both).values()] == [Mover.BOTH]

@@ -284,3 +284,8 @@ def test_a_create_tells_every_value_that_is_not_the_default() -> None:
 def test_of_an_object_that_is_there_anyway_only_what_is_not_the_default_is_told(tls: Shown, told: Shown) -> None:
     made = planned(declare("StaticBackend/a", {"address": "a.example.com:80", "tls": tls}))
     assert {path: each.new for path, each in fields(made).items()} == {"address": "a.example.com:80", **told}
+
+
+def test_an_object_of_nothing_but_defaults_is_told_as_it_may_be_written() -> None:
+    made = planned(declare("TLSEdge/a", {"tls_termination": {}}))
+    assert fields(made)["tls_termination"].new == {}

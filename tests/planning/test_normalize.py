@@ -6,9 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from reconciler.model.value import Template
+from reconciler.model.value import JsonTemplate, Secret, Template, substitute
 from reconciler.planning.normalize import body_value
+from reconciler.rendering import codec
 from tests.planning.builders import (
     KINDS,
     declare,
@@ -25,6 +28,7 @@ from tests.planning.builders import (
 POLICY = {"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]}
 AS_YAML = "on_http_request:\n  - actions:\n      - type: deny\n        config:\n          status_code: 403\n"
 AS_JSON = '{"on_http_request":[{"name":"","expressions":[],"actions":[{"type":"deny","config":{"status_code":403}}]}]}'
+INLINE = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["traffic_policy"]
 
 
 def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
@@ -138,21 +142,36 @@ def test_a_policy_given_as_text_is_sent_as_it_was_written() -> None:
     assert (made.calls[0].body or {})["traffic_policy"] == AS_YAML
 
 
-def test_a_reference_inside_an_inline_policy_makes_it_a_template() -> None:
-    field = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["traffic_policy"]
+def test_a_reference_inside_an_inline_policy_waits_in_its_place() -> None:
     edge = ref("TLSEdge/a")
-    assert body_value(field, {"a": [edge, Template(("x-", edge))]}) == Template(
-        ('{"a": ["', edge, '", "x-', edge, '"]}')
-    )
+    text = Template(("x-", edge))
+    assert body_value(INLINE, {"a": [edge, text], "b": 1}) == JsonTemplate(('{"a": [', edge, ", ", text, '], "b": 1}'))
 
 
-@pytest.mark.parametrize("text", ["\x00", "\\u0000", '"', "\\"])
-def test_any_text_may_stand_beside_a_reference_in_an_inline_policy(text: str) -> None:
-    field = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["traffic_policy"]
-    woven = body_value(field, {"a": text, "b": ref("TLSEdge/a")})
-    assert isinstance(woven, Template)
-    spelt = "".join("id-1" if part == ref("TLSEdge/a") else str(part) for part in woven.parts)
-    assert json.loads(spelt) == {"a": text, "b": "id-1"}
+_PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(_PLAIN, _PLAIN, st.text())
+@example('x", "evil": "y', True, '"\\\x00\u2028')
+@example(False, [], "\\u0000")
+def test_an_inline_policy_is_sent_as_the_same_text_whenever_its_references_become_known(
+    one: object, two: object, text: str
+) -> None:
+    first, second = ref("TLSEdge/a"), ref("TLSEdge/b.x")
+    document = {"b": [first, Template((text, first, text, second)), [], {}], text: {"x": second}, "a": [text, one]}
+    answers = {first: one, second: two}
+    known_before_planning = body_value(INLINE, substitute(document, answers.__getitem__))
+    half = body_value(INLINE, substitute(document, lambda each: one if each == first else each))
+    for waiting in (body_value(INLINE, document), half):
+        assert isinstance(waiting, JsonTemplate)
+        assert substitute(waiting, answers.__getitem__) == known_before_planning
+        filed = codec.decode_value(json.loads(json.dumps(codec.encode_value(waiting, "s"))), Secret)
+        assert substitute(filed, answers.__getitem__) == known_before_planning
+    assert json.loads(known_before_planning) == substitute(document, answers.__getitem__)
 
 
 def test_nulls_inside_a_module_are_not_sent() -> None:

@@ -66,6 +66,12 @@ def test_a_field_that_is_not_written_is_as_documented() -> None:
     assert offline(rule(check), declare("TLSEdge/a", {"tls_termination": {}})) == []
 
 
+@pytest.mark.parametrize(("host", "bindings"), [("a.internal", "['internal']"), ("a.example.com", "['public']")])
+def test_a_default_that_follows_from_another_field_is_seen_as_it_is(host: str, bindings: str) -> None:
+    declared = declare("CloudEndpoint/a", {"url": f"https://{host}", "traffic_policy": "p"})
+    assert offline(rule(f"resource.spec.bindings == {bindings}"), declared) == []
+
+
 def test_a_traffic_policy_is_a_document_however_it_is_written() -> None:
     document = "on_http_request:\n  - actions: [{type: deny}]"
     check = "resource.spec.traffic_policy.value.on_http_request[0].actions[0].type == 'deny'"

@@ -355,6 +355,74 @@ def test_a_policy_in_use_gets_a_new_rule_before_its_last_old_one_goes() -> None:
     assert needs_of(made, delete) >= {"create IPPolicyRule/b"}
 
 
+def flipped(name: str, cidr: str) -> Declaration:
+    return declare(f"IPPolicyRule/{name}", {"ip_policy_id": ref("IPPolicy/office"), "action": "deny", "cidr": cidr})
+
+
+A, B = "10.0.0.0/8", "11.0.0.0/8"
+
+
+def test_of_rules_that_all_flip_one_is_there_again_before_the_others_go() -> None:
+    world = settled(*rules(a=A, b=B), restriction("r", "office"))
+    follow(world, declare("IPPolicy/office"), flipped("a", A), flipped("b", B), restriction("r", "office"))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [flipped("a", A)],
+        [],
+        [declare("IPPolicyRule/a", {"ip_policy_id": "ipp_elsewhere", "action": "allow", "cidr": A})],
+    ],
+    ids=["flipped", "removed", "moved to another policy"],
+)
+@pytest.mark.parametrize("there", [True, False], ids=["restricted", "to be restricted"])
+def test_a_policy_that_would_be_left_without_rules_is_told_of(after: list[Declaration], there: bool) -> None:
+    restricted = restriction("r", "office")
+    world = settled(*rules(a=A), *([restricted] if there else []))
+    made = on(world, declare("IPPolicy/office"), *after, restricted)
+    if not there and after and after[0].spec["action"] == "deny":
+        assert made.errors == ()  # the restriction comes once the rule is there again
+        return
+    (problem,) = made.errors
+    assert "IPPolicy/office would be left without any IPPolicyRule" in problem.text
+    assert problem.text.endswith("and IPRestriction/r cannot do without")
+    assert problem.remedy.startswith("declare another IPPolicyRule of IPPolicy/office")
+
+
+@pytest.mark.parametrize(
+    ("spec", "blocked"),
+    [
+        ({"type": "dashboard"}, True),
+        ({"type": "api", "enforced": True}, True),
+        ({"type": "api"}, False),
+        ({"type": "endpoints", "enforced": True}, False),
+    ],
+    ids=str,
+)
+def test_some_restrictions_cannot_do_without_rules(spec: dict[str, Any], blocked: bool) -> None:
+    restricted = declare("IPRestriction/r", {**spec, "ip_policy_ids": [ref("IPPolicy/office")]})
+    world = settled(*rules(a=A), restricted)
+    made = on(world, declare("IPPolicy/office"), flipped("a", A), restricted)
+    assert bool(made.errors) is blocked
+
+
+@pytest.mark.parametrize("id", ["a reference", "an id"])
+def test_the_last_rule_flips_beside_another_one(id: str) -> None:
+    world = settled(*rules(a=A), restriction("r", "office"))
+    policy = id_of(world, "IPPolicy") if id == "an id" else ref("IPPolicy/office")
+    beside = declare("IPPolicyRule/b", {"ip_policy_id": policy, "action": "allow", "cidr": B})
+    follow(world, declare("IPPolicy/office"), flipped("a", A), beside, restriction("r", "office"))
+    follow(world, declare("IPPolicy/office"), flipped("a", A), restriction("r", "office"))
+
+
+def test_a_rule_that_is_not_ours_stays_and_the_last_of_ours_may_flip() -> None:
+    world = settled(*rules(a=A), restriction("r", "office"))
+    rule = {"ip_policy_id": id_of(world, "IPPolicy"), "cidr": B, "action": "allow"}
+    world.put(world.by_name["IPPolicyRule"], rule)
+    follow(world, declare("IPPolicy/office"), flipped("a", A), restriction("r", "office"))
+
+
 @pytest.mark.parametrize(
     ("owner", "whose", "remedy"),
     [
@@ -579,6 +647,64 @@ def test_a_host_is_let_go_by_an_edge_or_an_endpoint_before_the_other_takes_it(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
     follow(settled(*HOSTS, *before), *HOSTS, *after)
+
+
+def pool(*names: str) -> list[Declaration]:
+    return [endpoint(name, "a.x", pooling_enabled=True) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([endpoint("z", "a.x")], pool("a", "z")),
+        ([endpoint("a", "a.x")], pool("a", "z")),
+        (pool("a", "z"), [endpoint("z", "a.x")]),
+        (pool("a", "z"), [endpoint("a", "a.x")]),
+        (pool("a", "z"), [endpoint("a", "b.x"), endpoint("z", "a.x")]),
+        ([endpoint("z", "a.x")], [endpoint("z", "b.x"), *pool("a", "b")]),
+    ],
+    ids=["before it", "after it", "one stays", "the other stays", "one moves away", "another pool"],
+)
+def test_endpoints_share_a_url_only_with_those_that_share_it_too(
+    before: list[Declaration], after: list[Declaration]
+) -> None:
+    follow(settled(*HOSTS, *before), *HOSTS, *after)
+
+
+def test_what_leaves_a_pool_and_is_made_anew_goes_first() -> None:
+    world = settled(*HOSTS, *pool("a"))
+    made = on(world, *HOSTS, endpoint("a", "a.x"), policy=anew("CloudEndpoint/a"))
+    assert made.errors == ()
+    world.carry_out(made)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([], [endpoint("z", "a.x"), *pool("a")]),
+        ([], [*pool("z"), endpoint("a", "a.x")]),
+        ([endpoint("z", "a.x")], [endpoint("z", "a.x"), *pool("a")]),
+        (pool("a", "z"), [*pool("a"), endpoint("z", "a.x")]),
+    ],
+)
+def test_one_that_shares_its_url_and_one_that_does_not_are_told_of(
+    before: list[Declaration], after: list[Declaration]
+) -> None:
+    (problem,) = on(settled(*HOSTS, *before), *HOSTS, *after).errors
+    assert "https://a.x already" in problem.text
+    assert problem.text.endswith("to one object at a time, or to several that all set pooling_enabled")
+    assert problem.remedy.endswith(", or set pooling_enabled in both")
+
+
+def test_a_pool_that_is_left_to_others_stays_one() -> None:
+    there = [*pool("a", "z")]
+    world = settled(*HOSTS, *there)
+    left = declare(
+        "CloudEndpoint/a",
+        {"url": "https://a.x", "traffic_policy": "{}", "description": "new"},
+        ignore=("pooling_enabled",),
+    )
+    follow(world, *HOSTS, left, there[1])
 
 
 @pytest.mark.parametrize("stays", ["p", "q"])

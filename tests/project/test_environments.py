@@ -163,6 +163,12 @@ def test_an_environment_that_cannot_be_read_is_told_as_that(project: Project) ->
     assert project.told("prod") == ["environments/prod.yaml is larger than 1 MiB; use a smaller file"]
 
 
+def test_the_digest_of_the_manifests_is_that_of_given_variables_too(project: Project) -> None:
+    project.write("reconciler.yaml", "stack: shop\nvariables: {x: one}\n")
+    assert len({project.load(**given).manifest.digest for given in ({}, {"x": "two"}, {"x": "three"})}) == 3
+    assert project.load(x="two").manifest.digest == project.load(x="two").manifest.digest
+
+
 def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: Project) -> None:
     project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: a}}\n")
     first = project.load("prod").manifest.digest
@@ -215,6 +221,25 @@ def test_a_variable_without_a_value_has_to_be_set(project: Project) -> None:
         " give it a default"
     ]
     assert project.declared(region="eu")
+
+
+WAITING = "reconciler.yaml:2:16: variables.x: has no value; set it by --var x=…, in the environment's file, or"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "kind: IPPolicy\nname: a\nspec: {description: '${{ var.x }}'}\n",
+        "kind: IPPolicy\nname: a\nspec: {description: 'at ${{ var.x }}'}\n",
+        "kind: WeightedBackend\nname: a\nspec: {backends: [{backend_id: b, weight: '${{ var.x }}'}]}\n",
+        "kind: IPPolicy\nname: a-${{ each.key }}\nfor_each: ${{ var.x }}\n"
+        "---\nkind: IPRestriction\nname: r\nspec: {type: agent, ip_policy_ids: [{ref: IPPolicy/a-b}]}\n",
+    ],
+)
+def test_a_variable_without_a_value_is_told_once_and_not_where_it_is_used(project: Project, manifest: str) -> None:
+    project.write("reconciler.yaml", "stack: shop\nvariables: {x: {}}\n")
+    project.write("manifests/b.yaml", manifest)
+    assert project.told() == [f"{WAITING} give it a default"]
 
 
 @pytest.mark.parametrize(

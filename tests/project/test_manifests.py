@@ -117,6 +117,21 @@ def test_a_declaration_holds_what_was_written() -> None:
             ["a.yaml:7:16: ReservedDomain/b: has the same domain as ReservedDomain/a (a.yaml:1:1); keep one of them"],
         ),
         (
+            "kind: CloudEndpoint\nname: a\n"
+            "spec: {url: 'https://a.b', traffic_policy: {on_http_request: []}, pooling_enabled: true}\n"
+            "---\nkind: CloudEndpoint\nname: b\nspec: {url: 'https://A.b', traffic_policy: {on_http_request: []}}\n",
+            [
+                "a.yaml:7:13: CloudEndpoint/b: has the same url as CloudEndpoint/a (a.yaml:1:1);"
+                " keep one of them, or set pooling_enabled in all of them"
+            ],
+        ),
+        (
+            "kind: Vault\nname: v\nspec: {name: x}\n---\n"
+            "kind: Secret\nname: a\nspec: {name: s, value: x, vault_name: x}\n---\n"
+            "kind: Secret\nname: b\nspec: {name: s, value: x, vault_id: {ref: Vault/v}}\n",
+            ["a.yaml:11:14: Secret/b: has the same vault_id, name as Secret/a (a.yaml:5:1); keep one of them"],
+        ),
+        (
             "kind: IPPolicy\nname: a\nid: ipp_1\n---\nkind: IPPolicy\nname: b\nid: ipp_1\n",
             ["a.yaml:7:5: IPPolicy/b: has the id ipp_1 as IPPolicy/a (a.yaml:1:1); keep one of them"],
         ),

@@ -83,6 +83,22 @@ def test_an_expression_that_cannot_be_resolved_is_one_problem(written: str, line
     assert told(described(written), variables={"team": "x"}) == [f"a.yaml:4:16: IPPolicy/a.description: {line}"]
 
 
+def test_two_values_that_cannot_be_resolved_are_not_called_one() -> None:
+    written = (
+        "backends: [{backend_id: {ref: StaticBackend/a}, weight: 1}, {backend_id: {ref: StaticBackend/b}, weight: 1}]"
+    )
+    said = told(f"kind: WeightedBackend\nname: w\nspec:\n  {written}\n")
+    assert [line.partition(";")[0] for line in said] == [
+        "a.yaml:4:27: WeightedBackend/w.backends[0].backend_id: refers to StaticBackend/a, which is not declared",
+        "a.yaml:4:76: WeightedBackend/w.backends[1].backend_id: refers to StaticBackend/b, which is not declared",
+    ]
+
+
+def test_a_value_that_plans_show_is_checked_like_any_other() -> None:
+    said = told(described("{from_env: LONG}"), {"LONG": "x" * 256})
+    assert "a.yaml:4:16: IPPolicy/a.description: 256 bytes, and at most 255 are allowed; shorten it" in said
+
+
 def test_a_reference_to_the_wrong_kind_is_refused() -> None:
     text = "kind: TLSEdge\nname: e\nspec: {mutual_tls: {certificate_authority_ids: [{ref: IPPolicy/office}]}}" + DOMAIN
     assert told(text) == [

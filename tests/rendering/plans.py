@@ -11,7 +11,7 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Consent, Forecast, OwnerDraft, Plan, Seen, Verb
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.snapshot import Binding
-from reconciler.model.value import Hidden, Ref, Secret, Template
+from reconciler.model.value import Hidden, JsonTemplate, Ref, Secret, Template
 
 EDGE_ID = "edgtls_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BACKEND_ID = "bkdfo_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -111,6 +111,7 @@ outputs = st.sampled_from(["id", "addr", "cname_target"])
 texts = st.text(st.characters(), max_size=12)  # lone surrogates too: JSON from the platform can hold them
 refs = st.builds(Ref, addresses, outputs)
 templates = st.builds(Template, st.lists(texts | refs, max_size=3).map(tuple))
+documents = st.builds(JsonTemplate, st.lists(texts | refs | templates, max_size=3).map(tuple))
 hidden = st.builds(Hidden, texts)
 secrets = st.builds(Secret, st.sampled_from(["hunter2", "correct horse"]), st.sampled_from(["env:A", "file:b"]))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -123,7 +124,7 @@ def values(leaves: SearchStrategy[object]) -> SearchStrategy[object]:
     )
 
 
-anything = values(scalars | refs | templates | hidden | secrets)
+anything = values(scalars | refs | templates | documents | hidden | secrets)
 plain = values(scalars)
 positions = st.builds(Position, texts, st.integers(1, 999), st.integers(1, 99))
 maybe_position = st.none() | positions
@@ -181,6 +182,7 @@ plans = st.builds(
     bindings=st.dictionaries(addresses, st.none() | st.builds(Binding, texts, digests, st.booleans()), max_size=2),
     unowned=some(st.tuples(texts, texts)),
     manifest_digest=texts,
+    judged=digests,
     commit=texts,
     forecast=st.builds(Forecast, st.integers(0, 999), st.floats(0, 1e6)),
 )

@@ -154,10 +154,35 @@ def test_a_box_that_is_clicked_shows_its_fields_calls_and_neighbours(chromium: B
     assert "traffic_policy.value" in panel
     assert "PATCH" in panel
     assert "Refers to" in panel
+    assert "Waits for" not in panel
     near = chromium.evaluate("[...document.querySelectorAll('.box.near')].map(b => b.getAttribute('aria-label'))")
     assert {"create IPPolicy/office", "stays FailoverBackend/payments"} <= set(near)
     chromium.click(".shut")
     assert chromium.evaluate("document.querySelector('#panel').hidden")
+
+
+def test_what_only_waits_is_not_said_to_refer(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["plan"])
+    chromium.click(".box[aria-label='create IPPolicy/office']")
+    assert "Waited for by" not in chromium.evaluate("document.querySelector('#panel').innerText")
+    chromium.click(".box[aria-label='stays HTTPSEdgeRoute/api']")
+    panel = chromium.evaluate("document.querySelector('#panel').innerText")
+    assert "Waits for\nupdate TLSEdge/payments" in panel
+    assert "Refers to" not in panel
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_a_box_tells_is_in_sight(chromium: Browser, pages: dict[str, Path], width: int) -> None:
+    chromium.open(pages["large"], width=width, height=700)
+    chromium.evaluate("document.querySelector('#picture').scrollIntoView()")
+    chromium.click(".box")
+    assert chromium.evaluate("document.querySelector('#panel h3').getBoundingClientRect().bottom <= innerHeight")
+
+
+def test_the_page_fits_all_of_a_tall_picture(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["large"])
+    chromium.click("[data-zoom=fit]")
+    assert chromium.evaluate("(each => each.scrollHeight <= each.clientHeight)(document.querySelector('#scroll'))")
 
 
 def test_the_picture_is_read_by_keyboard_alone(chromium: Browser, pages: dict[str, Path]) -> None:
@@ -204,3 +229,22 @@ def test_a_bar_of_the_report_leads_to_its_row(chromium: Browser, pages: dict[str
     chromium.click(".slot[href='#l28']")
     chromium.until("document.querySelector('#l28').closest('details').open")
     assert chromium.evaluate("document.querySelector('#l28').checkVisibility()")
+
+
+def test_on_a_narrow_screen_the_report_shows_all_that_differed_and_the_latest_bars(
+    chromium: Browser, pages: dict[str, Path]
+) -> None:
+    chromium.open(pages["report"], width=390)
+    assert chromium.evaluate("[...document.querySelectorAll('table.told')].every(t => t.scrollWidth <= innerWidth)")
+    seen = "document.querySelector('.chart .slot:last-of-type').getBoundingClientRect().right <= innerWidth"
+    assert chromium.evaluate(seen)
+    letters = "document.querySelector('.chart text').getBoundingClientRect().height"
+    assert chromium.evaluate(letters) >= 9
+    rows = "[...document.querySelectorAll('[id^=r]')].map(row => row.getBoundingClientRect().height)"
+    assert max(chromium.evaluate(rows)) < 40  # one line each
+
+
+def test_a_heading_that_folds_keeps_its_distance(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["report"])
+    above = "document.querySelector('#h-applies').closest('section').getBoundingClientRect().bottom"
+    assert chromium.evaluate(f"document.querySelector('#h-looks').getBoundingClientRect().top - {above} >= 16")

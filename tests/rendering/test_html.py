@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import operator
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 from hypothesis import given, settings
 
@@ -129,9 +131,13 @@ def change(address: Address, action: Action, *values: object) -> Change:
     )
 
 
-def edges(plan: Plan) -> set[tuple[str, str]]:
+def edges(plan: Plan, *, waits: bool = False) -> set[tuple[str, str]]:
     drawn = picture.picture(plan)
-    return {(str(drawn.boxes[each.start].address), str(drawn.boxes[each.end].address)) for each in drawn.arrows}
+    return {
+        (str(drawn.boxes[each.start].address), str(drawn.boxes[each.end].address))
+        for each in drawn.arrows
+        if each.is_wait is waits
+    }
 
 
 def test_arrows_follow_references_and_ids_that_the_plan_knows() -> None:
@@ -151,16 +157,86 @@ def test_what_stays_and_is_referred_to_is_drawn_as_staying() -> None:
     ]
 
 
-def test_a_delete_that_waits_for_its_referrer_still_has_the_arrow_toward_the_referrer() -> None:
+def calls(*chain: Address) -> tuple[Call, ...]:
+    """A create of each, which waits for the one before it."""
+    return tuple(
+        Call(f"create {each}", each, Verb.CREATE, "/x", needs=(f"create {before}",) if before else ())
+        for before, each in zip((None, *chain), chain, strict=False)
+    )
+
+
+def test_no_reference_is_left_out_for_a_wait_that_implies_it() -> None:
     plan = Plan(
         "prod",
-        changes=(change(DOMAIN, Action.DELETE), change(EDGE, Action.DELETE)),
+        changes=(
+            change(POLICY, Action.CREATE),
+            change(RULE, Action.CREATE, Ref(POLICY)),
+            change(EDGE, Action.CREATE, [Ref(POLICY)]),
+        ),
+        calls=calls(POLICY, RULE, EDGE),
+    )
+    assert edges(plan) == {("IPPolicy/p", "IPPolicyRule/r"), ("IPPolicy/p", "TLSEdge/e")}
+    assert edges(plan, waits=True) == {("IPPolicyRule/r", "TLSEdge/e")}
+
+
+def test_a_wait_that_others_imply_is_left_out() -> None:
+    made = tuple(change(each, Action.CREATE) for each in (DOMAIN, POLICY, EDGE))
+    last = Call("last", EDGE, Verb.CREATE, "/x", needs=(f"create {POLICY}", f"create {DOMAIN}"))
+    plan = Plan("prod", changes=made, calls=(*calls(DOMAIN, POLICY), last))
+    assert edges(plan, waits=True) == {("ReservedDomain/d", "IPPolicy/p"), ("IPPolicy/p", "TLSEdge/e")}
+
+
+def test_a_delete_has_the_arrows_of_what_it_referred_to_and_else_waits() -> None:
+    plan = Plan(
+        "prod",
+        changes=(change(DOMAIN, Action.DELETE), change(EDGE, Action.DELETE), change(POLICY, Action.DELETE)),
         calls=(
             Call("delete e", EDGE, Verb.DELETE, "/e"),
             Call("delete d", DOMAIN, Verb.DELETE, "/d", needs=("delete e",)),
+            Call("delete p", POLICY, Verb.DELETE, "/p", needs=("delete e",)),
+        ),
+        seen={POLICY: Seen("ipp_1", {}), EDGE: Seen("edgtls_1", {"ip_restriction": {"ip_policy_ids": ["ipp_1"]}})},
+    )
+    assert edges(plan) == {("IPPolicy/p", "TLSEdge/e")}
+    assert edges(plan, waits=True) == {("TLSEdge/e", "ReservedDomain/d")}
+
+
+def points(path: str) -> list[tuple[float, float]]:
+    """Of an arrow's line, many: M, C and H is all that it speaks."""
+    found: list[tuple[float, float]] = []
+    for letter, rest in re.findall(r"([MCH])([^MCH]*)", path):
+        numbers = [float(each) for each in rest.split()]
+        if letter == "M":
+            found.append((numbers[0], numbers[1]))
+            continue
+        x, y = found[-1]
+        corners = numbers if letter == "C" else [x, y, numbers[0], y, numbers[0], y]
+        for step in range(1, 41):
+            at = step / 40
+            parts = (1 - at) ** 3, 3 * at * (1 - at) ** 2, 3 * at**2 * (1 - at), at**3
+            xs, ys = (x, *corners[::2]), (y, *corners[1::2])
+            found.append((sum(map(operator.mul, parts, xs)), sum(map(operator.mul, parts, ys))))
+    return found
+
+
+def test_a_long_arrow_goes_between_the_boxes_on_its_way() -> None:
+    chain = tuple(Address("IPPolicy", f"p{number}") for number in range(4))
+    many = tuple(Address("IPPolicyRule", f"r{number:02}") for number in range(24))  # a column that is folded
+    plan = Plan(
+        "prod",
+        changes=(
+            change(chain[0], Action.CREATE),
+            *(change(each, Action.CREATE, Ref(before)) for before, each in pairwise(chain)),
+            *(change(each, Action.CREATE, Ref(chain[0])) for each in many),
+            change(EDGE, Action.CREATE, *(Ref(each) for each in (*chain, *many))),
         ),
     )
-    assert edges(plan) == {("ReservedDomain/d", "TLSEdge/e")}
+    drawn = picture.picture(plan)
+    for arrow in drawn.arrows:
+        others = [box for number, box in enumerate(drawn.boxes) if number not in (arrow.start, arrow.end)]
+        for x, y in points(arrow.path):
+            for box in others:
+                assert not (0 < x - box.x < picture.WIDTH and 0 < y - box.y < picture.HEIGHT), (arrow, box)
 
 
 @given(plans)

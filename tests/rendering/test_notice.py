@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
+from reconciler.model.plan import Plan
 from reconciler.rendering.notice import notice
 from tests.planning.builders import declare, planned, settled
 
@@ -25,3 +28,13 @@ def test_in_slack_nobody_is_mentioned_and_nothing_is_formatted() -> None:
 
 def test_what_is_not_applied_yet_is_said_so() -> None:
     assert "- IPPolicy/a: added in Git, not applied yet" in notice(planned(declare("IPPolicy/a", {}))).text
+
+
+def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None:
+    moved = {"a": Mover.GIT, "b": Mover.PLATFORM, "c": Mover.FOLLOWS, "d": Mover.UNKNOWN, "e": Mover.PLATFORM}
+    fields = tuple(FieldChange(path, 1, 2, mover) for path, mover in moved.items())
+    plan = Plan("prod", changes=(Change(Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, "ipp_1", fields),))
+    assert notice(plan).text.splitlines()[2] == (
+        "- IPPolicy/a: changed on the platform: b, e; changed in Git: a; follows what it refers to: c; "
+        "who changed it is not known: d"
+    )

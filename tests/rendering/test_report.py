@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,3 +100,12 @@ def test_bars_are_stacked_within_the_chart(counts: list[dict[str, int]]) -> None
 def test_of_very_many_looks_each_day_has_its_last() -> None:
     hourly = tuple(Look(day * DAY + hour * 3600, day) for day in range(1, 31) for hour in range(24))
     assert page(hourly).count('class="slot"') == 30
+
+
+@pytest.mark.parametrize(("number", "told"), [(1, "1 look"), (100, "100 looks"), (151, "151 looks, the latest 100")])
+def test_the_looks_are_counted_though_not_all_are_listed(number: int, told: str) -> None:
+    assert f">{told}</h2>" in page(tuple(look(day) for day in range(number)))
+
+
+def test_what_still_differs_lasts_until_now_in_every_table() -> None:
+    assert page((look(9, moved(A)),)).count("1 day<") == 2

@@ -44,6 +44,7 @@ def test_drift_says_per_field_who_moved_it() -> None:
 
 def test_an_empty_plan_says_how_much_matches() -> None:
     assert text.text(Plan("prod"), resources=30) == "No changes. 30 resources match what is declared.\n"
+    assert text.text(Plan("prod"), resources=0) == "No changes: nothing was found that this stack owns.\n"
     assert text.text(Plan("prod"), resources=1) == "No changes. 1 resource matches what is declared.\n"
     assert text.text(Plan("prod")) == "No changes. The platform matches what is declared.\n"
 
@@ -53,6 +54,7 @@ def test_a_limited_plan_says_so_and_how_much_it_looked_at() -> None:
     some, one, none = Selected(2, of=10), Selected(1, of=10), Selected(0, of=1)
     begin = "No changes in what was selected"
     assert text.text(limited, resources=some) == f"{begin}: 2 of 10 resources match what is declared.\n"
+    assert text.text(limited, resources=Selected(0, of=0)) == f"{begin}: nothing was found that this stack owns.\n"
     assert text.text(limited, resources=one) == f"{begin}: 1 of 10 resources matches what is declared.\n"
     assert text.text(limited, resources=none) == f"{begin}: 0 of 1 resource match what is declared.\n"
     assert text.text(Plan("prod", excludes=("BotUser/*",))) == f"{begin}.\n"

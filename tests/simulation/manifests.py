@@ -145,8 +145,9 @@ def _rule(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | N
 
 def _restriction(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
     policies = _named(draft.ref("IPPolicy", die) for die in (a, b))
-    sorts = ("api", "agent") if draft.home == "ours" else ("endpoints", "dashboard")
-    return {"type": sorts[c % 2], "enforced": c > 5, "ip_policy_ids": policies} if policies else None
+    # Those of the dashboard, and of the API while enforced, block a plan that leaves a policy without rules.
+    sort = ("api", "agent")[c % 2] if draft.home == "ours" else "endpoints"
+    return {"type": sort, "enforced": c > 5 and sort != "api", "ip_policy_ids": policies} if policies else None
 
 
 def _authority(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
