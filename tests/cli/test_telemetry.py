@@ -163,16 +163,15 @@ class _Dripper(_Taker):
                 time.sleep(0.02)
 
 
-def test_a_collector_that_takes_for_ever_is_waited_for_no_longer_than_that(
-    shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reconciler.cli.telemetry._SENDING", 0.2)
+def alone(shell: Shell) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, with which ends whatever OpenTelemetry leaves behind."""
+    command = [sys.executable, "-m", "reconciler", "validate"]
+    return subprocess.run(command, cwd=shell.root, capture_output=True, text=True, timeout=120, check=True)
+
+
+def test_a_collector_that_takes_for_ever_is_not_waited_for(shell: Shell, collector: Collector) -> None:
     collector.RequestHandlerClass = _Dripper
-    began = time.monotonic()
-    said = shell("validate")
-    assert time.monotonic() - began < 10
-    assert said.code == 0
-    assert "note: traces or metrics may be missing" in said.err
+    assert "note: traces or metrics may be missing" in alone(shell).stderr
 
 
 def test_a_collector_s_key_that_is_written_wrongly_is_not_shown(
@@ -211,7 +210,7 @@ def test_a_time_that_is_none_changes_nothing(
     shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", value)
-    assert shell("validate").code == 0
+    assert "Traceback" not in alone(shell).stderr
 
 
 @pytest.mark.parametrize(
