@@ -115,6 +115,7 @@ class Plan:
     targets: tuple[str, ...] = ()  # globs; what they leave out was not planned
     excludes: tuple[str, ...] = ()
     manifest_digest: str = ""
+    declared: int = 0  # resources in the manifests
     judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were asked, and a digest of each
     commit: str = ""
     taken: float = 0.0  # when the snapshot file was that it was made from, seconds since 1970; 0: made from the account

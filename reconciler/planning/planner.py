@@ -257,6 +257,7 @@ class _Planning:
             targets=self.policy.targets,
             excludes=self.policy.excludes,
             manifest_digest=manifest.digest,
+            declared=len(manifest.declarations),
             commit=self.policy.commit,
             forecast=_forecast(calls, self.register.snapshot, self.kinds, self.policy.requests_per_minute),
         )

@@ -157,7 +157,7 @@ class _Judge:
             "commit": plan.commit,
             "counts": {str(action): counts[str(action)] for action in Action},
             "calls": len(plan.calls),
-            "resources": len(self.manifest.declarations),
+            "resources": plan.declared,
             "changes": [
                 {"address": str(each.address), "kind": each.address.kind, "action": str(each.action)}
                 for each in plan.changes

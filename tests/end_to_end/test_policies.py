@@ -177,6 +177,12 @@ def test_a_policy_about_others_than_the_plan_changes_need_not_be_asked(reviewed:
     assert reviewed("apply", "plan.json", "-y", "-q").code == 0
 
 
+def test_how_much_was_declared_is_known_of_a_plan_of_other_manifests_too(reviewed: Project) -> None:
+    reviewed.write("policies/few.yaml", "policy: few\ncheck: plan.resources < 1\nmessage: too much\n")
+    broken(reviewed)
+    assert reviewed("apply", "plan.json", "-y", "-q").code == 4
+
+
 def test_a_variable_that_there_is_not_is_refused_with_a_plan_file_too(reviewed: Project, sandbox: Sandbox) -> None:
     said = reviewed("apply", "plan.json", "-y", "--var", "typo=1")
     assert (said.code, said.err.splitlines()[0], sandbox.calls()) == (

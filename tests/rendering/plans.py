@@ -182,6 +182,7 @@ plans = st.builds(
     bindings=st.dictionaries(addresses, st.none() | st.builds(Binding, texts, digests, st.booleans()), max_size=2),
     unowned=some(st.tuples(texts, texts)),
     manifest_digest=texts,
+    declared=st.integers(0, 9),
     judged=digests,
     commit=texts,
     forecast=st.builds(Forecast, st.integers(0, 999), st.floats(0, 1e6)),
