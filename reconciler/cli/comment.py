@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from reconciler.model.value import Secret
 
 _PULL = re.compile(r"refs/pull/([0-9]+)/(?:merge|head)")
-_CARRIED = re.compile(r"[!-~]+")  # what a header can carry: printable ASCII without the blank
 
 
 @click.command(
@@ -107,9 +106,10 @@ def _pull_request() -> int:
 
 def _token(name: str) -> Secret:
     from reconciler.model.value import Secret
+    from reconciler.project.config import is_key
 
     token = _wanted(name, "give the step a token that may write comments")
-    if not _CARRIED.fullmatch(token):
+    if not is_key(token):
         raise _stopped(f"{name} holds a character that no token has; set it to the token alone")
     return Secret(token, f"env:{name}")
 

@@ -400,7 +400,7 @@ def _key_file(form: ProjectForm) -> set[str]:
 def _flaw(api_key: Secret) -> Problem | None:
     """Why no header could carry the key, without a character of it."""
     key = api_key.reveal()
-    if _KEY.fullmatch(key):
+    if is_key(key):
         return None
     word, _, source = api_key.source.partition(":")
     what = next((what for flaw, what in _FLAWS.items() if re.search(flaw, key)), "a control character")
@@ -409,12 +409,16 @@ def _flaw(api_key: Secret) -> Problem | None:
     return Problem(f"{named} {text}", "set it to the key alone", "platform.api_key")
 
 
-_KEY: Final = re.compile(r"[!-~]+")  # printable ASCII without the blank
 _FLAWS: Final = {
     r"[\r\n]": "a line break",
     r"[ \t]": "a blank",
     r"[^\x00-\x7f]": "one beyond ASCII",
 }
+
+
+def is_key(text: str) -> bool:
+    """Whether a header can carry it: printable ASCII without the blank."""
+    return re.fullmatch(r"[!-~]+", text) is not None
 
 
 def _lacking(places: Places, base_url: str | None, api_key: Secret | None) -> list[Problem]:

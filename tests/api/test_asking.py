@@ -38,23 +38,20 @@ async def test_an_answer_is_what_was_answered_whatever_it_is() -> None:
     assert (request.method, request.body, request.headers["x-mark"]) == ("POST", b"{}", "1")
 
 
-async def dripping(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-    while True:
-        writer.write(b" ")
-        await writer.drain()
-        await asyncio.sleep(0.05)
+def dripping(head: bytes, drop: bytes) -> Serve:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n" + head)
+        while True:
+            writer.write(drop)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    return serve
 
 
-async def dripping_headers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\n")
-    while True:
-        writer.write(b"x: y\r\n")
-        await writer.drain()
-        await asyncio.sleep(0.05)
-
-
-@pytest.mark.parametrize("serve", [dripping, dripping_headers])
+@pytest.mark.parametrize(
+    "serve", [dripping(b"Content-Length: 100000\r\n\r\n", b" "), dripping(b"", b"x: y\r\n")], ids=["body", "headers"]
+)
 async def test_an_answer_that_never_ends_is_not_waited_for(serve: Serve) -> None:
     async with listening(serve) as port:
         failure = await failing(f"http://127.0.0.1:{port}", seconds=0.4)
