@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import sys
 import threading
 from collections import Counter
@@ -28,6 +29,8 @@ class Moments:
         self._spec = spec
         self._seen: Counter[tuple[str, str]] = Counter()
         self._turn = threading.Lock()  # commits come from threads
+        self._writing: set[int] = set()  # threads
+        self._idle = threading.Condition()
         self._file = os.open(spec["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND) if "record" in spec else None
 
     def reach(self, point: str, call: Call) -> None:
@@ -39,8 +42,34 @@ class Moments:
             nth = self._seen[point, what]
             if self._file is not None:
                 os.write(self._file, f"{json.dumps([point, what, nth])}\n".encode())
-            elif [point, what, nth] == [self._spec["point"], self._spec["what"], self._spec["nth"]]:
-                os.kill(os.getpid(), self._spec["signal"])
+                return
+        if [point, what, nth] == [self._spec["point"], self._spec["what"], self._spec["nth"]]:
+            self._end()
+
+    def _end(self) -> None:
+        with self._idle:
+            if self._spec["signal"] == signal.SIGSTOP:  # asleep in a transaction it would keep all others out
+                self._idle.wait_for(lambda: not self._writing)
+            os.kill(os.getpid(), self._spec["signal"])
+
+    def opening(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(*words: Any) -> Any:
+            with self._idle:
+                self._writing.add(threading.get_ident())
+            return act(*words)
+
+        return opened
+
+    def closing(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        def closed(*words: Any) -> Any:
+            try:
+                return act(*words)
+            finally:
+                with self._idle:
+                    self._writing.discard(threading.get_ident())
+                    self._idle.notify_all()
+
+        return closed
 
     def around(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(act)
@@ -55,7 +84,10 @@ class Moments:
     def install(self) -> None:
         """Over what writes durably, wherever it is called from."""
         setattr(applying, "run", functools.partial(engine.apply, reach=self.reach))  # noqa: B010 - no mypy in its way
-        setattr(DefaultDialect, "do_commit", self.around("commit", DefaultDialect.do_commit))  # noqa: B010 - as above
+        commit = self.closing(self.around("commit", DefaultDialect.do_commit))
+        setattr(DefaultDialect, "do_begin", self.opening(DefaultDialect.do_begin))  # noqa: B010 - as above
+        setattr(DefaultDialect, "do_commit", commit)  # noqa: B010 - as above
+        setattr(DefaultDialect, "do_rollback", self.closing(DefaultDialect.do_rollback))  # noqa: B010 - as above
         setattr(os, "fsync", self.around("fsync", os.fsync))  # noqa: B010 - as above
         setattr(os, "rename", self.around("rename", os.rename))  # noqa: B010 - as above
 
