@@ -6,13 +6,14 @@ is kept to be searched.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,11 +100,21 @@ class Life:
             assert process.returncode == code, f"{words}: {process.returncode}\n{out.decode()}{err.decode()}"
         return bytes(out)
 
+    def run_with_each(self, name: str, texts: Iterable[str], *commands: list[str], **environ: str) -> list[int]:
+        """Commands in one process, which a file has every text in turn for; their exit codes."""
+        cases = self.root / "wrong/cases.json"
+        cases.parent.mkdir(exist_ok=True)
+        cases.write_text(json.dumps([[name, text, commands] for text in texts]), encoding="utf-8")
+        self.run("each", str(cases), code=0, **environ)
+        codes = json.loads(cases.read_text(encoding="utf-8"))
+        assert isinstance(codes, list)
+        return codes
+
     @contextmanager
     def started(self, *words: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
-        program = ["-c", _BROKEN] if words[0] == "broken" else ["-m", "reconciler"]
+        program = ["-c", _OWN[words[0]]] if words[0] in _OWN else ["-m", "reconciler"]
         process = subprocess.Popen(
-            [sys.executable, "-X", "dev", "-W", "default", *program, *words[words[0] == "broken" :]],
+            [sys.executable, "-X", "dev", "-W", "default", *program, *words[words[0] in _OWN :]],
             cwd=self.root,
             env={**self.environ, **environ},
             stdin=subprocess.DEVNULL,
@@ -342,8 +353,9 @@ _PROGRAMS = {
     + 'test "$1" = check || { mkdir -p secrets; cat > secrets/command.token; }\n',
 }
 
-# A program that meets an error nobody expected while it holds everything there is to hold.
-_BROKEN = """\
+_OWN = {
+    # It meets an error nobody expected while it holds everything there is to hold.
+    "broken": """\
 import sys
 from reconciler.cli.main import main
 from reconciler.planning import planner
@@ -352,4 +364,15 @@ def broken(*everything):
     raise RuntimeError(f"{held!r} {[dict(each.spec) for each in everything[0].declarations.values()]!s}")
 planner.plan = broken
 sys.exit(main(sys.argv[1:]))
-"""
+""",
+    "each": """\
+import json, pathlib, sys
+from reconciler.cli.main import main
+cases = pathlib.Path(sys.argv[1])
+codes = []
+for name, text, commands in json.loads(cases.read_text()):
+    pathlib.Path(name).write_text(text)
+    codes += [main(words) for words in commands]
+cases.write_text(json.dumps(codes))
+""",
+}
