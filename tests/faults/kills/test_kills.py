@@ -22,7 +22,7 @@ Prepared = Callable[[Project], Path]
 MomentsOf = Callable[[Project], list[Moment]]
 
 BUILDING, REBUILDING, FIFTY = projects.building(), projects.rebuilding(), projects.fifty()
-SAMPLE = [(project, draw) for project, draws in ((BUILDING, 7), (REBUILDING, 5), (FIFTY, 6)) for draw in range(draws)]
+SAMPLE = [(project, draw) for project, draws in ((BUILDING, 5), (REBUILDING, 4), (FIFTY, 4)) for draw in range(draws)]
 SLICES = 16
 
 

@@ -58,7 +58,7 @@ def _untrue(project: Project, out: str, err: str, code: int, sent: int) -> list[
 
 @pytest.mark.parametrize("how", HOW, ids=lambda each: each.name)
 @pytest.mark.parametrize(
-    ("project", "draw"), [(each, draw) for each in (BUILDING, REBUILDING) for draw in range(4)], ids=str
+    ("project", "draw"), [(each, draw) for each in (BUILDING, REBUILDING) for draw in range(2)], ids=str
 )
 def test_an_interrupt_at_any_moment_ends_well(
     project: Project, draw: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
