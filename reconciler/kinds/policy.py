@@ -177,10 +177,10 @@ def findings(value: Any, *at: str | int) -> Iterator[Finding]:
     match value:
         case dict():
             for each in (*_document(value), *_unread(value, ())):
-                yield Finding((*at, *each.path), each.text, each.remedy, each.severity)
+                yield Finding((*at, *each.path), each.text, each.remedy, each.severity, each.code)
         case str() | Secret():
             for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
-                yield Finding(at, f"{_shown(each.path)}: {each.text}", each.remedy, each.severity)
+                yield Finding(at, f"{_shown(each.path)}: {each.text}", each.remedy, each.severity, each.code)
 
 
 def _document(document: dict[str, Any]) -> Iterator[Finding]:

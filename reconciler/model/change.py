@@ -37,7 +37,7 @@ class Order(StrEnum):
     DELETE_FIRST = "delete first"
 
 
-class Stake(StrEnum):
+class Risk(StrEnum):
     """What a reviewer must not overlook."""
 
     TRAFFIC = "breaks live traffic"
@@ -91,7 +91,7 @@ class Change:
     id: str | None = None  # of the live object, if there is one
     fields: tuple[FieldChange, ...] = ()
     order: Order | None = None  # of a replacement
-    stakes: tuple[Stake, ...] = ()
+    risks: tuple[Risk, ...] = ()
     protected: bool = False
     position: Position | None = None
     former: Address | None = None  # of a move, and of what was renamed as it was replaced

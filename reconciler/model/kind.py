@@ -170,6 +170,7 @@ class Finding:
     text: str
     remedy: str = ""
     severity: Severity = Severity.ERROR
+    code: str = ""  # as of a Problem
 
 
 class _Shape(BaseModel):

@@ -28,7 +28,8 @@ class Severity(StrEnum):
 class Problem:
     """One finding, on one line: `file:line:column: Kind/name.field: what is wrong; what to do`.
 
-    `rule` is the policy that is broken, where it is not the program itself that objects.
+    `rule` is the policy that is broken, where it is not the program itself that objects. `code` is a stable, readable
+    name for this sort of problem (`literal-secret`), which scripts may rely on.
     """
 
     text: str
@@ -37,6 +38,7 @@ class Problem:
     position: Position | None = None
     severity: Severity = Severity.ERROR
     rule: str = ""
+    code: str = ""
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""

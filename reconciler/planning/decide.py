@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, Order, Reason, Stake
+from reconciler.model.change import Action, Change, Order, Reason, Risk
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner import Owner
@@ -94,21 +94,21 @@ class Decision:
             id=self.live.id if self.live else None,
             fields=told,
             order=self.order,
-            stakes=tuple(self._stakes()),
+            risks=tuple(self._risks()),
             protected=protected,
             position=self.declaration.position if self.declaration else None,
             former=self.former,
         )
 
-    def _stakes(self) -> list[Stake]:
-        stakes = []
+    def _risks(self) -> list[Risk]:
+        risks = []
         if self.kind.serves and (self.action is Action.DELETE or self.order is Order.DELETE_FIRST or self.closes):
-            stakes.append(Stake.TRAFFIC)
+            risks.append(Risk.TRAFFIC)
         if self.kind.irreplaceable and self.ends_live:
-            stakes.append(Stake.GONE)
+            risks.append(Risk.GONE)
         if self.kind.one_time and self.is_new:
-            stakes.append(Stake.TOKEN)
-        return stakes
+            risks.append(Risk.TOKEN)
+        return risks
 
 
 def decide(

@@ -172,7 +172,7 @@ def _change(change: Change, live: Json) -> Json:
         "reason": change.reason.name.lower(),
         "id": change.id or "",
         "protected": change.protected,
-        "stakes": [stake.name.lower() for stake in change.stakes],
+        "risks": [risk.name.lower() for risk in change.risks],
         "former": str(change.former) if change.former else "",
         "live": live,
         "fields": [

@@ -59,7 +59,7 @@ def problem(finding: Finding, places: Places, subject: str = "", below: Path = (
     is_key = finding.text == UNKNOWN_FIELD and path in places
     where = places.key(path) if is_key else places.nearest(path)
     shown = ".".join(each for each in (subject, wording.dotted(finding.path)) if each)
-    return Problem(finding.text, finding.remedy, shown, where, finding.severity)
+    return Problem(finding.text, finding.remedy, shown, where, finding.severity, code=finding.code)
 
 
 def findings_of(spec: BaseModel) -> list[Finding]:

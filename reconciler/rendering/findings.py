@@ -1,4 +1,4 @@
-"""What of a plan is worth a mark beside a line of a manifest: problems, withheld consents, stakes, and each change.
+"""What of a plan is worth a mark beside a line of a manifest: problems, withheld consents, risks, and each change.
 
 Knows no format; `sarif` and `code_hosts` spell it. The gravest come first, since some readers show only so many.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from reconciler.model.change import Stake
+from reconciler.model.change import Risk
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position
 from reconciler.rendering import wording
@@ -41,15 +41,15 @@ POLICY = Rule("policy", "A policy of the project is broken", Level.ERROR)
 ADVICE = Rule("policy-warning", "A policy of the project is broken, and only warns", Level.WARNING)
 WARNING = Rule("warning", "Something should be looked at", Level.WARNING)
 CONSENT = Rule("consent", "A guard holds the plan back until this is allowed by name", Level.ERROR)
-STAKES = {
-    Stake.GONE: Rule("cannot-be-had-back", "What is deleted cannot be had back", Level.WARNING),
-    Stake.TRAFFIC: Rule("breaks-live-traffic", "Live traffic is interrupted", Level.WARNING),
-    Stake.TOKEN: Rule("token-will-be-issued", "A one-time secret will be issued", Level.WARNING),
+RISKS = {
+    Risk.GONE: Rule("cannot-be-had-back", "What is deleted cannot be had back", Level.WARNING),
+    Risk.TRAFFIC: Rule("breaks-live-traffic", "Live traffic is interrupted", Level.WARNING),
+    Risk.TOKEN: Rule("token-will-be-issued", "A one-time secret will be issued", Level.WARNING),
 }
 PROTECTED = Rule("protected", "A protected object is touched", Level.WARNING)
 CHANGE = Rule("change", "The platform differs from what is declared", Level.NOTE)
 DRIFT = Rule("drift", "The platform moved since the last apply", Level.WARNING)
-RULES = (PROBLEM, POLICY, CONSENT, *STAKES.values(), PROTECTED, ADVICE, WARNING, DRIFT, CHANGE)  # gravest first
+RULES = (PROBLEM, POLICY, CONSENT, *RISKS.values(), PROTECTED, ADVICE, WARNING, DRIFT, CHANGE)  # gravest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
         if flavour is Flavour.DRIFT:
             yield _placed(Finding(DRIFT, text, row.address, brief=brief), change.position)
             continue
-        rules = [STAKES[stake] for stake in row.stakes] + ([PROTECTED] if row.protected else [])
+        rules = [RISKS[risk] for risk in row.risks] + ([PROTECTED] if row.protected else [])
         for rule in rules or [CHANGE]:
             begin = f"{rule.text}: " if rule is not CHANGE else ""
             yield _placed(Finding(rule, begin + text, row.address, brief=begin + brief), change.position)

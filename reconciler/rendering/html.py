@@ -1,4 +1,4 @@
-"""A plan as one HTML file: totals, what is at stake, the dependency picture, each change to search, and the calls.
+"""A plan as one HTML file: totals, what it risks, the dependency picture, each change to search, and the calls.
 
 Gathers what the template shows; the template says how. Nothing here is markup.
 """
@@ -35,7 +35,7 @@ class Card:
     number: int
     row: ChangeRow
     reason: str
-    stakes: list[str]
+    risks: list[str]
     parts: list[Part]
     calls: list[CallRow]
 
@@ -47,7 +47,7 @@ class Card:
     def searched(self) -> str:
         """Everything somebody may look for, in small letters."""
         words = [self.row.address, self.row.action, self.row.id, self.row.former, self.row.position, self.reason]
-        words += self.stakes
+        words += self.risks
         for part in self.parts:
             words += [part.path, *part.notes, *(line.text for _, line in part.lines)]
         words += [call.path for call in self.calls]
@@ -90,7 +90,7 @@ def page(
         unowned=wording.unowned(rows),
         counts=[(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
         cards=cards,
-        grave=[cards[number] for number, row in wording.gravest(rows.changes) if row.stakes or row.protected],
+        grave=[cards[number] for number, row in wording.gravest(rows.changes) if row.risks or row.protected],
         numbers={card.row.address: card.number for card in reversed(cards)},
         picture=picture.picture(plan),
         box_size=(picture.WIDTH, picture.HEIGHT),
@@ -107,7 +107,7 @@ def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavo
         number=number,
         row=row,
         reason=wording.reason(row, flavour) + (f", {wording.ORDERS[row.order]}" if row.order else ""),
-        stakes=[*map(str, row.stakes), *(["protected"] if row.protected else [])],
+        risks=[*map(str, row.risks), *(["protected"] if row.protected else [])],
         parts=list(_parts(row, flavour)),
         calls=calls.get(row.address, []),
     )

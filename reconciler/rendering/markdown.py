@@ -1,4 +1,4 @@
-"""A plan as Markdown that fits one comment of a review: what is at stake on top, details folded, calls last.
+"""A plan as Markdown that fits one comment of a review: what it risks on top, details folded, calls last.
 
 Everything that comes from Git or the platform stands in code (spans, fences longer than any run of backticks inside, or
 escaped HTML), where neither GitHub nor GitLab looks for links, mentions, pictures or HTML.
@@ -27,7 +27,7 @@ LIMIT = 60_000  # characters: GitHub takes 65,536 a comment
 _LONGEST_LINE = 400  # characters of a line in a diff: a certificate's base64 is shorter, a minified policy is not
 _FEW = 40  # lines of one field's diff
 _CALLS_SHARE = 0.25  # of the room, kept for the calls where changes would take it all
-_LISTED = (30, 10, 3, 0)  # of problems, consents and changes at stake each, named one by one: the most that fit
+_LISTED = (30, 10, 3, 0)  # of problems, consents and changes with risks each, named one by one: the most that fit
 _LONGEST_NAME = 300  # of a stack, in the marker
 _KINDS = 40  # in the table
 _SIGNS = {"…": "@@ … @@"}
@@ -123,7 +123,7 @@ class _Page:
         yield from self.scope()
         yield from self.problems()
         yield from self.consents()
-        yield from self.at_stake()
+        yield from self.risks()
 
     def summary(self) -> Iterator[str]:
         """A line per kind and a column per action, as far as there are any; then the same in a sentence."""
@@ -179,10 +179,10 @@ class _Page:
             )
             yield from self.first(lines, len(rows), "consent")
 
-    def at_stake(self) -> Iterator[str]:
-        rows = [row for row in self.rows.changes if row.stakes or row.protected]
+    def risks(self) -> Iterator[str]:
+        rows = [row for row in self.rows.changes if row.risks or row.protected]
         if rows and self.flavour is Flavour.PLAN:
-            yield "### ⚠️ At stake"
+            yield "### ⚠️ Risks"
             yield ""
             lines = (
                 f"- {_reasons(row)}: {row.action} {code(_cut(row.address, 160))}" for _, row in wording.gravest(rows)
@@ -252,12 +252,10 @@ class _Page:
 
     def whole(self, row: ChangeRow) -> Iterator[str]:
         was = f", was {_inert(row.former)}" if row.former else ""
-        stakes = "".join(f" · <b>{stake}</b>" for stake in row.stakes) + (
-            " · <b>protected</b>" if row.protected else ""
-        )
+        risks = "".join(f" · <b>{risk}</b>" for risk in row.risks) + (" · <b>protected</b>" if row.protected else "")
         place = f" · {_inert(row.position)}" if row.position else ""
         yield "<details>"
-        yield (f"<summary>{_inert(row.symbol)} {_inert(row.address)} {row.action}{was}{stakes}{place}</summary>")
+        yield (f"<summary>{_inert(row.symbol)} {_inert(row.address)} {row.action}{was}{risks}{place}</summary>")
         yield ""
         order = f", {wording.ORDERS[row.order]}" if row.order else ""
         yield f"{wording.reason(row, self.flavour)}{order}" + (f" ({code(row.id)})" if row.id else "")
@@ -317,7 +315,7 @@ class _Page:
 
 
 def _reasons(row: ChangeRow) -> str:
-    said = [str(stake) for stake in row.stakes] + (["protected"] if row.protected else [])
+    said = [str(risk) for risk in row.risks] + (["protected"] if row.protected else [])
     return ", ".join(f"**{each}**" for each in said)
 
 

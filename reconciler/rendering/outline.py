@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Stake
+from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
 from reconciler.model.plan import Call, Consent, Forecast, Plan
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.cells import clean
@@ -57,7 +57,7 @@ class ChangeRow(NamedTuple):
     order: Order | None
     id: str
     former: str
-    stakes: tuple[Stake, ...]
+    risks: tuple[Risk, ...]
     protected: bool
     position: str
     fields: tuple[FieldRow, ...]
@@ -140,7 +140,7 @@ def _change(change: Change, words: _Words) -> ChangeRow:
         order=change.order,
         id=clean(change.id or ""),
         former=clean(str(change.former)) if change.former else "",
-        stakes=change.stakes,
+        risks=change.risks,
         protected=change.protected,
         position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
         fields=tuple(_field(each, words) for each in change.fields),

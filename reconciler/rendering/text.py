@@ -106,8 +106,8 @@ class _Page:
         yield from self.headed(row.symbol, f"{word}{row.address}{was}", row.position, paint)
         reason = wording.reason(row, self.flavour) + (f", {wording.ORDERS[row.order]}" if row.order else "")
         yield from self.block(reason + (f" ({row.id})" if row.id else ""), _FIELD_INDENT, Paint.FAINT)
-        for stake in row.stakes:
-            yield from self.block(str(stake), _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
+        for risk in row.risks:
+            yield from self.block(str(risk), _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
         if row.protected:
             yield from self.block("protected", _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
         for field in row.fields:

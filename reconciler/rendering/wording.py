@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from reconciler.model.change import Action, Mover, Order, Reason, Stake
+from reconciler.model.change import Action, Mover, Order, Reason, Risk
 from reconciler.model.plan import Forecast
 from reconciler.rendering.outline import SENSITIVE, ChangeRow, DiffLine, FieldRow, Outline
 
@@ -24,7 +24,7 @@ ORDERS: Mapping[Order, str] = {
     Order.DELETE_FIRST: "the old one goes first",
 }
 USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even where there are none
-GRAVITY = (Stake.GONE, Stake.TRAFFIC, Stake.TOKEN)  # gravest first
+GRAVITY = (Risk.GONE, Risk.TRAFFIC, Risk.TOKEN)  # gravest first
 
 
 def count(number: int, noun: str) -> str:
@@ -137,7 +137,7 @@ def gravest(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
 
     def grave(numbered: tuple[int, ChangeRow]) -> int:
         row = numbered[1]
-        return min((GRAVITY.index(stake) for stake in row.stakes), default=len(GRAVITY) + (not row.protected))
+        return min((GRAVITY.index(risk) for risk in row.risks), default=len(GRAVITY) + (not row.protected))
 
     return sorted(enumerate(rows), key=grave)
 

@@ -6,7 +6,7 @@ import re
 
 from hypothesis import strategies as st
 
-from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Stake
+from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
 from reconciler.model.plan import Call, Consent, Forecast, Plan, Verb
 from reconciler.model.problem import Position, Problem, Severity
 from tests.rendering.plans import OFFICE, PAYMENTS, addresses
@@ -55,7 +55,7 @@ def plan(text: str) -> Plan:
         changes=(
             Change(OFFICE, Action.CREATE, Reason.DECLARED, fields=fields[1:2], position=place),
             Change(PAYMENTS, Action.REPLACE, Reason.IMMUTABLE, id=text, fields=fields, order=Order.CREATE_FIRST,
-                   stakes=(Stake.TRAFFIC, Stake.GONE), protected=True, position=place),
+                   risks=(Risk.TRAFFIC, Risk.GONE), protected=True, position=place),
         ),
         calls=(
             Call("create IPPolicy/office", OFFICE, Verb.CREATE, "/ip_policies"),
@@ -72,7 +72,7 @@ def plan(text: str) -> Plan:
 
 
 many = st.builds(
-    lambda names, text, stakes: Plan(
+    lambda names, text, risks: Plan(
         "prod",
         changes=tuple(
             Change(
@@ -81,7 +81,7 @@ many = st.builds(
                 Reason.FIELDS,
                 id=text,
                 fields=(FieldChange("description", text, text * 3), FieldChange("value", None, f"{text}\n" * 30)),
-                stakes=(Stake.TOKEN,) if stakes else (),
+                risks=(Risk.TOKEN,) if risks else (),
             )
             for name in names
         ),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Stake
+from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Consent, Forecast, OwnerDraft, Plan, Seen, Verb
 from reconciler.model.problem import Position, Problem, Severity
@@ -61,7 +61,7 @@ WHOLE = Plan(
             Reason.IMMUTABLE,
             id="ca_1",
             order=Order.CREATE_FIRST,
-            stakes=(Stake.TRAFFIC,),
+            risks=(Risk.TRAFFIC,),
             position=at(40),
             fields=(
                 FieldChange("ca_pem", "-----BEGIN\nabc\n-----END", "-----BEGIN\nabd\n-----END", Mover.GIT, True),
@@ -73,7 +73,7 @@ WHOLE = Plan(
             Action.DELETE,
             Reason.REMOVED,
             id="rd_1",
-            stakes=(Stake.GONE,),
+            risks=(Risk.GONE,),
             protected=True,
         ),
         Change(Address("BotUser", "new"), Action.MOVE, Reason.RENAMED, id="bot_1", former=Address("BotUser", "older")),
@@ -144,7 +144,7 @@ changes = st.builds(
     st.none() | texts,
     some(field_changes),
     st.none() | st.sampled_from(Order),
-    some(st.sampled_from(Stake)),
+    some(st.sampled_from(Risk)),
     st.booleans(),
     maybe_position,
     st.none() | addresses,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Mover, Reason, Stake
+from reconciler.model.change import Action, Change, FieldChange, Mover, Reason, Risk
 from reconciler.model.event import Outcome
 from reconciler.model.history import Look, Moved, Run
 from reconciler.model.plan import Call, Plan, Verb
@@ -50,7 +50,7 @@ def many(number: int) -> Plan:
         changes += [
             Change(policy, Action.CREATE, Reason.DECLARED),
             Change(rule, Action.CREATE, Reason.DECLARED, fields=fields),
-            Change(edge, Action.UPDATE, Reason.FIELDS, fields=fields, stakes=(Stake.TRAFFIC,) if each % 9 == 0 else ()),
+            Change(edge, Action.UPDATE, Reason.FIELDS, fields=fields, risks=(Risk.TRAFFIC,) if each % 9 == 0 else ()),
         ]
         calls += [Call(f"create {at}", at, Verb.CREATE, f"/{at.kind}") for at in (policy, rule, edge)]
     return Plan("prod", changes=tuple(changes), calls=tuple(calls))
@@ -143,7 +143,7 @@ def test_filters_leave_out_actions_and_what_is_harmless(chromium: Browser, pages
     chromium.open(pages["plan"])
     chromium.click("input[data-action=create]")
     assert "IPPolicy/office" not in shown(chromium)
-    chromium.click("#staked")
+    chromium.click("#risky")
     assert shown(chromium) == ["CertificateAuthority/partners", "ReservedDomain/old"]
 
 

@@ -86,10 +86,10 @@ def test_the_same_plan_is_the_same_page() -> None:
     assert html.page(turned) == html.page(WHOLE)
 
 
-def test_drift_has_neither_calls_nor_stakes() -> None:
+def test_drift_has_neither_calls_nor_risks() -> None:
     page = html.page(WHOLE, flavour=Flavour.DRIFT)
     assert "Calls, in order" not in page
-    assert "At stake" not in page
+    assert "Risks" not in page
     assert "added in Git, not applied yet" in page
 
 

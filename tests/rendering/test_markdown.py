@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Reason, Stake
+from reconciler.model.change import Action, Change, FieldChange, Reason, Risk
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.rendering.markdown import LIMIT, Cover, markdown, marker
 from reconciler.rendering.wording import Flavour, Selected
@@ -33,7 +33,7 @@ def structure(page: str) -> list[tuple[str, str]]:
     return [(token.type, token.tag) for token in tokens(page)]
 
 
-def test_a_plan_is_a_table_then_what_is_at_stake_then_changes_calls_and_forecast() -> None:
+def test_a_plan_is_a_table_then_risks_then_changes_calls_and_forecast() -> None:
     compare("plan.md", markdown(WHOLE, COVER))
 
 
@@ -113,7 +113,7 @@ def large(number: int) -> Plan:
                 Change(each, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("traffic_policy.value", None, policy),))
                 for each in addresses[1:]
             ),
-            Change(addresses[0], Action.DELETE, Reason.REMOVED, stakes=(Stake.GONE,)),
+            Change(addresses[0], Action.DELETE, Reason.REMOVED, risks=(Risk.GONE,)),
         ),
         calls=tuple(Call(f"update {each}", each, Verb.UPDATE, f"/edges/tls/{each.name}") for each in addresses),
     )
@@ -127,7 +127,7 @@ def test_a_large_plan_folds_details_away_and_says_so() -> None:
     assert page.index("cannot be had back") < page.index("<details>") < page.index("TLSEdge/shop-0</code> delete")
 
 
-def test_of_a_huge_plan_even_names_are_left_out_but_not_what_is_at_stake() -> None:
+def test_of_a_huge_plan_even_names_are_left_out_but_not_the_risks() -> None:
     page = markdown(large(2500), COVER)
     assert len(page) <= LIMIT
     assert "changes left out" in page

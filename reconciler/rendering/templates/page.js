@@ -4,13 +4,13 @@
   const one = (what, within = document) => within.querySelector(what);
 
   // --- search and filters
-  const cards = all(".card"), search = one("#search"), shown = one("#shown"), staked = one("#staked");
+  const cards = all(".card"), search = one("#search"), shown = one("#shown"), risky = one("#risky");
   function filter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const actions = new Set(all("input[data-action]:checked").map((box) => box.dataset.action));
     let count = 0;
     for (const card of cards) {
-      const fits = actions.has(card.dataset.action) && (!staked || !staked.checked || card.dataset.staked) &&
+      const fits = actions.has(card.dataset.action) && (!risky || !risky.checked || card.dataset.risky) &&
         words.every((word) => card.dataset.words.includes(word));
       card.hidden = !fits;
       count += fits;
@@ -20,7 +20,7 @@
   }
   if (search) {
     search.addEventListener("input", filter);
-    all("input[data-action], #staked").forEach((box) => box.addEventListener("change", filter));
+    all("input[data-action], #risky").forEach((box) => box.addEventListener("change", filter));
     all("[data-fold]").forEach((button) => button.addEventListener("click", () =>
       cards.forEach((card) => { if (!card.hidden) card.open = button.dataset.fold === "open"; })));
     document.addEventListener("keydown", (event) => {
