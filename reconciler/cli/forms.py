@@ -84,7 +84,7 @@ class Show:
             if form == "json" and not whole.what_else(place):
                 whole.write(place, text)  # as --out does: it is a plan file
             else:
-                place.write_text(text, encoding="utf-8")
+                whole.write_output(place, text)
 
     def spelt(self, form: str, width: int, *, coloured: bool) -> str:
         spellings: Mapping[str, Callable[[], str]] = {

@@ -26,6 +26,7 @@ _ADDRESS = "https://api.example.com"  # stands in the file until it is known
 _KEY = "RECONCILER_API_KEY"
 _SCHEMAS = ".schemas"  # what editors check manifests with
 _EXAMPLE = "manifests/access.yaml"
+_KEPT = "manifests/.gitkeep"  # Git keeps no empty folder, and a project whose folder is missing is refused
 _IGNORED = (
     *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
     *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
@@ -49,6 +50,7 @@ class _Wishes:
     examples="""
         reconciler init
         reconciler init infrastructure --ci github
+        reconciler init website --yes --example --base-url http://127.0.0.1:4041
         reconciler init --yes --base-url https://api.example.com --stack prod --ci gitlab
         reconciler init --ci github --package https://packages.example.com/reconciler-0.1.0-py3-none-any.whl
     """,
@@ -75,6 +77,7 @@ class _Wishes:
     help="What the pipelines install, as pip spells it: a wheel's URL, git+https://…@commit, or a name on your index; "
     "where this reconciler came from by default, if that was a URL.",
 )
+@click.option("--example", is_flag=True, help="Also write a first manifest, an IP policy with one rule, to try out.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: what no flag says is as it would be proposed.")
 @click.option("--no-check", is_flag=True, help="Do not try the API key.")
 def command(
@@ -84,10 +87,11 @@ def command(
     base_url: str | None,
     host: str | None,
     package: str | None,
+    example: bool,
     yes: bool,
     no_check: bool,
 ) -> int:
-    """Write a new project: reconciler.yaml, a first manifest, schemas for editors, and pipelines.
+    """Write a new project: reconciler.yaml, schemas for editors, and pipelines.
 
     What is there already stays as it is. The API key is tried with one read, and kept nowhere.
     """
@@ -111,7 +115,7 @@ def command(
     if given and (folder / "reconciler.yaml").exists():
         talk.say(f"note: reconciler.yaml is there already and stays as it is: {', '.join(given)} went unheard")
     _tell_unheard_package(folder, wishes, package)
-    _write(folder, wishes)
+    _write(folder, wishes, example=example)
     talk.answer(_next_steps(folder, wishes))
     if asking and key and click.confirm("Write manifests for what the account has already?", err=True):
         from reconciler.cli import import_
@@ -221,13 +225,15 @@ def _try(base_url: str, profile: profiles.Name, key: Secret) -> None:
 # --- the files --------------------------------------------------------------------------------------------------------
 
 
-def _write(folder: Path, wishes: _Wishes) -> None:
+def _write(folder: Path, wishes: _Wishes, *, example: bool) -> None:
     from reconciler.cli import whole
     from reconciler.project import files
 
     wanted = _files(wishes)
     if _is_begun(folder):
-        del wanted[_EXAMPLE]  # what nobody asked for would be applied with the rest
+        del wanted[_EXAMPLE], wanted[_KEPT]  # the example would be created beside the resources of the project
+    else:
+        del wanted[_KEPT if example else _EXAMPLE]
     for path in wanted:
         files.refuse_detour(folder, path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -280,6 +286,7 @@ def _files(wishes: _Wishes) -> dict[str, str]:
     found = {
         "reconciler.yaml": _project_file(wishes),
         _EXAMPLE: _MANIFEST,
+        _KEPT: "",
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
         **{f"{_SCHEMAS}/{name}": json.dumps(each, indent=1) + "\n" for name, each in schemas.items()},
     }

@@ -32,7 +32,7 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
 
     `drift --record` records looks, each apply records itself.
     """
-    from reconciler.cli import session
+    from reconciler.cli import session, whole
     from reconciler.project import config
     from reconciler.rendering import report
 
@@ -43,7 +43,7 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
     if out is None:
         talk.answer(page)
         return exits.DONE
-    out.write_text(page, encoding="utf-8")
+    whole.write_output(out, page)
     if not common.quiet:
         talk.say(f"Written to {out}.")
     return exits.DONE

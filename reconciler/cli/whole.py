@@ -28,6 +28,20 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
         raise
 
 
+def write_output(file: Path, text: str) -> None:
+    """Writes what a user may give away: replaces a file as a whole, and writes into a device or pipe as it is.
+
+    Raises OSError with the file's name.
+    """
+    if not what_else(file):
+        write(file, text, 0o644)
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:  # a write into an open pipe or device names no file
+        raise OSError(error.errno, error.strerror, str(file)) from error
+
+
 def what_else(file: Path) -> str:
     """`a device`, `a pipe`: what is there and is no file. A file in its place would be its end, as of /dev/null."""
     try:

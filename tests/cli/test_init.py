@@ -32,7 +32,7 @@ def everything(folder: Path) -> dict[str, str]:
 
 
 def test_what_it_writes_is_valid_laid_out_and_plans(shell: Shell, sandbox: Sandbox) -> None:
-    told = shell("init", "fresh", "--yes", "--base-url", sandbox.url)
+    told = shell("init", "fresh", "--yes", "--example", "--base-url", sandbox.url)
     assert told.code == 0
     assert told.err.startswith(f"{sandbox.url} accepts the key.\nwrote reconciler.yaml\nwrote manifests/access.yaml\n")
     assert told.out.startswith("Next:\n  cd fresh\n")
@@ -79,7 +79,7 @@ def test_a_project_that_is_there_gets_no_example(shell: Shell) -> None:
     for name in ("begun/reconciler.yaml", "written/manifests/deep/all.yml"):
         shell.write(name, "")
         folder = name.partition("/")[0]
-        assert shell("init", folder, "--yes").code == 0
+        assert shell("init", folder, "--yes", "--example").code == 0
         assert not (shell.root / folder / "manifests/access.yaml").exists()
 
 
@@ -128,7 +128,7 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
     (tmp_path / "fresh").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "fresh" / "manifests").symlink_to(tmp_path / "elsewhere")
-    refused = shell("init", "fresh", "--yes")
+    refused = shell("init", "fresh", "--yes", "--example")
     assert refused.code == 1
     assert "manifests/access.yaml leads through a symlink" in refused.err
     assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -241,11 +241,23 @@ def test_flags_that_a_project_which_is_there_does_not_heed_are_named(shell: Shel
     assert "note: reconciler.yaml is there already and stays as it is: --base-url went unheard\n" in told.err
 
 
-def test_what_an_import_writes_belongs_to_the_new_project(shell: Shell, sandbox: Sandbox) -> None:
-    sandbox.send("POST", "/ip_policies", {"description": "by hand"})
+def test_after_init_and_import_a_plan_only_adopts(shell: Shell, sandbox: Sandbox) -> None:
+    policy = sandbox.send("POST", "/ip_policies", {"description": "by hand"})
+    sandbox.send("POST", "/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "192.0.2.0/24", "action": "allow"})
     assert shell("init", "fresh", "--yes", "--base-url", sandbox.url).code == 0
+    assert [each.name for each in (shell.root / "fresh/manifests").iterdir()] == [".gitkeep"]
     told = shell("import", "--project", "fresh")
     assert (told.code, told.err) == (0, "")
+    assert shell("plan", "--project", "fresh", "--adopt", "--format", "json=plan.json").code == 0
+    changes = json.loads((shell.root / "plan.json").read_text())["changes"]
+    assert {change["action"] for change in changes} == {"adopt"}
+    assert {"IPPolicy", "IPPolicyRule"} <= {change["address"].partition("/")[0] for change in changes}
+
+
+def test_a_new_project_without_manifests_plans_nothing(shell: Shell, sandbox: Sandbox) -> None:
+    assert shell("init", "fresh", "--yes", "--base-url", sandbox.url).code == 0
+    for command in ("validate", "plan", "drift"):
+        assert shell(command, "--project", "fresh").code == 0
 
 
 def installs(shell: Shell, host: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import socket
 import stat
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import whole
-from tests.cli.conftest import Shell
+from tests.cli.conftest import Sandbox, Shell
 
 
 def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
@@ -61,6 +63,31 @@ def test_a_link_is_replaced_and_what_it_leads_to_is_not(tmp_path: Path) -> None:
     whole.write(tmp_path / "plan.json", "{}")
     assert ((tmp_path / "plan.json").is_symlink(), (tmp_path / "plan.json").read_text()) == (False, "{}")
     assert (tmp_path / "other").read_text() == "kept"
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "sarif", "github", "gitlab"])
+def test_a_form_that_cannot_be_written_leaves_the_file_that_was_there(
+    shell: Shell, sandbox: Sandbox, form: str
+) -> None:
+    """The disk is full for whatever is larger than a byte, as the process sees it."""
+    shell.write("out/page", "the last one")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    full = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, limit[1]))
+        refused = shell("plan", "--format", f"{form}=out/page", "--format", "text=/dev/null")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, full)
+    assert (refused.code, refused.err.splitlines()[-1]) == (1, "error: out/page: file too large")
+    assert [(each.name, each.read_text()) for each in (shell.root / "out").iterdir()] == [("page", "the last one")]
+
+
+def test_an_output_goes_into_a_pipe_as_it_is(shell: Shell, sandbox: Sandbox) -> None:
+    os.mkfifo(shell.root / "pipe")
+    with os.fdopen(os.open(shell.root / "pipe", os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        assert shell("plan", "--format", "github=pipe").code == 0
+        assert b"::notice file=manifests/payments.yaml" in pipe.read(65536)
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, monkeypatch: pytest.Mo
     def made(host: str, package: str = PACKAGE) -> Runner:
         if not origin.exists():
             words = ("--stack", "prod", "--base-url", sandbox.base_url, "--ci", host, "--package", package)
-            assert main(["init", str(origin), "-y", *words]) == 0
+            assert main(["init", str(origin), "-y", "--example", *words]) == 0
             git("init", "--quiet", "--initial-branch", "main")
         git("add", "--all")
         git("commit", "--quiet", "--allow-empty", "--message", "as it is now")
