@@ -14,6 +14,7 @@ from reconciler.cli import exits, planfile, talk
 from reconciler.cli.planfile import PlanFile
 from reconciler.engine.observe import ById, collection
 from reconciler.model.address import Address
+from reconciler.model.canonical import Form, wanted
 from reconciler.model.change import Action, Change
 from reconciler.model.event import Outcome
 from reconciler.model.kind import Kind
@@ -22,7 +23,7 @@ from reconciler.model.plan import Call, Consent, Forecast, Plan, Seen, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Value
 from reconciler.planning.compare import shown
-from reconciler.planning.normalize import Form, identity, wanted
+from reconciler.planning.normalize import identity
 from reconciler.planning.register import Register, whose
 from reconciler.project.config import Config
 from reconciler.rendering.outline import in_words

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import read
 from reconciler.model.kind import Field, Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value
-from reconciler.planning.normalize import read
 
 
 def spelt_out(

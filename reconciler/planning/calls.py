@@ -11,6 +11,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import applied, canon
 from reconciler.model.change import Action, Order
 from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape, UpdateOnly
 from reconciler.model.plan import Call, OwnerDraft, Verb
@@ -18,7 +19,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.choices import kept
 from reconciler.planning.decide import Decision
-from reconciler.planning.normalize import applied, body_value, canon
+from reconciler.planning.normalize import body_value
 
 
 def calls_of(decision: Decision) -> Iterator[Call]:

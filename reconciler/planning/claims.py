@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from reconciler.kinds.canon import hostport_of_url
+from reconciler.model.canonical import Form
 from reconciler.model.kind import Exclusive, Kind
 from reconciler.model.value import Value, canonical, is_known
-from reconciler.planning.normalize import Form, identity
+from reconciler.planning.normalize import identity
 from reconciler.planning.register import Register
 
 Claim = tuple[str, bytes]

@@ -11,12 +11,13 @@ from typing import Any
 
 from reconciler.model import owner
 from reconciler.model.address import Address
+from reconciler.model.canonical import Form, applied, canon, leaves
 from reconciler.model.change import FieldChange, Mover
 from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known, references
 from reconciler.planning.choices import Choice, given_back
-from reconciler.planning.normalize import UNREAD, Form, agrees, applied, canon, leaves
+from reconciler.planning.normalize import UNREAD, agrees
 
 Follows = Callable[[Ref, Value], bool]
 

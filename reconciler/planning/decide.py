@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
+from reconciler.model.canonical import Form, applied, wanted
 from reconciler.model.change import Action, Change, Order, Reason, Risk
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
@@ -18,7 +19,6 @@ from reconciler.planning import age, ignore
 from reconciler.planning.claims import claims
 from reconciler.planning.compare import Difference, Follows, Record, created, differences, record_is_current
 from reconciler.planning.identify import Basis, Match
-from reconciler.planning.normalize import Form, applied, wanted
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register
 

@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import canon, read
 from reconciler.model.kind import Field, InputOnly, Kind, Part, PathOnly, Sensitive, ServerDefault, Shape, Spec
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Template, Value
 from reconciler.planning.ignore import leaf_of
-from reconciler.planning.normalize import canon, read
 
 Whose = Callable[[str, str], Address | None]
 """Who an id of a kind belongs to, if it is declared or about to be."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import Form
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
-from reconciler.planning.normalize import Form, identity
+from reconciler.planning.normalize import identity
 from reconciler.planning.register import Register
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from reconciler.model.canonical import Form
 from reconciler.model.kind import Field, InputOnly, Kind, Sensitive
 from reconciler.model.value import Value
-from reconciler.planning.normalize import Form
 
 
 def overlaid(kind: Kind, spec: Mapping[str, Value], have: Form, paths: Sequence[str]) -> dict[str, Value]:

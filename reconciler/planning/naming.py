@@ -10,10 +10,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from reconciler.model.canonical import read
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
-from reconciler.planning.normalize import read
 
 _LONGEST = 60  # characters: the rest of a long description tells no more
 _ROUGH = re.compile(r"[^a-z0-9._]+")

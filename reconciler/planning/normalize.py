@@ -1,59 +1,38 @@
-"""Brings both sides to one form: what is declared and what is live, as canonical values of the kind's own fields.
+"""Live objects in canonical form, the comparison of two forms, and declared values as requests carry them.
 
-In this form absence is its documented default, order and spelling that mean nothing are gone, and sensitive text is a
-`Secret` on both sides. Knows nothing of which object belongs to which declaration; see `identify`.
+The form itself is in `model.canonical`. Knows nothing of which object belongs to which declaration; see `identify`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
+from reconciler.model.canonical import Form, absences, canon_read, read
 from reconciler.model.kind import (
     Field,
     Immutable,
     InputOnly,
     Kind,
     PathOnly,
-    Sensitive,
     ServerDefault,
     Shape,
-    Unordered,
 )
 from reconciler.model.snapshot import Live
 from reconciler.model.value import (
-    Json,
     JsonTemplate,
     Ref,
-    Sealed,
-    Secret,
     Template,
     Value,
     canonical,
-    has_secret,
     is_known,
     json_text,
     reveal,
 )
 
-Form = dict[str, Value]  # field name → canonical value
 UNREAD = object()
 """Stands for a value that responses never show."""
-
-
-def wanted(kind: Kind, spec: Mapping[str, Value]) -> Form:
-    """The declared side. Fields with a server default are there only when declared."""
-    return {
-        field.name: wanted_in(field, spec.get(field.name))
-        for field in kind.fields
-        if ServerDefault not in field or spec.get(field.name) is not None
-    }
-
-
-def wanted_in(field: Field, value: Value) -> Value:
-    """The declared side of one field; None: it is not declared."""
-    return empty(field) if value is None else canon(field, value)
 
 
 def seen(kind: Kind, live: Live) -> Form:
@@ -99,150 +78,6 @@ def columns(kind: Kind) -> tuple[Column, ...]:
     )
 
 
-def canon(field: Field, value: Value) -> Value:
-    """The canonical form of a declared value."""
-    if value.__class__ is str and value and field.is_verbatim:
-        return value
-    match value:
-        case Ref() | Template() | JsonTemplate():
-            return value
-        case Sealed():
-            return value
-        case Secret():
-            text = field.canonical(value.reveal()) if field.canonical else value.reveal()
-            return Secret(str(text), value.source)
-        case None:
-            return empty(field)
-        case "" if field.default in (None, ""):
-            return field.default
-    match field.shape:
-        case Shape.OBJECT if isinstance(value, dict):
-            return {
-                sub.name: canon(sub, value[sub.name] if value.get(sub.name) is not None else sub.default)
-                for sub in field.fields
-                if value.get(sub.name) is not None or ServerDefault not in sub
-            }
-        case Shape.LIST if isinstance(value, list):
-            return _canon_list(field, [canon(field.item, each) if field.item else each for each in value])
-        case Shape.MAP if isinstance(value, dict):
-            return _canon_map(field, value)
-    return _canon_plain(field, value)
-
-
-def canon_read(field: Field, value: Json) -> Value:
-    """The canonical form of a value that a response shows."""
-    if (value.__class__ is str and value and field.is_verbatim) or value.__class__ is Sealed:
-        return value
-    if value is None or (value == "" and field.default in (None, "")):
-        return empty(field) if not (value is None and ServerDefault in field) else None
-    match field.shape:
-        case Shape.OBJECT if isinstance(value, dict):
-            return {sub.name: canon_read(sub, read(sub, value)) for sub in field.fields if InputOnly not in sub}
-        case Shape.LIST if isinstance(value, list):
-            item = field.item
-            if item is not None and item.shape is Shape.OBJECT:
-                value = [
-                    {sub.name: canon_read(sub, read(sub, each)) for sub in item.fields}
-                    if isinstance(each, dict)
-                    else each
-                    for each in value
-                ]
-            elif item is not None:
-                value = [canon(item, each) for each in value]
-            return _canon_list(field, value)
-        case Shape.MAP if isinstance(value, dict):
-            return _canon_map(field, value)
-    return _canon_plain(field, value)
-
-
-def _canon_part(item: Field, value: Mapping[str, Json]) -> Value:
-    return {sub.name: canon_read(sub, read(sub, value)) for sub in item.fields}
-
-
-def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
-    items = {key: canon(field.item, each) if field.item else each for key, each in value.items()}
-    return field.canonical(items) if field.canonical else items
-
-
-def _canon_plain(field: Field, value: Json) -> Value:
-    if field.canonical:
-        value = _spelling(field, value) if value.__class__ is str else field.canonical(value)
-    return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
-
-
-@lru_cache(maxsize=256)  # what is declared and what is live come one after the other, and mostly agree
-def _spelling(field: Field, text: str) -> Value:
-    return field.canonical(text) if field.canonical else text
-
-
-def _canon_list(field: Field, items: list[Value]) -> Value:
-    items = field.canonical(items) if field.canonical else items
-    if Unordered not in field:
-        return items
-    return [each for _, each in sorted({_sort_key(each): each for each in items}.items())]
-
-
-def _sort_key(value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (Ref, Template)):
-        return str(value)
-    return canonical(value).decode(errors="surrogatepass") if is_known(value) and not has_secret(value) else repr(value)
-
-
-@cache
-def empty(field: Field) -> Value:
-    """What absence means, in canonical form."""
-    if field.default is not None:
-        return canon(field, field.default)
-    match field.shape:
-        case Shape.LIST:
-            return []
-        case Shape.MAP:
-            return {}
-    return None
-
-
-@cache
-def absences(field: Field) -> tuple[Json, ...]:
-    """The values with which a response says that nothing is set, besides leaving the field out."""
-    if InputOnly in field:
-        return ()
-    candidates: tuple[Json, ...] = ("", [], {}, False, 0, field.default)
-    return (None, *(each for each in candidates if each is not None and canon_read(field, each) == empty(field)))
-
-
-def read(field: Field, body: Mapping[str, Json]) -> Json:
-    """The field's value as a response spells it, or None."""
-    if field.read_as is None:
-        value = body.get(field.name)
-        return field.as_map.read(value) if field.as_map and isinstance(value, Mapping) else value
-    if field.read_as.unless and body.get(field.read_as.unless) is not None:
-        return None
-    path = _steps(field.read_as.path)
-    if path[0][0] not in body:
-        return body.get(field.name)  # some responses echo the write shape
-    return _follow(body, path)
-
-
-@cache
-def _steps(path: str) -> tuple[tuple[str, bool], ...]:
-    """The names on the way, and of each whether a list stands there."""
-    return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in path.split("."))
-
-
-def _follow(value: Json, path: tuple[tuple[str, bool], ...]) -> Json:
-    for index, (name, is_list) in enumerate(path):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-        if is_list:
-            # One Ref where a list of them is meant is a list of one.
-            items = value if isinstance(value, list) else [] if value is None else [value]
-            return [_follow(each, path[index + 1 :]) for each in items]
-    return value
-
-
 def agrees(field: Field, want: Value, have: Value) -> bool:
     """Whether the platform holds what is declared, as far as responses show it."""
     if have is UNREAD:
@@ -256,35 +91,6 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
     if field.shape is Shape.ANY and want == have and is_known(want):
         return canonical(want) == canonical(have)  # Python takes true for 1
     return bool(want == have)
-
-
-def leaves(field: Field, value: Value, path: str = "") -> Iterator[tuple[str, Field, Value]]:
-    """The values below a field that are compared and recorded each for itself, with their dotted paths."""
-    path = path or field.name
-    if field.shape is Shape.OBJECT and isinstance(value, dict):
-        for sub in field.fields:
-            if sub.name in value:
-                yield from leaves(sub, value[sub.name], f"{path}.{sub.name}")
-    else:
-        yield path, field, value
-
-
-def applied(kind: Kind, form: Form) -> dict[str, Value]:
-    """What an owner record has to remember: every leaf that is not its default, and objects that are there at all."""
-    record: dict[str, Value] = {}
-    for field in kind.fields:
-        if field.name not in form or PathOnly in field:
-            continue
-        value = form[field.name]
-        told = {
-            path: each
-            for path, leaf, each in leaves(field, value)
-            if ServerDefault in leaf or each != canon(leaf, leaf.default)
-        }
-        if not told and value != canon(field, field.default):
-            told = {field.name: {}}
-        record.update(told)
-    return record
 
 
 def identity(kind: Kind, form: Form) -> tuple[Any, ...] | None:

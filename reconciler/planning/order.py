@@ -13,11 +13,11 @@ from heapq import heappop, heappush
 from typing import Any, Generic, Protocol, TypeVar
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import read
 from reconciler.model.kind import Field, Kind, Shape
 from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Value, is_known, references
-from reconciler.planning.normalize import read
 
 
 class Comparable(Hashable, Protocol):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import applied, wanted
 from reconciler.model.change import Action, Reason
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Manifest
@@ -28,7 +29,6 @@ from reconciler.planning.decide import Decision, decide
 from reconciler.planning.exchange import Exchange
 from reconciler.planning.guard import consents, is_protected
 from reconciler.planning.identify import copied, match
-from reconciler.planning.normalize import applied, wanted
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register, copies, orphans, unowned, whose
 from reconciler.planning.sequence import Sequenced, sequence

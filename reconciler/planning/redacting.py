@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import canon, read
 from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive
 from reconciler.model.manifest import Manifest
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Sealed, Secret, Value, digest
-from reconciler.planning.normalize import canon, read
 from reconciler.planning.planner import paired
 
 _TOLD = ("id", "created_at", "metadata")

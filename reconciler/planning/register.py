@@ -12,10 +12,11 @@ from functools import cached_property
 from operator import attrgetter
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import Form
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.planning.normalize import Form, identity, seen
+from reconciler.planning.normalize import identity, seen
 
 
 @dataclass

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reconciler.model.canonical import absences, read, wanted_in
 from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Value, substitute
 from reconciler.planning.choices import given_back
 from reconciler.planning.compare import Follows, Record, differs
-from reconciler.planning.normalize import Column, absences, columns, read, seen_in, wanted_in
+from reconciler.planning.normalize import Column, columns, seen_in
 from reconciler.planning.register import Register
 
 Resolve = Callable[[Ref], Value]

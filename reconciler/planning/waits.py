@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import Form
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call
 from reconciler.model.value import Value
 from reconciler.planning import order
 from reconciler.planning.claims import Claim, LiveKey
 from reconciler.planning.decide import Decision
-from reconciler.planning.normalize import Form
 from reconciler.planning.register import Register
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
+from reconciler.model.canonical import Form, wanted
 from reconciler.model.profile import PROFILES
 from reconciler.model.snapshot import Live
 from reconciler.planning.describing import Attachment, described
-from reconciler.planning.normalize import Form, agrees, seen, wanted
+from reconciler.planning.normalize import agrees, seen
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.json"))
 each_capture = pytest.mark.parametrize("file", CAPTURES, ids=[file.stem for file in CAPTURES])

@@ -14,12 +14,13 @@ from typing import Any
 from reconciler.kinds.canon import hostport_of_url
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
+from reconciler.model.canonical import Form, canon
 from reconciler.model.kind import Exclusive, Field, InputOnly, Kind, PathOnly, Shape
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, digest, references, reveal, substitute
-from reconciler.planning.normalize import Form, canon, identity, seen
+from reconciler.planning.normalize import identity, seen
 
 
 class RefusedCall(AssertionError):

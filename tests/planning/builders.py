@@ -13,6 +13,7 @@ from typing import Any
 from reconciler import kinds
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
+from reconciler.model.canonical import applied, wanted
 from reconciler.model.change import Change, FieldChange
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
 from reconciler.model.owner import Owner
@@ -20,7 +21,6 @@ from reconciler.model.plan import Call, Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Secret, digest
-from reconciler.planning.normalize import applied, wanted
 from reconciler.planning.planner import Policy, plan
 from tests.laws.world import World
 
