@@ -11,7 +11,7 @@ import os
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, closing, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -32,7 +32,7 @@ from reconciler.model.value import Json, Secret
 if TYPE_CHECKING:
     import httpx
 
-    from reconciler.api.ledger import Ledger
+    from reconciler.api.ledger import BackgroundLedger
 
 _TOO_LONG = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
 _QUOTED = 2_000  # characters of an error that are looked at; a few hundred are shown
@@ -317,13 +317,19 @@ def _reason(cause: Exception) -> str:
 _CONNECTING = re.compile(r"^Cannot connect to host \S+ ssl:\S+ ")  # aiohttp's way to begin, of which we told the rest
 
 
-def _shared(file: Path | None) -> AbstractContextManager[Ledger | None]:
-    """The file in which processes count together, for as long as it is needed."""
+@asynccontextmanager
+async def _open_ledger(file: Path | None) -> AsyncIterator[BackgroundLedger | None]:
+    """The file in which processes count together, for as long as it is needed; None if there is none."""
     if file is None:
-        return nullcontext()
-    from reconciler.api.ledger import Ledger  # and with it SQLite
+        yield None
+        return
+    from reconciler.api.ledger import BackgroundLedger, Ledger  # and with it SQLite
 
-    return closing(Ledger(file))
+    ledger = BackgroundLedger(Ledger(file))
+    try:
+        yield ledger
+    finally:
+        await ledger.close()
 
 
 def _both(first: Callable[[float], None] | None, second: Callable[[float], None]) -> Callable[[float], None]:
@@ -358,11 +364,13 @@ async def opened(
     if account.observer is not None:
         on_wait = _both(on_wait, account.observer.waited)
     limits = httpx.Limits(max_connections=account.connections, keepalive_expiry=IDLE)
-    async with HTTP(
-        transport=OneRequest(origin, limits),
-        follow_redirects=False,
-        timeout=httpx.Timeout(None, connect=CONNECTING),  # the exchange as a whole has its deadline
-    ) as http:
-        with _shared(account.ledger) as ledger:
-            limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
-            yield Client(http, account, limiter, reading=reading, before_write=before_write)
+    async with (
+        HTTP(
+            transport=OneRequest(origin, limits),
+            follow_redirects=False,
+            timeout=httpx.Timeout(None, connect=CONNECTING),  # the exchange as a whole has its deadline
+        ) as http,
+        _open_ledger(account.ledger) as ledger,
+    ):
+        limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
+        yield Client(http, account, limiter, reading=reading, before_write=before_write)

@@ -6,9 +6,12 @@ turns away is tried again. What one request costs here does not grow with how ma
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -56,12 +59,15 @@ class Ledger:
             self._give_up(error)
             return _UNCOUNTED, 0.0
 
-    def answered(self, ticket: int, now: float) -> None:
-        if ticket == _UNCOUNTED:
+    def answered(self, moments: Mapping[int, float]) -> None:
+        """When the requests with these tickets were answered; one transaction for all of them."""
+        told = [(moment, ticket) for ticket, moment in moments.items() if ticket != _UNCOUNTED]
+        if not told:
             return
         try:
             with self._connection() as connection:
-                connection.execute("UPDATE requests SET moment = ? WHERE ticket = ?", (now, ticket))
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany("UPDATE requests SET moment = ? WHERE ticket = ?", told)
         except (OSError, sqlite3.Error) as error:
             self._give_up(error)
 
@@ -75,7 +81,8 @@ class Ledger:
         if self._opened is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            self._opened = sqlite3.connect(self._file, timeout=_PATIENCE, isolation_level=None)
+            # One thread at a time uses it, and not always the same one.
+            self._opened = sqlite3.connect(self._file, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             self._opened.executescript(_SCHEMA)
         return self._opened
 
@@ -99,3 +106,44 @@ def _is_full(connection: sqlite3.Connection, now: float, budget: int, window: fl
     if oldest is None:
         return None
     return float(oldest[0]) + window - now if oldest[0] <= now else _GLANCE
+
+
+class BackgroundLedger:
+    """Runs a ledger in a thread of its own: while another process holds the file, the event loop goes on.
+
+    Answers that arrive while the thread waits for the file are written together, so that the wait is not multiplied.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+        self._unwritten = deque[tuple[int, float]]()
+
+    async def enter(self, clock: Callable[[], float], budget: int, window: float) -> tuple[int | None, float]:
+        """As `Ledger.enter`. A ticket that nobody waits for any more is given back."""
+        entering = self._thread.submit(self._ledger.enter, clock, budget, window)
+        try:
+            return await asyncio.wrap_future(entering)
+        except asyncio.CancelledError:
+            self._thread.submit(self._give_back, entering, clock)
+            raise
+
+    def answered(self, ticket: int, now: float) -> None:
+        """As `Ledger.answered`, for one request; returns before it is written."""
+        self._unwritten.append((ticket, now))
+        self._thread.submit(self._write)
+
+    async def close(self) -> None:
+        """Writes what is still to be written, and closes the file."""
+        self._thread.submit(self._ledger.close)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _write(self) -> None:
+        moments = dict[int, float]()
+        while self._unwritten:
+            moments.update([self._unwritten.popleft()])
+        self._ledger.answered(moments)
+
+    def _give_back(self, entered: Future[tuple[int | None, float]], clock: Callable[[], float]) -> None:
+        if not entered.cancelled() and (ticket := entered.result()[0]) is not None:
+            self._ledger.answered({ticket: clock()})

@@ -16,7 +16,7 @@ from reconciler.engine import retry
 from reconciler.engine.ports import Clock, Transient
 
 if TYPE_CHECKING:
-    from reconciler.api.ledger import Ledger
+    from reconciler.api.ledger import BackgroundLedger
 
 WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
 _INSTANT = 1e-6  # seconds; sums of floats that differ by less are the same time, or a sleep could end short for ever
@@ -35,7 +35,7 @@ class Limiter:
         *,
         window: float = WINDOW,
         on_wait: Callable[[float], None] | None = None,
-        ledger: Ledger | None = None,
+        ledger: BackgroundLedger | None = None,
     ) -> None:
         self._ledger = ledger if budget else None
         self._budget = budget
@@ -81,7 +81,7 @@ class Limiter:
             elif not self._budget or self._in_flight + len(self._answered) < self._budget:
                 ticket, wait = None, 0.0
                 if self._ledger:
-                    ticket, wait = self._ledger.enter(self._clock.now, self._budget, self._window)
+                    ticket, wait = await self._ledger.enter(self._clock.now, self._budget, self._window)
                 if not wait:
                     return ticket
                 await self._sleep(wait)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, insert, select, text, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, select, text, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
@@ -33,6 +33,7 @@ _SCHEMES = {
     "postgresql+psycopg": server.DRIVER,
     "postgres": server.DRIVER,  # as the server's own tools say too
 }
+SERIALIZED = 0x7263_6E63  # the key of the advisory lock around the creation of the schema on a server
 _HAS_SCHEMA = text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :name")
 _veil = Veil(())  # over what drivers say, who may quote the URL they were given
 
@@ -121,19 +122,16 @@ def _server(url: URL) -> tuple[Engine, str]:
 
 
 def _create_served(engine: Engine) -> None:
-    for attempt in (1, 2):
-        try:
-            with engine.begin() as connection:
-                # Who may not make a schema may not say IF NOT EXISTS either.
-                if connection.execute(_HAS_SCHEMA, {"name": schema.NAME}).first() is None:
-                    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {schema.NAME}"))
-            return _create(engine)
-        except OperationalError:
-            raise
-        except DatabaseError:
-            if attempt == 2:
-                raise  # the first time, another process may have made the same at the same moment
-    return None
+    """Creates what is missing, one process at a time: IF NOT EXISTS does not keep two from creating the same at once.
+
+    The lock ends with the transaction, so that a process that dies here leaves nothing behind.
+    """
+    with engine.begin() as connection:
+        connection.execute(select(func.pg_advisory_xact_lock(SERIALIZED)))
+        # Who may not make a schema may not say IF NOT EXISTS either.
+        if connection.execute(_HAS_SCHEMA, {"name": schema.NAME}).first() is None:
+            connection.execute(text(f"CREATE SCHEMA {schema.NAME}"))
+        _create(connection)
 
 
 # --- a file -----------------------------------------------------------------------------------------------------------
@@ -188,7 +186,7 @@ def _make(path: Path) -> None:
         try:
             with engine.begin() as connection:
                 connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
-            _create(engine)
+                _create(connection)
         finally:
             engine.dispose()
         with fresh.open("rb") as file:
@@ -228,18 +226,19 @@ def _in_memory() -> Engine:
         max_overflow=0,
         pool_timeout=_BUSY,
     )
-    _create(engine)
+    with engine.begin() as connection:
+        _create(connection)
     return engine
 
 
 # --- any --------------------------------------------------------------------------------------------------------------
 
 
-def _create(engine: Engine) -> None:
-    with engine.begin() as connection:
-        schema.metadata.create_all(connection)
-        if connection.execute(select(schema.store.c.version)).first() is None:
-            connection.execute(insert(schema.store).values(version=schema.VERSION))
+def _create(connection: Connection) -> None:
+    """Creates the tables that are missing, and the row with their version, in the transaction of the connection."""
+    schema.metadata.create_all(connection)
+    if connection.execute(select(schema.store.c.version)).first() is None:
+        connection.execute(insert(schema.store).values(version=schema.VERSION))
 
 
 def _bring_up(engine: Engine, place: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.api.ledger import FLIGHT, Ledger
+from reconciler.api.ledger import FLIGHT, BackgroundLedger, Ledger
 from reconciler.api.limiter import Limiter
 from reconciler.engine.retry import Policy as Retries
 from reconciler.planning.policy import Policy
@@ -116,8 +116,8 @@ def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
     second, _ = two.enter(at(101.0), 2, 60.0)
     assert first is not None
     assert second is not None
-    one.answered(first, 102.0)
-    two.answered(second, 103.0)
+    one.answered({first: 102.0})
+    two.answered({second: 103.0})
     assert one.enter(at(110.0), 2, 60.0) == (None, 52.0)
     assert one.enter(at(162.5), 2, 60.0)[0]
 
@@ -197,7 +197,7 @@ def test_what_a_request_costs_does_not_grow_with_how_many_there_were(tmp_path: P
     for number in range(600):
         ticket, _ = ledger.enter(at(100.0), 1_000, 60.0)
         assert ticket is not None
-        ledger.answered(ticket, 100.0)
+        ledger.answered({ticket: 100.0})
         if number in (50, 500):
             assert ledger._opened is not None
             ledger._opened.set_progress_handler(lambda place=number: steps.update([place]), 1)  # type: ignore[misc]
@@ -206,3 +206,69 @@ def test_what_a_request_costs_does_not_grow_with_how_many_there_were(tmp_path: P
             ledger._opened.set_progress_handler(None, 0)
     ledger.close()
     assert 0 < steps[500] <= steps[50] + 10
+
+
+# --- and the event loop -----------------------------------------------------------------------------------------------
+
+
+def hold(file: Path, seconds: float) -> subprocess.Popen[str]:
+    """A process that holds the file's write lock; it has it when this returns."""
+    script = (
+        "import sqlite3, sys, time; file = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "file.execute('BEGIN IMMEDIATE'); print(flush=True); time.sleep(float(sys.argv[2])); file.execute('ROLLBACK')"
+    )
+    command = [sys.executable, "-c", script, str(file), str(seconds)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+async def longest_pause(until: asyncio.Event) -> float:
+    """Seconds for which the event loop did not come back to a coroutine that has nothing to do with the rest."""
+    longest, last = 0.0, time.monotonic()
+    while not until.is_set():
+        await asyncio.sleep(0.005)
+        longest, last = max(longest, time.monotonic() - last), time.monotonic()
+    return longest
+
+
+async def test_a_file_that_another_process_holds_does_not_stall_the_event_loop(tmp_path: Path) -> None:
+    Ledger(tmp_path / "requests.db").enter(at(time.monotonic()), 100, 60.0)
+    ledger, done = BackgroundLedger(Ledger(tmp_path / "requests.db")), asyncio.Event()
+    limiter = Limiter(100, WaitingClock(), ledger=ledger)
+    async with limiter.slot():
+        holder = hold(tmp_path / "requests.db", 0.8)  # an answer and an entry meet it
+        watching = asyncio.ensure_future(longest_pause(done))
+        await asyncio.sleep(0.02)
+    started = time.monotonic()
+    async with limiter.slot():
+        waited = time.monotonic() - started
+    await ledger.close()
+    done.set()
+    assert waited > 0.4, "nobody held the file"
+    assert await watching < 0.3
+    holder.communicate()
+
+
+async def test_what_was_answered_is_written_when_the_ledger_is_closed(tmp_path: Path) -> None:
+    ledger = BackgroundLedger(Ledger(tmp_path / "requests.db"))
+    for moment in (100.0, 101.0):
+        ticket, _ = await ledger.enter(at(moment), 2, 60.0)
+        assert ticket is not None
+        ledger.answered(ticket, moment)
+    await ledger.close()
+    assert Ledger(tmp_path / "requests.db").enter(at(110.0), 2, 60.0) == (None, 50.0)
+
+
+async def test_a_ticket_that_nobody_waits_for_any_more_is_given_back(tmp_path: Path) -> None:
+    ledger = BackgroundLedger(Ledger(tmp_path / "requests.db"))
+    await ledger.enter(at(0.0), 2, 60.0)
+    holder = hold(tmp_path / "requests.db", 0.3)
+    entering = asyncio.ensure_future(ledger.enter(at(100.0), 2, 60.0))
+    await asyncio.sleep(0.1)
+    entering.cancel()
+    await asyncio.wait([entering])
+    await ledger.close()
+    holder.communicate()
+    assert Ledger(tmp_path / "requests.db").enter(at(161.0), 1, 60.0)[0], "it counts as on its way still"

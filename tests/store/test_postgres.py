@@ -23,7 +23,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.history import Look, Moved
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.store import lock, schema, server
+from reconciler.store import database, lock, schema, server
 from reconciler.store.failures import Damaged, Locked, StoreError, Unavailable
 from reconciler.store.membership import Membership
 from reconciler.store.store import opened
@@ -165,13 +165,58 @@ async def test_a_killed_process_leaves_what_was_acknowledged_and_no_lock(url: st
         assert len(await store.open_intents("prod")) == 25
 
 
-async def test_many_that_make_the_store_at_once_make_one(url: str) -> None:
-    async def one(stack: str) -> None:
+OPENED = textwrap.dedent(
+    """
+    import asyncio, sys
+    from reconciler.store.store import opened
+
+    async def main(url, stack):
         async with opened(url) as store, store.journal(stack, command="apply") as journal:
             await journal.receipt(stack)
 
-    await asyncio.gather(*(one(f"s{n}") for n in range(8)))
+    sys.stdin.readline()  # until all processes are there
+    asyncio.run(main(*sys.argv[1:]))
+    """
+)
+
+
+def test_processes_that_create_the_schema_at_once_create_one(url: str) -> None:
+    def start(stack: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", OPENED, url, stack]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    processes = [start(f"s{number}") for number in range(4)]
+    assert [each.communicate("go\n")[1] for each in processes] == [""] * 4
     assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
+
+
+async def test_connections_that_create_the_schema_at_once_create_one(url: str) -> None:
+    """Eight attempts at each of six databases: without a lock around the creation, some meet half of a schema."""
+
+    async def one(url: str, stack: str) -> None:
+        async with opened(url) as store, store.journal(stack, command="apply") as journal:
+            await journal.receipt(stack)
+
+    for number in range(6):
+        name = make_url(url).database
+        run(url, f"CREATE DATABASE {name}_{number}")
+        fresh = make_url(url).set(database=f"{name}_{number}").render_as_string(hide_password=False)
+        await asyncio.gather(*(one(fresh, f"s{stack}") for stack in range(8)))
+        assert run(fresh, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
+
+
+async def test_whoever_finds_another_creating_the_schema_waits(url: str) -> None:
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+    with engine.begin() as other:
+        other.execute(text(f"SELECT pg_advisory_xact_lock({database.SERIALIZED})"))
+        other.execute(text("CREATE SCHEMA reconciler"))
+        store = opened(url)
+        waiting = asyncio.ensure_future(store.__aenter__())
+        await asyncio.sleep(0.5)
+        assert not waiting.done()
+    await waiting
+    await store.__aexit__(None, None, None)
+    engine.dispose()
 
 
 async def test_tables_of_others_with_our_names_are_left_alone(url: str) -> None:
