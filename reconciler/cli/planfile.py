@@ -160,21 +160,31 @@ class _Sources:
         declared = file.loaded.manifest.declarations.values() if file.loaded else ()
         named = {call.address.kind for call in file.plan.calls}
         self._canonical = _canonical(each for name in sorted(named) for each in kinds.get(name).fields)
-        self._known = [*live, *(each for declaration in declared for each in secrets_in(declaration.spec))]
+        self._known: dict[str, list[Secret]] = {}  # by source
+        for each in (*live, *(each for declaration in declared for each in secrets_in(declaration.spec))):
+            self._known.setdefault(each.source, []).append(each)
+        self._by_digest: dict[str, Mapping[str, str]] = {}  # of each source that was asked for: digest → text
         self._kept: list[Secret] = []  # alive, so that no other secret gets the same identity
         self.wrong: dict[int, str] = {}
 
     def restore(self, source: str, digest: str) -> Secret:
-        found = [*self._again(source), *(each for each in self._known if each.source == source)]
-        for text in dict.fromkeys(spelt for each in found for spelt in self._spellings(each.reveal())):
-            if json.secret_digest(each := Secret(text, source), self._stack) == digest:
-                return each
+        if source not in self._by_digest:
+            self._by_digest[source] = self._read(source)
+        texts = self._by_digest[source]
+        if digest in texts:
+            return Secret(texts[digest], source)
         missing = Secret("", source)
         self._kept.append(missing)
         shown = "on the platform" if source == LIVE else f"from {source}"
-        state = "is not the one the plan was made with" if found else "cannot be read"
+        state = "is not the one the plan was made with" if texts else "cannot be read"
         self.wrong[id(missing)] = f"the secret {shown} {state}"
         return missing
+
+    def _read(self, source: str) -> Mapping[str, str]:
+        """Every text that a source holds now, in each spelling, by its digest."""
+        found = [*self._again(source), *self._known.get(source, ())]
+        spelt = dict.fromkeys(text for each in found for text in self._spellings(each.reveal()))
+        return {json.secret_digest(Secret(text, source), self._stack): text for text in spelt}
 
     def _spellings(self, text: str) -> Iterator[str]:
         """As it is sent, and as records know it: in the canonical form of its field."""

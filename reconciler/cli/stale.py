@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from reconciler import kinds
 from reconciler.cli import exits, planfile, talk
@@ -20,7 +21,7 @@ from reconciler.model.event import Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Consent, Forecast, Plan, Seen, Verb
-from reconciler.model.snapshot import Snapshot
+from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Value
 from reconciler.planning.compare import shown
 from reconciler.planning.normalize import identity
@@ -110,18 +111,8 @@ def moved(plan: Plan, snapshot: Snapshot) -> dict[Address, list[str]]:
 
 def without(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call, ...]]:
     """The plan without what concerns these objects or needs what does, and the calls that fell away."""
-    dropped = {call.id for call in plan.calls if call.address in refused}
-    grew = True
-    while grew:
-        more = {call.id for call in plan.calls if call.id not in dropped and not dropped.isdisjoint(call.needs)}
-        grew = bool(more)
-        dropped |= more
+    left, dropped = _without(plan, refused)
     gone = tuple(call for call in plan.calls if call.id in dropped)
-    # Half a change is none: what loses one of its calls loses them all, and so do those that wait for it.
-    halved = {call.address for call in gone}
-    if halved - set(refused):
-        return without(plan, {*refused, *halved})
-    left = halved | set(refused)
     # What is not renamed after all keeps the name that it is remembered by.
     unbound = left | {change.former for change in plan.changes if change.address in left}
     changes = tuple(change for change in plan.changes if change.address not in left)
@@ -135,6 +126,42 @@ def without(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call,
         bindings={address: each for address, each in plan.bindings.items() if address not in unbound},
     )
     return rest, gone
+
+
+def _without(plan: Plan, refused: Collection[Address]) -> tuple[set[Address], set[str]]:
+    """The addresses and the calls that fall away with these addresses.
+
+    A change that loses one of its calls loses all of them, and so does each change with a call that needs one of those.
+    """
+    calls_of, dependents = _calls_by_address(plan), _dependents(plan)
+    left: set[Address] = set()
+    dropped: set[str] = set()
+    pending = list(refused)
+    while pending:
+        address = pending.pop()
+        if address in left:
+            continue
+        left.add(address)
+        for call in calls_of.get(address, ()):
+            dropped.add(call.id)
+            pending += [each.address for each in dependents.get(call.id, ())]
+    return left, dropped
+
+
+def _calls_by_address(plan: Plan) -> Mapping[Address, list[Call]]:
+    found: dict[Address, list[Call]] = {}
+    for call in plan.calls:
+        found.setdefault(call.address, []).append(call)
+    return found
+
+
+def _dependents(plan: Plan) -> Mapping[str, list[Call]]:
+    """The calls that need each call, by its id."""
+    found: dict[str, list[Call]] = {}
+    for call in plan.calls:
+        for need in call.needs:
+            found.setdefault(need, []).append(call)
+    return found
 
 
 def _consents(plan: Plan, left: Sequence[Change]) -> Iterator[Consent]:
@@ -162,12 +189,20 @@ def _forecast(plan: Plan, calls: int) -> Forecast:
 
 
 class _Look:
-    """One look at the platform beside what a plan says of it."""
+    """Compares one snapshot with what a plan says of it. Every object is found by an index: by id, owner or key."""
 
     def __init__(self, plan: Plan, snapshot: Snapshot) -> None:
         self._plan = plan
         self._snapshot = snapshot
         self._register = _register(plan, snapshot)
+        self._calls = _calls_by_address(plan)
+        self._by_id: dict[tuple[str, str], Live] = {}
+        self._by_owner: dict[Address, list[Live]] = {}
+        for live in self._register.by_locator.values():
+            self._by_id.setdefault((live.kind, live.id), live)
+            if live.owner is not None and live.owner.stack == plan.stack:
+                self._by_owner.setdefault(live.owner.address, []).append(live)
+        self._parents: dict[str, dict[str, str | None]] = {}
 
     def at(self, change: Change) -> Iterator[str]:
         address, kind = change.address, kinds.get(change.address.kind)
@@ -180,11 +215,10 @@ class _Look:
             yield from self._seen(address, kind, seen)
         if change.id is not None and (seen is None or change.id != _id(seen)):
             yield from self._other(change, change.id)
-        for call in self._plan.calls:
-            if call.address == address:
-                yield from self._needed(call)
-                if call.verb is Verb.CREATE:
-                    yield from self._made_meanwhile(call, kind, seen, change)
+        for call in self._calls.get(address, ()):
+            yield from self._needed(call)
+            if call.verb is Verb.CREATE:
+                yield from self._made_meanwhile(call, kind, seen, change)
 
     def _seen(self, address: Address, kind: Kind, seen: Seen) -> Iterator[str]:
         live = self._register.by_locator.get((kind.name, seen.id))
@@ -202,7 +236,7 @@ class _Look:
     def _other(self, change: Change, id: str) -> Iterator[str]:
         """A second object of the address, which the plan deletes and of which it keeps no fields."""
         address, ours = change.address, (change.address, change.former)
-        live = next((each for each in self._snapshot.of(address.kind).objects if each.id == id), None)
+        live = self._by_id.get((address.kind, id))
         if live is None:
             yield f"{address}: {id} is gone"
         elif live.owner is not None and not (live.owner.stack == self._plan.stack and live.owner.address in ours):
@@ -211,22 +245,20 @@ class _Look:
     def _needed(self, call: Call) -> Iterator[str]:
         """What a call names by its id has to be there."""
         for kind, id in _named(call):
-            listing = self._snapshot.of(kind)
-            if listing.complete and id != call.target and all(each.id != id for each in listing.objects):
+            if id != call.target and (kind, id) not in self._by_id and self._snapshot.of(kind).complete:
                 yield f"{call.address}: {id}, which it refers to, is gone"
 
     def _made_meanwhile(self, call: Call, kind: Kind, seen: Seen | None, change: Change) -> Iterator[str]:
         known = {seen.id if seen else None, change.id}
+        owned = self._by_owner.get(call.address, [])
         key = self._key(call, kind)
-        for live in self._snapshot.of(kind.name).objects:
-            if live.locator in known or live.id in known:
-                continue
-            owner = live.owner
-            if owner is not None and (owner.stack, owner.address) == (self._plan.stack, call.address):
-                yield f"{call.address}: {live.id} exists now"
-            elif key is not None and identity(kind, self._register.form(kind, live)) == key:
-                names = " and ".join(kind.identity)
-                yield f"{call.address}: {live.id} exists now, with the same {names}, and is {_told(whose(live))}"
+        alike = [] if key is None else self._register.by_key.get((kind.name, key), [])
+        names = " and ".join(kind.identity)
+        told = {live.key: f"{live.id} exists now, with the same {names}, and is {_told(whose(live))}" for live in alike}
+        told |= {live.key: f"{live.id} exists now" for live in owned}
+        for live in sorted({live.key: live for live in (*owned, *alike)}.values(), key=lambda live: live.locator):
+            if live.locator not in known and live.id not in known:
+                yield f"{call.address}: {told[live.key]}"
 
     def _key(self, call: Call, kind: Kind) -> tuple[object, ...] | None:
         """The natural key of what a call creates, if the platform refuses a second one."""
@@ -234,9 +266,15 @@ class _Look:
             return None  # below a parent that is new itself there is nothing yet
         spec: dict[str, Value] = dict(call.body or {})
         if kind.parent is not None:
-            parents = {live.parent_id for live in self._snapshot.of(kind.name).objects}
-            spec[kind.parent.field] = next((each for each in parents if collection(kind, each) == call.path), None)
+            spec[kind.parent.field] = self._parents_of(kind).get(call.path)
         return identity(kind, wanted(kind, spec))
+
+    def _parents_of(self, kind: Kind) -> Mapping[str, str | None]:
+        """The id of the parent of each collection of this kind, by the collection's path."""
+        if kind.name not in self._parents:
+            ids = {live.parent_id for live in self._snapshot.of(kind.name).objects}
+            self._parents[kind.name] = {collection(kind, each): each for each in ids}
+        return self._parents[kind.name]
 
 
 def _register(plan: Plan, snapshot: Snapshot) -> Register:
@@ -253,13 +291,19 @@ def _told(owner: str) -> str:
 
 def _named(call: Call) -> Iterator[tuple[str, str]]:
     """Kind and id of every object that the call's body or path names outright."""
-    prefixes = {kind.id_prefix: kind.name for kind in kinds.every() if kind.id_prefix}
+    prefixes = _prefixes()
     parts = (call.path,) if isinstance(call.path, str) else call.path.parts
     segments = (segment for part in parts if isinstance(part, str) for segment in part.split("/"))
     for text in (*_texts(call.body), *segments):
         found = _ID.fullmatch(text)
         if found and found[1] in prefixes and text != call.target:
             yield prefixes[found[1]], text
+
+
+@cache
+def _prefixes() -> Mapping[str, str]:
+    """The kind that each prefix of ids stands for."""
+    return {kind.id_prefix: kind.name for kind in kinds.every() if kind.id_prefix}
 
 
 def _texts(value: Value) -> Iterator[str]:

@@ -71,6 +71,7 @@ SECTIONS: dict[str, Callable[[Bench, bool], list[Row]]] = {
     "requests": lambda bench, full: bench.requests(1_000),
     "latency": lambda bench, full: bench.latency(10_000),
     "apply": lambda bench, full: bench.applies((1_000, 5_000)),
+    "file": lambda bench, full: bench.plan_file_applies(10_000),
     "sandbox": lambda bench, full: [
         *bench.sandbox_creates(),
         *bench.sandbox_pages(100_000 if full else 10_000),

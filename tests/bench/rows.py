@@ -159,6 +159,36 @@ class Bench:
         told = json.loads(taken.output.splitlines()[-1])
         return replace(taken, wall=told["wall"], cpu=told["cpu"])
 
+    def plan_file_applies(self, size: int) -> list[Row]:
+        """`apply FILE` beside `apply`, of nothing but creates: what it takes to see that nothing moved meanwhile."""
+        world = self.world(size)
+        fresh: list[Taken] = []
+
+        def run() -> Taken:
+            fresh.append(self._apply(world, from_file=False))
+            return self._apply(world, from_file=True)
+
+        runs = measure.repeated(self.times, run)
+        cpu = Figure.of([each.cpu for each in runs])
+        beside = Figure.of([file.cpu / other.cpu for file, other in zip(runs, fresh[1:], strict=True)])
+        return [
+            Row(f"apply FILE of {size:,} creates, CPU", cpu, "s", ratio=_ratio(runs)),
+            Row("… in times of apply without a file", beside, "×", 2),
+        ]
+
+    def _apply(self, world: World, *, from_file: bool) -> Taken:
+        with self.account(None) as sandbox, tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            environment = {
+                "RECONCILER_BASE_URL": sandbox.base_url,
+                "RECONCILER_API_KEY": worlds.KEY,
+                "RECONCILER_STORE": f"{folder}/store.db",
+            }
+            root = ("--project", str(world.root))
+            file = [f"{folder}/plan.json"] if from_file else []
+            if from_file:
+                measure.run(measure.reconciler("plan", *root, "--quiet", "--out", *file), environment)
+            return measure.run(measure.reconciler("apply", *file, *root, "-y", "--quiet"), environment)
+
     # --- the command line -----------------------------------------------------------------------------------------
 
     def start_up(self) -> list[Row]:

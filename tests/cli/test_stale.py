@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from reconciler.cli import stale
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.plan import Consent, Forecast, Plan
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Snapshot
 from tests.planning.builders import LENIENT, at, declare, live, planned, record, snapshot
 
 
@@ -74,3 +78,50 @@ def test_a_consent_is_never_about_more_than_is_left(
     plan = Plan("prod", changes=changes, consents=(Consent(what, kind, count, "why", granted=True, parts=parts),))
     rest, _ = stale.without(plan, {at(refused)})
     assert [each.count for each in rest.consents] == left
+
+
+@pytest.mark.parametrize("work", ["compare", "leave out"])
+def test_the_work_of_the_staleness_check_grows_with_the_plan_and_not_with_its_square(work: str) -> None:
+    """Counts the lines of Python that run for a plan and for one of twice its size."""
+
+    def steps(size: int) -> int:
+        plan, seen = _plan_of(size)
+        first = plan.changes[0].address
+        return _steps(lambda: stale.moved(plan, seen) if work == "compare" else stale.without(plan, {first}))
+
+    steps(1)  # fills the caches
+    assert steps(200) < 2.3 * steps(100)
+
+
+def _plan_of(size: int) -> tuple[Plan, Snapshot]:
+    """Creates with a unique key, updates, and a chain of references, beside as many objects that nobody declares."""
+    was, now = {"description": "was"}, {"description": "now"}
+    updates = [
+        live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/p{n}", was, intent=f"i{n}")) for n in range(size)
+    ]
+    others = [live("ReservedDomain", f"rd_{n}", {"domain": f"other{n}.example.com"}) for n in range(size)]
+    seen = snapshot(*updates, *others)
+    declared = [
+        *(declare(f"ReservedDomain/d{n}", {"domain": f"d{n}.example.com"}) for n in range(size)),
+        *(declare(f"IPPolicy/p{n}", now) for n in range(size)),
+    ]
+    plan = planned(*declared, seen=seen, policy=LENIENT)
+    chained = [replace(call, needs=(before.id,)) for before, call in zip(plan.calls, plan.calls[1:], strict=False)]
+    return replace(plan, calls=(plan.calls[0], *chained)), seen
+
+
+def _steps(work: Callable[[], object]) -> int:
+    count = 0
+
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
