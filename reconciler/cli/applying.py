@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from functools import partial
 
 from reconciler import kinds
 from reconciler.api.machine import MachineChance, MachineClock
@@ -29,7 +30,7 @@ from reconciler.model.change import Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import secrets_in
+from reconciler.project import manifests
 from reconciler.project.sinks import ProjectSinks
 from reconciler.store import store
 from reconciler.store.failures import StoreError
@@ -228,7 +229,7 @@ async def _carry_out(
         journal=journal,
         clock=MachineClock(),
         chance=MachineChance(),
-        sinks=ProjectSinks(session.config.root, withheld=_environment_secrets(session, plan)),
+        sinks=ProjectSinks(session.config.root, partial(manifests.own_places, session.config), halt.event),
         stop=halt.event,
         concurrency=session.parallelism,
     )
@@ -254,13 +255,6 @@ async def _record(journal: StoreJournal, ended: Ended, halt: Halt) -> None:
             await journal.record(ended)
         except StoreError as failure:
             halt.by_store(failure)
-
-
-def _environment_secrets(session: Session, plan: Plan) -> set[str]:
-    """The environment variables that our secrets come from."""
-    planned = [each for call in plan.calls for each in secrets_in(call.body)]
-    sources = [each.source for each in (session.account.key, *session.account.secrets, *planned)]
-    return {source.removeprefix("env:") for source in sources if source.startswith("env:")}
 
 
 async def _seen_again(

@@ -37,7 +37,7 @@ class Delivery:
     to_file                   none
     to_dotenv                 name (of the entry)
     to_kubernetes_secret      name, namespace, key
-    to_command                run, check (argument lists)
+    to_command                run, check (argument lists), env (names of variables that both get)
     """
 
     way: str

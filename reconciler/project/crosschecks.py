@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import graphlib
 import json
+import shlex
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler import kinds
 from reconciler.model import owner as owners
@@ -21,6 +22,7 @@ from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.profile import Profile
 from reconciler.model.value import Ref, Template, canonical, has_secret
 from reconciler.planning.aliases import spelt_out
+from reconciler.project.reserved import Reserved, fold
 
 ByKind = Mapping[Kind, Sequence[Declaration]]
 Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
@@ -166,59 +168,91 @@ def undelivered(by_kind: ByKind) -> Iterator[Problem]:
 def misdelivered(
     by_kind: ByKind, place_of: Callable[[str], str], own_places: Callable[[], Mapping[str, str]]
 ) -> Iterator[Problem]:
-    """One-time secrets that would overwrite each other, or what the project itself is made of.
+    """One-time secrets that would overwrite each other, or a place that is reserved.
 
-    `place_of` says where a path leads; neither is asked where nothing is delivered.
+    `place_of` answers with the real path of a target; neither is called where nothing is delivered.
     """
     delivered = list(_delivered(by_kind))
-    own = own_places() if delivered else {}
-    by_file: dict[str, tuple[Declaration, Delivery]] = {}
-    by_folder: dict[str, tuple[Declaration, Delivery]] = {}
-    by_entry: dict[tuple[str, Hashable], tuple[Declaration, Delivery]] = {}
-    for each, output, delivery in delivered:
-        subject, target = f"{each.address}.deliver.{output}", delivery.target
-        place = place_of(target)
-        if (what := _first_of(own, place)) is not None:
-            text = f"goes to {target}, a place of the project's own {what}"
-            remedy = f"name a file of its own, as in secrets/{each.address.name}"
-            yield Problem(text, remedy, subject, delivery.position)
-            continue
-        above = [str(folder) for folder in PurePosixPath(place).parents]
-        crossing = by_folder.get(place) or next((by_file[folder] for folder in above if folder in by_file), None)
-        if crossing is not None:
-            first, other = crossing
-            text = f"goes to {target}, and that of {first.address} to {other.target} ({other.position})"
-            yield Problem(f"{text}: one would be file and folder", _APART, subject, delivery.position)
-            continue
-        for folder in above:
-            by_folder.setdefault(folder, (each, delivery))
-        first, other = by_file.setdefault(place, (each, delivery))
-        where = target
-        if delivery.way == other.way == "to_dotenv":
-            name = delivery.settings["name"]
-            first, other = by_entry.setdefault((place, name), (each, delivery))
-            where = f"the entry {name} of {target}"
-        if first is not each:
-            text = f"goes to {where}, where that of {first.address} goes too ({other.position})"
-            by_for_each = first.position == each.position
-            remedy = "write ${{ each.key }} in it" if by_for_each else _APART
-            yield Problem(text, remedy, subject, delivery.position)
+    if not delivered:
+        return
+    reserved = Reserved(place_of("."), own_places())
+    by_file: dict[str, _Delivered] = {}
+    by_folder: dict[str, _Delivered] = {}
+    by_target: dict[Hashable, _Delivered] = {}
+    for each in delivered:
+        delivery = each.delivery
+        if delivery.way != "to_command":
+            place = place_of(delivery.target)
+            if (use := reserved.use(place)) is not None:
+                remedy = f"name a file of its own, as in secrets/{each.declaration.address.name}"
+                yield each.problem(f"goes to {delivery.target}, {use}", remedy, "reserved-delivery-target")
+                continue
+            if (crossing := _enter_file(each, fold(place), by_file, by_folder)) is not None:
+                yield crossing
+                continue
+        key, where = _target(delivery, place_of)
+        other = by_target.setdefault(key, each)
+        if other is not each:
+            yield _shared(each, other, where)
+
+
+class _Delivered(NamedTuple):
+    """A delivery with the declaration and the output that it is of."""
+
+    declaration: Declaration
+    output: str
+    delivery: Delivery
+
+    def problem(self, text: str, remedy: str, code: str, severity: Severity = Severity.ERROR) -> Problem:
+        subject = f"{self.declaration.address}.deliver.{self.output}"
+        return Problem(text, remedy, subject, self.delivery.position, severity, code=code)
+
+
+def _enter_file(
+    each: _Delivered, place: str, by_file: dict[str, _Delivered], by_folder: dict[str, _Delivered]
+) -> Problem | None:
+    """Remembers the file and its folders; what is wrong if another secret takes it, or one is both file and folder."""
+    above = [str(folder) for folder in PurePosixPath(place).parents]
+    other = by_folder.get(place) or next((by_file[folder] for folder in above if folder in by_file), None)
+    if other is not None:
+        where = f"{other.declaration.address} to {other.delivery.target} ({other.delivery.position})"
+        text = f"goes to {each.delivery.target}, and that of {where}: one would be file and folder"
+        return each.problem(text, _APART, "shared-delivery-target")
+    for folder in above:
+        by_folder.setdefault(folder, each)
+    first = by_file.setdefault(place, each)
+    has_entries = each.delivery.way == first.delivery.way == "to_dotenv"
+    return None if first is each or has_entries else _shared(each, first, each.delivery.target)
+
+
+def _shared(each: _Delivered, other: _Delivered, where: str) -> Problem:
+    text = f"goes to {where}, where that of {other.declaration.address} goes too ({other.delivery.position})"
+    is_same_line = other.delivery.position == each.delivery.position  # of for_each
+    return each.problem(text, "write ${{ each.key }} in it" if is_same_line else _APART, "shared-delivery-target")
 
 
 _APART: Final = "give each a place of its own"
 
 
-def _delivered(by_kind: ByKind) -> Iterator[tuple[Declaration, str, Delivery]]:
-    """What is written to files. A command may well take one secret after the other."""
+def _target(delivery: Delivery, place_of: Callable[[str], str]) -> tuple[Hashable, str]:
+    """What a delivery overwrites: equal for two deliveries of which one would undo the other, and in words."""
+    settings, target = delivery.settings, delivery.target
+    match delivery.way:
+        case "to_command":
+            return ("command", *settings["run"]), f"the command {shlex.join(settings['run'])}"
+        case "to_dotenv":
+            return ("entry", fold(place_of(target)), settings["name"]), f"the entry {settings['name']} of {target}"
+        case "to_kubernetes_secret":
+            namespace, name, key = settings.get("namespace", ""), settings["name"], settings["key"]
+            shown = f"{namespace}/{name}" if namespace else name
+            return ("kubernetes", namespace, name, key), f"the key {key} of the Kubernetes Secret {shown}"
+    return ("file", fold(place_of(target))), target
+
+
+def _delivered(by_kind: ByKind) -> Iterator[_Delivered]:
     for each in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.one_time is not None):
         for output, delivery in each.deliver.items() if each.ensure is Ensure.PRESENT else ():
-            if delivery.way != "to_command":
-                yield each, output, delivery
-
-
-def _first_of(own: Mapping[str, str], place: str) -> str | None:
-    """What the place, or the nearest folder that it is in, is for."""
-    return next((own[each] for each in (place, *map(str, PurePosixPath(place).parents)) if each in own), None)
+            yield _Delivered(each, output, delivery)
 
 
 def retired(declarations: Iterable[Declaration], profile: Profile) -> Iterator[Problem]:

@@ -49,6 +49,14 @@ def _entry(text: str) -> str | None:
     return None if _ENTRY.fullmatch(text) else f"{text!r} cannot name an entry; use letters, digits and '_'"
 
 
+def _variable(text: str) -> str | None:
+    if not _ENTRY.fullmatch(text):
+        return f"{text!r} cannot name an environment variable; use letters, digits and '_'"
+    if text.startswith("RECONCILER_"):
+        return f"{text} is a setting of reconciler, which no command is given; remove it"
+    return None
+
+
 def _object(text: str) -> str | None:
     wrong = f"{text!r} cannot name a Secret; use lower-case letters, digits, '-' and '.'"
     return None if _OBJECT.fullmatch(text) else wrong
@@ -99,10 +107,18 @@ class KubernetesSecretForm(_Form):
 
 
 class CommandForm(_Form):
-    """A command that takes the secret from its standard input. It is run in the project's root, without a shell."""
+    """A command that takes the secret from its standard input.
+
+    It is run in the project's root, without a shell, and sees PATH, HOME, the locale and what `env` lists of the
+    environment.
+    """
 
     run: Annotated[list[str], Field(min_length=1), Doc("The command and its arguments.")]
     check: Annotated[list[str], Doc("A command whose success says that `run` would work.")] = []
+    env: Annotated[
+        list[Annotated[str, checked(_variable)]],
+        Doc("Names of environment variables that both commands get, besides PATH, HOME, LANG, LANGUAGE and LC_*."),
+    ] = []
 
 
 class DeliveryForm(_Form):
@@ -308,7 +324,8 @@ def _delivery(form: DeliveryForm, where: Position) -> Delivery:
     way, written = next(iter(ways.items()))
     match written:
         case CommandForm():
-            return Delivery(way, written.run[0], where, {"run": written.run, "check": written.check})
+            settings = written.model_dump(exclude_defaults=True)
+            return Delivery(way, written.run[0], where, {"run": written.run, "check": written.check, **settings})
         case DotenvForm() | KubernetesSecretForm():
             settings = written.model_dump(exclude={"file"}, exclude_none=True)
             return Delivery(way, files.inside(written.file), where, settings)

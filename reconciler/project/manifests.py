@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path as Folder
@@ -298,6 +299,15 @@ def _between(
     yield from crosschecks.misdelivered(by_kind, config.place, own)
     yield from _moves(declarations)
     yield from crosschecks.metadata(by_kind, config.stack)
+
+
+def own_places(config: Config) -> Mapping[str, str]:
+    """Real paths of the project's own files and folders, and what each is for; manifests are looked for, not read."""
+    found: list[str] = []
+    for entry in config.manifests:
+        with suppress(files.Unreadable):
+            found += files.manifests(config.root, files.inside(entry))
+    return _own(config, found, ())
 
 
 def _own(config: Config, texts: Iterable[str], included: Iterable[str]) -> Mapping[str, str]:

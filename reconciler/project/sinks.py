@@ -10,35 +10,54 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Sequence
+import signal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from reconciler.engine.means import Stop
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.project import dotenv, secret_files
+from reconciler.project.reserved import Reserved
 
 WAYS = ("to_file", "to_dotenv", "to_kubernetes_secret", "to_command")
 PATIENCE = 60.0  # seconds that a command may take
+GRACE = 5.0  # seconds of these that are left to it once the run is to stop
 _PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none of a command's business
+_PASSED = ("PATH", "HOME", "LANG", "LANGUAGE")  # to every command, with LC_*
 _STAND_IN = Secret("secret", "proof")
+
+OwnPlaces = Callable[[], Mapping[str, str]]
 
 
 class ProjectSinks:
     """The engine's sinks, with paths below the project's root."""
 
-    def __init__(self, root: Path, withheld: Collection[str] = ()) -> None:
-        """`withheld`: names in the environment that hold the project's own secrets."""
+    def __init__(self, root: Path, own: OwnPlaces = dict, stop: Stop | None = None) -> None:
+        """`own`: real paths of the project's own files and folders, and what each is for. A command that runs when
+        `stop` is set is killed soon after."""
         self._root = root
-        self._withheld = frozenset(withheld)
-        self._turn = asyncio.Lock()  # entries share files, and to prove a file is to make its folder and remove it
+        self._own = own
+        self._stop = stop
+        self._turn = asyncio.Lock()  # entries share files
+
+    @cached_property
+    def _reserved(self) -> Reserved:
+        return Reserved(os.path.realpath(self._root), self._own())
 
     async def prove(self, delivery: Delivery) -> None:
         if delivery.way not in WAYS:
             raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
         if delivery.way != "to_command":
+            content = _contents(delivery, _STAND_IN)
             async with self._turn:
-                await asyncio.to_thread(secret_files.prove, self._root, delivery.target, _contents(delivery, _STAND_IN))
+                await asyncio.to_thread(
+                    secret_files.prove, self._root, delivery.target, content, await self._reserved_places()
+                )
             return
         program = delivery.target
         if "/" in program:
@@ -46,49 +65,85 @@ class ProjectSinks:
         if shutil.which(program, path=os.environ.get("PATH")) is None:
             raise Undeliverable(f"there is no command {delivery.target}; install it, or correct the name")
         if check := delivery.settings.get("check"):
-            await self._run(check, b"")
+            await self._run(check, b"", delivery.settings.get("env", ()))
 
     async def deliver(self, delivery: Delivery, secret: Secret) -> None:
         if delivery.way == "to_command":
-            await self._run(delivery.settings["run"], secret.reveal().encode())
+            settings = delivery.settings
+            await self._run(settings["run"], secret.reveal().encode(), settings.get("env", ()))
             return
         content = _contents(delivery, secret)
         async with self._turn:
-            await asyncio.to_thread(secret_files.write, self._root, delivery.target, content)
+            await asyncio.to_thread(
+                secret_files.write, self._root, delivery.target, content, await self._reserved_places()
+            )
 
-    async def _run(self, arguments: Sequence[str], text: bytes) -> None:
-        environ = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(_PRIVATE) and name not in self._withheld
-        }
+    async def _reserved_places(self) -> Reserved:
+        return await asyncio.to_thread(lambda: self._reserved)
+
+    async def _run(self, arguments: Sequence[str], text: bytes, passed: Collection[str]) -> None:
+        program = arguments[0]
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
                 cwd=self._root,
-                env=environ,
+                env=command_environment(os.environ, passed),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # so that whatever it starts can be killed with it
             )
         except OSError as failure:
-            raise Undeliverable(f"{arguments[0]} cannot be run: {failure.strerror or failure}") from None
+            raise Undeliverable(f"{program} cannot be run: {failure.strerror or failure}") from None
+        talking = asyncio.ensure_future(process.communicate(text))
         try:
-            await asyncio.wait_for(process.communicate(text), PATIENCE)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            raise Undeliverable(f"{arguments[0]} has not ended after {PATIENCE:.0f} seconds") from None
+            why = await self._wait(talking)
+        finally:
+            if not talking.done():
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                talking.cancel()
+                await asyncio.gather(talking, return_exceptions=True)
+                await process.wait()
+        if why:
+            raise Undeliverable(f"{program} {why}")
         if process.returncode:
-            raise Undeliverable(f"{arguments[0]} ended with exit code {process.returncode}; run it by hand to see why")
+            raise Undeliverable(f"{program} ended with exit code {process.returncode}; run it by hand to see why")
+
+    async def _wait(self, talking: asyncio.Future[tuple[bytes, bytes]]) -> str:
+        """Waits for a command as long as it may take; why it is to be killed, or nothing if it ended."""
+        stopping = asyncio.ensure_future(self._stop.wait()) if self._stop is not None else None
+        both: set[asyncio.Future[Any]] = {talking} if stopping is None else {talking, stopping}
+        try:
+            await asyncio.wait(both, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            if talking.done():
+                return ""
+            if stopping is None or not stopping.done():
+                return f"has not ended after {PATIENCE:.0f} seconds, and was killed"
+            await asyncio.wait({talking}, timeout=GRACE)
+            return "" if talking.done() else "was killed, because the run was interrupted"
+        finally:
+            if stopping is not None:
+                stopping.cancel()
 
 
-def _contents(delivery: Delivery, secret: Secret) -> Callable[[str], str]:
+def command_environment(environ: Mapping[str, str], passed: Iterable[str]) -> dict[str, str]:
+    """What a command sees of the environment: PATH, HOME, the locale, and the names in `passed`; never our settings."""
+    names = {*_PASSED, *passed}
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in names or name.startswith("LC_")) and not name.startswith(_PRIVATE)
+    }
+
+
+def _contents(delivery: Delivery, secret: Secret) -> secret_files.Content:
     match delivery.way:
         case "to_file":
             return lambda present: secret.reveal()
         case "to_dotenv":
-            return lambda present: dotenv.with_entry(present, str(delivery.settings["name"]), _spelt(secret.reveal()))
+            name = str(delivery.settings["name"])
+            return lambda present: dotenv.with_entry(present or "", name, _spelt(secret.reveal()))
     return lambda present: _kubernetes_secret(delivery, secret.reveal())
 
 

@@ -156,6 +156,11 @@ _PATH: Schema = {"type": "string", "minLength": 1, "description": "A file below 
 _NAME: Schema = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
 _DURATION: Schema = {"type": "string", "pattern": "^[0-9]{1,6}[smhdw]$", "description": "Such as 90d or 24h."}
 _COMMAND: Schema = {"type": "array", "items": {"type": "string"}}
+_NAMES: Schema = {
+    "type": "array",
+    "items": {"type": "string", "pattern": "^(?!RECONCILER_)[A-Za-z_][A-Za-z0-9_]*$"},
+    "description": "Environment variables that the commands get, besides PATH, HOME and the locale.",
+}
 
 
 def _exactly_one(**properties: Schema) -> Schema:
@@ -192,7 +197,7 @@ def _delivery(kind: Kind) -> Schema:
             key=_WORD,
             namespace=_WORD,
         ),
-        to_command=_object("A command's standard input.", ("run",), run=_COMMAND, check=_COMMAND),
+        to_command=_object("A command's standard input.", ("run",), run=_COMMAND, check=_COMMAND, env=_NAMES),
     )
     return {
         "deliver": {

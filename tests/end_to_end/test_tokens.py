@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import stat
+import time
+from pathlib import Path
 
 from tests.end_to_end.project import Project
 from tests.platform import Sandbox
@@ -45,3 +48,20 @@ def test_a_credential_is_not_made_where_its_token_cannot_go(on_sandbox: Project,
     assert said.code == 1
     assert "create TunnelCredential/agent" in said.err
     assert sandbox.get("/credentials")["credentials"] == []
+
+
+def test_an_interrupt_kills_the_command_that_was_to_take_the_token(on_sandbox: Project, sandbox: Sandbox) -> None:
+    run = ["sh", "-c", "sleep 300 & echo $! > child; wait"]
+    on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_command": {"run": run}}}})
+    with on_sandbox.started("apply", "-y") as process:
+        child = on_sandbox.root / "child"
+        deadline = time.monotonic() + 60
+        while not (child.exists() and child.read_text().endswith("\n")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "sh was killed, because the run was interrupted" in err
+    assert sandbox.get("/credentials")["credentials"] == []
+    alive = Path("/proc", child.read_text().strip(), "stat")
+    assert not alive.exists() or alive.read_text().rpartition(")")[2].split()[0] == "Z"

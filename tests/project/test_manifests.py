@@ -202,6 +202,25 @@ def delivering(*deliveries: str) -> str:
             ],
         ),
         (
+            ["to_file: secrets/token", "to_file: secrets/Token"],
+            ["b.deliver.token: goes to secrets/Token, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+        ),
+        (
+            [f"to_kubernetes_secret: {{file: {name}.yml, name: n, namespace: s}}" for name in "ab"],
+            [
+                "b.deliver.token: goes to the key token of the Kubernetes Secret s/n, where that of TunnelCredential/a "
+                "goes too (a.yaml:3:18);"
+            ],
+        ),
+        (
+            [
+                "to_command: {run: [put, it]}",
+                "to_command: {run: [put, it], env: [A]}",
+                "to_command: {run: [put, 'x y']}",
+            ],
+            ["b.deliver.token: goes to the command put it, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+        ),
+        (
             [f"to_dotenv: {{file: .env, name: {name}}}" for name in "ABB"],
             ["c.deliver.token: goes to the entry B of .env, where that of TunnelCredential/b goes too (a.yaml:7:18);"],
         ),
@@ -229,7 +248,7 @@ def test_instances_that_would_overwrite_each_other_s_secret_are_told() -> None:
 
 def test_what_goes_to_a_command_or_nowhere_is_in_nobody_s_way() -> None:
     entries = [f"to_dotenv: {{file: .env, name: {name}}}" for name in "AB"]
-    text = delivering(*["to_command: {run: [cat]}"] * 2, *entries, "to_file: token")
+    text = delivering(*(f"to_command: {{run: [put, {name}]}}" for name in "ab"), *entries, "to_file: token")
     gone = "kind: TunnelCredential\nname: gone\nensure: absent\ndeliver: {token: {to_file: token}}\n"
     assert len(load(text + gone).manifest.declarations) == 6
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,7 @@ from ruamel.yaml import YAML
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
+from reconciler.project import sinks as sinks_module
 from reconciler.project.sinks import ProjectSinks
 
 TOKEN = Secret("canary-token", "test")
@@ -69,6 +75,44 @@ async def test_proving_one_does_not_take_the_folder_from_under_another(root: Pat
         both = ((sinks.prove(each), sinks.deliver(each, TOKEN)) for each in targets)
         await asyncio.gather(*(work for pair in both for work in pair))
     assert len([*root.glob("secrets/*/?")]) == 80
+
+
+async def test_proving_takes_no_folder_from_under_another_process(root: Path) -> None:
+    folder, failures, stop = root / "secrets/berlin", list[OSError](), threading.Event()
+
+    def use() -> None:
+        for _ in range(100):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                time.sleep(0.002)
+                (folder / "theirs").write_text("x", encoding="utf-8")
+            except OSError as failure:
+                failures.append(failure)
+            else:
+                (folder / "theirs").unlink()
+                with contextlib.suppress(OSError):  # a proof is under way in it
+                    folder.rmdir()
+            time.sleep(0.002)
+        stop.set()
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    while not stop.is_set():
+        with contextlib.suppress(Undeliverable):  # they remove the folder too
+            await ProjectSinks(root).prove(to("secrets/berlin/agent.token"))
+    thread.join()
+    assert failures == []
+
+
+async def test_proving_creates_no_folder_and_still_tells_a_path_that_cannot_be(root: Path) -> None:
+    with pytest.raises(Undeliverable, match="File name too long"):
+        await ProjectSinks(root).prove(to(f"secrets/{'x' * 300}/token"))
+    (root / "locked").mkdir(mode=0o500)
+    if os.geteuid():
+        with pytest.raises(Undeliverable, match="Permission denied"):
+            await ProjectSinks(root).prove(to("locked/berlin/agent.token"))
+    await ProjectSinks(root).prove(to("secrets/berlin/agent.token"))
+    assert [each.name for each in root.iterdir()] == ["locked"]
 
 
 @pytest.mark.parametrize("target", ["../x", "a/../../x", "/etc/x", "", ".", "a/..", "/", "a\0b"])
@@ -148,6 +192,26 @@ async def test_entries_of_one_dotenv_file_do_not_overwrite_each_other(root: Path
     assert sorted(line.partition("=")[0] for line in (root / ".env").read_text().splitlines()) == sorted(names)
 
 
+def test_processes_that_add_entries_to_one_file_keep_each_other_s(root: Path) -> None:
+    """The file is read, changed and replaced: without a lock the later of two would undo the earlier."""
+    script = f"""
+import asyncio, sys
+from pathlib import Path
+from reconciler.model.manifest import Delivery
+from reconciler.model.value import Secret
+from reconciler.project.sinks import ProjectSinks
+async def run():
+    sinks = ProjectSinks(Path({str(root)!r}))
+    for number in range(40):
+        entry = Delivery("to_dotenv", ".env", settings={{"name": sys.argv[1] + str(number)}})
+        await sinks.deliver(entry, Secret("x", "test"))
+asyncio.run(run())
+"""
+    processes = [subprocess.Popen([sys.executable, "-c", script, name]) for name in "AB"]
+    assert [each.wait() for each in processes] == [0, 0]
+    assert len((root / ".env").read_text().splitlines()) == 80
+
+
 @pytest.mark.parametrize(
     ("present", "why"),
     [
@@ -192,6 +256,63 @@ async def test_a_command_does_not_see_our_own_settings(root: Path, monkeypatch: 
     monkeypatch.setenv("RECONCILER_API_KEY", "canary-key")
     await ProjectSinks(root).deliver(command("sh", "-c", "env > seen"), TOKEN)
     assert "canary-key" not in (root / "seen").read_text()
+
+
+SLEEPING = ("sh", "-c", "sleep 300 & echo $! > child; wait")
+
+
+async def is_killed(file: Path) -> bool:
+    """Within a moment: what is killed takes the kernel one to end."""
+    stat_file = Path("/proc", file.read_text().strip(), "stat")
+    for _ in range(100):
+        if not stat_file.exists() or stat_file.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def child_of(root: Path, work: asyncio.Future[None]) -> Path:
+    for _ in range(1000):
+        if work.done() or ((root / "child").exists() and (root / "child").read_text().endswith("\n")):
+            break
+        await asyncio.sleep(0.01)
+    return root / "child"
+
+
+async def test_a_command_and_all_that_it_started_is_killed_once_the_run_is_interrupted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sinks_module, "GRACE", 0.1)
+    stop = asyncio.Event()
+    work = asyncio.ensure_future(ProjectSinks(root, stop=stop).deliver(command(*SLEEPING), TOKEN))
+    child = await child_of(root, work)
+    stop.set()
+    with pytest.raises(Undeliverable, match="sh was killed, because the run was interrupted"):
+        await work
+    assert await is_killed(child)
+
+
+async def test_a_command_that_ends_soon_after_the_interrupt_has_taken_the_secret(root: Path) -> None:
+    stop = asyncio.Event()
+    stop.set()
+    await ProjectSinks(root, stop=stop).deliver(command("sh", "-c", "sleep 0.2; cat > taken"), TOKEN)
+    assert (root / "taken").read_text() == "canary-token"
+
+
+async def test_a_command_is_killed_at_once_when_the_run_does_not_wait_any_more(root: Path) -> None:
+    work = asyncio.ensure_future(ProjectSinks(root).deliver(command(*SLEEPING), TOKEN))
+    child = await child_of(root, work)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert await is_killed(child)
+
+
+async def test_a_command_that_takes_too_long_is_killed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sinks_module, "PATIENCE", 0.3)
+    with pytest.raises(Undeliverable, match="has not ended after"):
+        await ProjectSinks(root).deliver(command(*SLEEPING), TOKEN)
+    assert await is_killed(root / "child")
 
 
 async def test_a_command_that_fails_has_not_taken_it_and_its_words_are_not_repeated(root: Path) -> None:

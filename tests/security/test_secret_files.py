@@ -198,22 +198,26 @@ def test_a_target_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path) ->
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_a_command_gets_the_secret_and_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECONCILER_API_KEY", "api-key-canary")
-    monkeypatch.setenv("MY_API_KEY", "api-key-canary")
-    monkeypatch.setenv("VAULT_TOKEN", "needed-by-the-command")
-    run = ["sh", "-c", "cat > got; tr '\\0' '\\n' < /proc/$$/environ > environ; tr '\\0' ' ' < /proc/$$/cmdline > argv"]
-
-    async def deliver_to_command() -> None:
-        sinks = ProjectSinks(tmp_path, withheld=["MY_API_KEY"])
-        await sinks.deliver(Delivery("to_command", "sh", settings={"run": run}), TOKEN)
-
-    asyncio.run(deliver_to_command())
-    environ = (tmp_path / "environ").read_text(encoding="utf-8")
+def test_a_command_gets_the_secret_and_of_the_environment_only_what_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "MY_API_KEY", "RECONCILER_API_KEY", "PYTHONPATH"):
+        monkeypatch.setenv(name, "api-key-canary")
+    for name in ("VAULT_TOKEN", "LC_ALL", "LANG"):
+        monkeypatch.setenv(name, "C.UTF-8")
+    see = "tr '\\0' '\\n' < /proc/$$/environ"
+    run = ["sh", "-c", f"cat > got; {see} > environ; tr '\\0' ' ' < /proc/$$/cmdline > argv"]
+    settings = {"run": run, "check": ["sh", "-c", f"{see} > checked"], "env": ["VAULT_TOKEN", "RECONCILER_API_KEY"]}
+    deliver(tmp_path, Delivery("to_command", "sh", settings=settings))
     assert (tmp_path / "got").read_text(encoding="utf-8") == TOKEN.reveal()
-    assert "api-key-canary" not in environ
-    assert "needed-by-the-command" in environ
-    assert TOKEN.reveal() not in environ + (tmp_path / "argv").read_text(encoding="utf-8")
+    for name in ("environ", "checked"):
+        environ = dict(each.partition("=")[::2] for each in (tmp_path / name).read_text(encoding="utf-8").splitlines())
+        assert {"PATH", "HOME", "VAULT_TOKEN", "LC_ALL", "LANG"} <= set(environ)
+        assert set(environ) <= {"PATH", "HOME", "VAULT_TOKEN", "LANG", "LANGUAGE", "PWD", "OLDPWD", "SHLVL", "_"} | {
+            each for each in environ if each.startswith("LC_")
+        }
+        assert TOKEN.reveal() not in environ.values()
+    assert TOKEN.reveal() not in (tmp_path / "argv").read_text(encoding="utf-8")
 
 
 def test_a_plan_is_written_in_the_place_of_a_link_not_through_it(tmp_path: Path) -> None:

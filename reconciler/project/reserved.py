@@ -1,0 +1,87 @@
+"""Places that no one-time secret may be delivered to: Git's data, CI configuration, and the project's own files.
+
+Names are compared without regard to case and to what file systems ignore in them, since a project may be checked out on
+a file system on which `.GIT` is `.git`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Final
+
+_GIT: Final = "Git's own data"
+_PIPELINES: Final = "part of the CI configuration"
+_ANYWHERE: Final = {".git": _GIT, "git~1": _GIT, ".github": _PIPELINES}  # git~1: the short name of .git on Windows
+_BELOW_ROOT: Final = {
+    ".gitlab": _PIPELINES,
+    ".gitea": _PIPELINES,
+    ".forgejo": _PIPELINES,
+    ".circleci": _PIPELINES,
+    ".buildkite": _PIPELINES,
+    ".woodpecker": _PIPELINES,
+    ".tekton": _PIPELINES,
+    ".azure-pipelines": _PIPELINES,
+}
+_PIPELINE_FILE: Final = re.compile(
+    r"(\.gitlab-ci|azure-pipelines|bitbucket-pipelines|\.travis|\.drone|\.woodpecker|\.?appveyor|\.cirrus|cloudbuild"
+    r"|buildspec|\.?semaphore)\.ya?ml|jenkinsfile(\..*)?|\.drone\.(star|jsonnet)|.*\.gitlab-ci\.ya?ml"
+)
+
+
+class Reserved:
+    """The reserved places of one project.
+
+    root   the project's folder, as a real path
+    own    real paths of the project's own files and folders, and what each is for
+    """
+
+    def __init__(self, root: str, own: Mapping[str, str]) -> None:
+        self._root = fold(root)
+        self._own = {fold(place): what for place, what in own.items()}
+        self._nodes = dict(_nodes(own))
+
+    def use(self, place: str) -> str | None:
+        """What a place, given as a real path, is reserved for; None if a secret may go there."""
+        folded = fold(place)
+        own = next((self._own[each] for each in _upwards(folded) if each in self._own), None)
+        if own is not None:
+            return f"a place of the project's own {own}"
+        names = PurePosixPath(folded).parts
+        below = PurePosixPath(folded).relative_to(self._root).parts if self._root in _upwards(folded) else names[-1:]
+        found = next((_ANYWHERE[name] for name in names if name in _ANYWHERE), None)
+        found = found or next((_BELOW_ROOT[name] for name in below if name in _BELOW_ROOT), None)
+        return found or (_PIPELINES if _PIPELINE_FILE.fullmatch(names[-1]) else None)
+
+    def use_of(self, found: os.stat_result) -> str | None:
+        """The same of an open folder or a file that exists, by whatever name it was reached."""
+        own = self._nodes.get((found.st_dev, found.st_ino))
+        return None if own is None else f"a place of the project's own {own}"
+
+
+def fold(place: str) -> str:
+    """A path in the form in which all spellings of one place are equal, on file systems that ignore case too."""
+    return "/".join(map(_fold_name, place.split("/")))
+
+
+def _fold_name(name: str) -> str:
+    legible = "".join(each for each in unicodedata.normalize("NFKC", name) if unicodedata.category(each) != "Cf")
+    return legible.casefold().rstrip(". ") or name
+
+
+def _upwards(place: str) -> list[str]:
+    return [place, *map(str, PurePosixPath(place).parents)]
+
+
+def _nodes(own: Mapping[str, str]) -> list[tuple[tuple[int, int], str]]:
+    found = []
+    for place, what in own.items():
+        try:
+            node = os.stat(place)  # noqa: PTH116 - a real path
+        except OSError:
+            continue
+        found.append(((node.st_dev, node.st_ino), what))
+    return found

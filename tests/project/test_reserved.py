@@ -1,0 +1,108 @@
+"""Places that no secret is delivered to: at the check of the manifests, and again when a file is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from reconciler.engine.ports import Undeliverable
+from reconciler.model.manifest import Delivery
+from reconciler.model.problem import Rejected
+from reconciler.model.value import Secret
+from reconciler.project import config, manifests
+from reconciler.project.sinks import ProjectSinks
+
+TOKEN = Secret("canary-token", "test")
+GIT, CI = "Git's own data", "part of the CI configuration"
+RESERVED = {
+    ".git/hooks/post-checkout": GIT,
+    ".GIT/hooks/post-checkout": GIT,
+    ".git./config": GIT,
+    ".g\u200cit/config": GIT,
+    "GIT~1/config": GIT,
+    "vendor/lib/.git/config": GIT,
+    "vendor/lib/.git": GIT,
+    ".github/workflows/release.yml": CI,
+    ".GitHub/CODEOWNERS": CI,
+    ".circleci/config.yml": CI,
+    ".gitlab/ci/build.yml": CI,
+    ".gitlab-ci.yml": CI,
+    "sub/.GitLab-CI.yaml": CI,
+    "Jenkinsfile": CI,
+    "deploy/jenkinsfile.release": CI,
+    "azure-pipelines.yml": CI,
+    "bitbucket-pipelines.yml": CI,
+    ".travis.yml": CI,
+    ".drone.yml": CI,
+    "reconciler.yaml": "a place of the project's own settings",
+    "Reconciler.YAML": "a place of the project's own settings",
+    "manifests/new.yaml": "a place of the project's own manifests",
+    "environments/prod.yaml": "a place of the project's own environments",
+    "policies/all.yaml": "a place of the project's own policies",
+    "state/reconciler.db": "a place of the project's own store",
+}
+FREE = ["secrets/git", "secrets/.env", ".gitignored/token", "secrets/jenkins", "github/token", "secrets/ci.yml"]
+
+
+def project(root: Path, target: str) -> config.Config:
+    (root / "manifests").mkdir(exist_ok=True)
+    (root / "reconciler.yaml").write_text("stack: prod\n", encoding="utf-8")
+    document = f"kind: TunnelCredential\nname: a\ndeliver: {{token: {{to_file: {json.dumps(target)}}}}}\n"
+    (root / "manifests/a.yaml").write_text(document, encoding="utf-8")
+    return config.load(root, {})
+
+
+@pytest.mark.parametrize(("target", "use"), RESERVED.items())
+async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
+    tmp_path: Path, target: str, use: str
+) -> None:
+    read = project(tmp_path, target)
+    with pytest.raises(Rejected) as told:
+        manifests.load(read, {})
+    (problem,) = (each for each in told.value.problems if each.is_error)
+    assert problem.code == "reserved-delivery-target"
+    assert problem.text == f"goes to {target}, {use}"
+    sinks = ProjectSinks(tmp_path, lambda: manifests.own_places(read))
+    before = sorted(tmp_path.rglob("*"))
+    for act in (sinks.prove(Delivery("to_file", target)), sinks.deliver(Delivery("to_file", target), TOKEN)):
+        with pytest.raises(Undeliverable, match="no secret is written there"):
+            await act
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("target", FREE)
+async def test_other_places_are_free(tmp_path: Path, target: str) -> None:
+    read = project(tmp_path, target)
+    assert manifests.load(read, {}).manifest.declarations
+    await ProjectSinks(tmp_path, lambda: manifests.own_places(read)).deliver(Delivery("to_file", target), TOKEN)
+    assert (tmp_path / target).read_text(encoding="utf-8") == "canary-token"
+
+
+async def test_another_name_of_an_own_file_is_refused_when_it_is_written(tmp_path: Path) -> None:
+    read = project(tmp_path, "secrets/token")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/all.yaml").write_text("", encoding="utf-8")
+    (tmp_path / "manifests/linked.yaml").symlink_to("../shared/all.yaml")
+    os.link(tmp_path / "reconciler.yaml", tmp_path / "second-name")
+    sinks = ProjectSinks(tmp_path, lambda: manifests.own_places(read))
+    for target in ("shared/all.yaml", "second-name"):
+        with pytest.raises(Undeliverable, match="a place of the project's own"):
+            await sinks.deliver(Delivery("to_file", target), TOKEN)
+    assert (tmp_path / "shared/all.yaml").read_text(encoding="utf-8") == ""
+
+
+def test_a_link_into_git_is_told_with_the_manifests(tmp_path: Path) -> None:
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    (tmp_path / "secrets").symlink_to(".git/hooks")
+    with pytest.raises(Rejected, match="goes to secrets/token, Git's own data"):
+        manifests.load(project(tmp_path, "secrets/token"), {})
+
+
+def test_a_project_within_a_reserved_folder_delivers_nothing_there(tmp_path: Path) -> None:
+    root = tmp_path / ".github/infra"
+    root.mkdir(parents=True)
+    with pytest.raises(Rejected, match="part of the CI configuration"):
+        manifests.load(project(root, "secrets/token"), {})
