@@ -90,7 +90,7 @@ def _concerned(rule: Rule, plan: Plan) -> list[str]:
 def _unasked(rule: Rule, about: Sequence[str]) -> Problem:
     whom = about[0] if len(about) == 1 else f"{about[0]} and {len(about) - 1} more"
     text = f"the policy {rule.name} cannot be asked anew about {whom}: the manifests are not those of the plan"
-    return Problem(text, "plan again", position=rule.position, severity=rule.severity, rule=rule.name)
+    return Problem(text, "plan again", position=rule.position, severity=rule.severity, rule=rule.name, code="policy")
 
 
 def code(problems: Sequence[Problem]) -> int:

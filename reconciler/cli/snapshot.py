@@ -152,6 +152,7 @@ def planned(common: options.Options, file: Path, max_age: int) -> tuple[Session,
         f"made from a snapshot of {when}, not from the account",
         "the account may have moved since",
         severity=Severity.WARNING,
+        code="planned-from-snapshot",
     )
     selection.check(opened.policy, opened.manifest, taken.snapshot)
     made = opened.plan(taken.snapshot)

@@ -138,7 +138,7 @@ def problems(found: Sequence[Problem]) -> None:
 def _fields(problem: Problem) -> dict[str, object]:
     at = problem.position
     where = {} if at is None else {"file": cells.clean(at.file), "line": at.line, "column": at.column}
-    words = {"subject": problem.subject, "problem": problem.text, "remedy": problem.remedy}
+    words = {"subject": problem.subject, "problem": problem.text, "remedy": problem.remedy, "code": problem.code}
     return {**where, **{name: cells.clean(text) for name, text in words.items() if text}}
 
 

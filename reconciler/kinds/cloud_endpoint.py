@@ -53,6 +53,7 @@ class CloudEndpoint(Spec):
                     f"{binding!r} is not a binding we know",
                     f"the bindings are {', '.join(_BINDINGS)}; the platform decides",
                     Severity.WARNING,
+                    "unknown-binding",
                 )
 
     def _misbound(self) -> Iterator[Finding]:

@@ -27,7 +27,9 @@ def unknown_type(value: object) -> Iterator[Finding]:
     if isinstance(value, str) and value not in EVENT_TYPES:
         close = get_close_matches(value, sorted(EVENT_TYPES), 1)
         remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
-        yield Finding(("type",), f"{value!r} is not an event type we know", remedy, Severity.WARNING)
+        yield Finding(
+            ("type",), f"{value!r} is not an event type we know", remedy, Severity.WARNING, "unknown-event-type"
+        )
 
 
 class Source(Part):

@@ -89,7 +89,9 @@ class WebhookVerificationModule(Module):
         if provider not in PROVIDERS:
             close = get_close_matches(provider, sorted(PROVIDERS), 1)
             remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
-            yield Finding(("provider",), f"{provider!r} is not a provider we know", remedy, Severity.WARNING)
+            yield Finding(
+                ("provider",), f"{provider!r} is not a provider we know", remedy, Severity.WARNING, "unknown-provider"
+            )
         secret = known_text(self.secret)
         if provider != _SECRETLESS and secret == "":
             yield Finding(("secret",), "is missing", "give the secret that the provider signs with")

@@ -94,4 +94,5 @@ def hidden_upstream(termination: Any, **modules: Module | None) -> Iterator[Find
             "the platform does not see this traffic, because TLS is terminated upstream",
             "remove the module, or set tls_termination.terminate_at: edge",
             Severity.ERROR if name == "mutual_tls" else Severity.WARNING,
+            "module-without-effect",
         )

@@ -239,7 +239,8 @@ def _expression(text: str, at: tuple[str | int, ...], *, embedded: bool = False)
         return
     if (wrong := cel.broken(text)) is not None:
         where = f"the expression {f'${{{text}}} ' if embedded else ''}{wrong.text}{_where(wrong.line, wrong.column)}"
-        yield Finding(at, where, "correct it there", Severity.WARNING if embedded else Severity.ERROR)
+        severity = Severity.WARNING if embedded else Severity.ERROR
+        yield Finding(at, where, "correct it there", severity, "unreadable-interpolation" if embedded else "")
         return
     for each in cel.strangers(text, VARIABLES):
         if each.is_function and each.name in _FUNCTIONS:
@@ -299,7 +300,7 @@ def _unread(value: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
         case dict():
             if len(value) == 1 and (word := next(iter(value))) in _ELSEWHERE and isinstance(value[word], str):
                 what = f"{word} means nothing within a policy: the platform gets the map as it stands"
-                yield Finding(at, what, _ELSEWHERE[word], Severity.WARNING)
+                yield Finding(at, what, _ELSEWHERE[word], Severity.WARNING, "policy-expression-source")
             for key, each in value.items():
                 yield from _unread(each, (*at, key))
         case list():
@@ -318,7 +319,7 @@ def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: tuple[str |
 def _warning(at: tuple[str | int, ...], text: str, word: str, known: Any) -> Finding:
     close = get_close_matches(word, list(known), 1)
     remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
-    return Finding(at, text, remedy, Severity.WARNING)
+    return Finding(at, text, remedy, Severity.WARNING, "unknown-in-policy")
 
 
 def _is_open(value: Any) -> bool:

@@ -192,6 +192,7 @@ class _Planning:
                         f"nothing of this kind is deleted; {listing.why}",
                         str(address),
                         severity=Severity.WARNING,
+                        code="kind-not-listed",
                     )
                 )
 
@@ -359,7 +360,8 @@ def _unread(snapshot: Snapshot) -> list[Problem]:
     if not denied:
         return []
     text = f"the API key may not read these kinds: {', '.join(denied)}"
-    return [Problem(text, "nothing of them is compared or deleted; use a key that may", severity=Severity.WARNING)]
+    remedy = "nothing of them is compared or deleted; use a key that may"
+    return [Problem(text, remedy, severity=Severity.WARNING, code="kind-not-readable")]
 
 
 def _forecast(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind], per_minute: int) -> Forecast:

@@ -246,6 +246,7 @@ def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem
         where or rule.position,
         rule.severity,
         rule.name,
+        "policy",
     )
 
 
@@ -268,6 +269,7 @@ def _unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
         rule.places.get("check", rule.position),
         rule.severity,
         rule.name,
+        "policy",
     )
 
 
@@ -280,5 +282,6 @@ def _few(rule: Rule, found: list[Problem]) -> list[Problem]:
         position=rule.position,
         severity=rule.severity,
         rule=rule.name,
+        code="policy",
     )
     return [*found[:_MOST], more]

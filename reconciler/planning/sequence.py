@@ -128,6 +128,7 @@ def _order_creates(
                     str(decision.address),
                     decision.declaration.position if decision.declaration else None,
                     Severity.WARNING,
+                    code="dependency-cannot-be-planned",
                 )
 
 
@@ -182,7 +183,9 @@ def _taken_along(delete: Call, part: LiveKey, decision: Decision | None, registe
     if address is None and not register.kinds[part[0]].keeps_owner:
         return None
     whose = str(address) if address else _foreign(part, register)
-    return Problem(f"takes {whose} with it", "", str(delete.address), severity=Severity.WARNING)
+    return Problem(
+        f"takes {whose} with it", "", str(delete.address), severity=Severity.WARNING, code="delete-includes-children"
+    )
 
 
 def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, register: Register) -> Problem:
@@ -194,6 +197,7 @@ def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, regi
         f"stop using it in {address or f'{user.kind} {user.id}'} first",
         str(delete.address),
         severity=Severity.WARNING,
+        code="still-in-use",
     )
 
 

@@ -162,7 +162,14 @@ def undelivered(by_kind: ByKind) -> Iterator[Problem]:
                 continue
             remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{each.address.name}}}}}`"
             text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
-            yield Problem(text, remedy, str(each.address), each.position, Severity.WARNING)
+            yield Problem(
+                text,
+                remedy,
+                str(each.address),
+                each.position,
+                Severity.WARNING,
+                code="one-time-secret-undelivered",
+            )
 
 
 def misdelivered(
@@ -265,7 +272,8 @@ def retired(declarations: Iterable[Declaration], profile: Profile) -> Iterator[P
         more = f"; {len(those)} are declared" if len(those) > 1 else ""
         text = f"{profile.name} has retired this kind and refuses to make a {kind} ({profile.retired_code}){more}"
         remedy = "declare a CloudEndpoint with a traffic policy instead"
-        yield Problem(text, remedy, str(those[0].address), those[0].position, Severity.WARNING)
+        first = those[0]
+        yield Problem(text, remedy, str(first.address), first.position, Severity.WARNING, code="retired-kind")
 
 
 def metadata(by_kind: ByKind, stack: str) -> Iterator[Problem]:

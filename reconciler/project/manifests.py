@@ -115,7 +115,7 @@ def _texts(config: Config) -> tuple[dict[str, bytes], list[Problem]]:
                 problems.append(Problem(str(wrong), wrong.remedy, position=at))
         if not paths:
             text = f"there are no manifests (*.yaml, *.yml) below {entry}"
-            problems.append(Problem(text, "nothing is declared here", position=where, severity=Severity.WARNING))
+            problems.append(Problem(text, "nothing is declared here", "", where, Severity.WARNING, code="no-manifests"))
     return dict(sorted(texts.items())), problems
 
 

@@ -6,6 +6,7 @@ No message repeats a value that may be secret.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Any, Final
@@ -90,7 +91,7 @@ def _inner(item: Any, path: Path) -> Iterator[Finding]:
     match item:
         case Part():
             for each in findings_of(item):
-                yield Finding((*path, *each.path), each.text, each.remedy, each.severity)
+                yield replace(each, path=(*path, *each.path))
         case list():
             for index, inner in enumerate(item):
                 yield from _inner(inner, (*path, index))

@@ -217,7 +217,7 @@ class Resolver:
             return self._absent(source)
         text = self._from_env(operand, slot) if word == "from_env" else self._from_file(operand)
         if word == "from_env" and self._is_shown(slot):
-            self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING))
+            self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING, "from-env-shown"))
         return self._outside(text, source, slot)
 
     def _is_shown(self, slot: _Slot) -> bool:

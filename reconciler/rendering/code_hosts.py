@@ -26,7 +26,7 @@ def gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
     report = [
         {
             "description": _cut(f"{each.subject}: {each.shown}" if each.subject else each.shown),
-            "check_name": each.rule.id,
+            "check_name": each.code or each.rule.id,
             "fingerprint": fingerprint(each),
             "severity": _SEVERITIES[each.level],
             "location": {"path": each.file or fallback, "lines": {"begin": each.line}},

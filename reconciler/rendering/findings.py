@@ -66,6 +66,7 @@ class Finding:
     line: int = 1
     column: int = 1
     brief: str = ""
+    code: str = ""  # as of a Problem
 
     @property
     def shown(self) -> str:
@@ -90,7 +91,7 @@ def _problems(plan: Plan) -> Iterator[Finding]:
         text = clean(problem.text + (f"; {problem.remedy}" if problem.remedy else ""))
         ours, theirs = (PROBLEM, POLICY) if problem.is_error else (WARNING, ADVICE)
         rule = theirs if problem.rule else ours
-        yield _placed(Finding(rule, text, clean(problem.subject)), problem.position)
+        yield _placed(Finding(rule, text, clean(problem.subject), code=problem.code), problem.position)
 
 
 def _consents(plan: Plan) -> Iterator[Finding]:

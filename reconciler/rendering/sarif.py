@@ -73,6 +73,7 @@ def _result(finding: Finding, number: int, fallback: str) -> Json:
             }
         ],
         "partialFingerprints": {"finding/v1": fingerprint(finding)},
+        **({"properties": {"code": finding.code}} if finding.code else {}),
     }
 
 

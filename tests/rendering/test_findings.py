@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem, Severity
 from reconciler.rendering import code_hosts
 from reconciler.rendering.findings import Finding, findings
 from reconciler.rendering.sarif import sarif
@@ -87,6 +88,7 @@ SARIF = closed(
                         )
                     ),
                     partialFingerprints={"type": "object", "additionalProperties": TEXT},
+                    properties=closed("code", code=TEXT),
                 )
             ),
         )
@@ -182,6 +184,14 @@ def test_a_code_quality_report_for_gitlab_names_file_and_line() -> None:
         "location": {"path": "infra/manifests/payments.yaml", "lines": {"begin": 3}},
     }
     assert {each["location"]["path"] for each in report} == {"infra/manifests/payments.yaml", FALLBACK}
+
+
+def test_code_scanners_get_the_code_of_a_warning() -> None:
+    warned = Plan("s", problems=(Problem("is odd", severity=Severity.WARNING, code="still-in-use"),))
+    (run,) = log(warned)["runs"]
+    assert run["results"][0]["properties"] == {"code": "still-in-use"}
+    report = json.loads(code_hosts.gitlab(findings(warned), fallback=FALLBACK))
+    assert report[0]["check_name"] == "still-in-use"
 
 
 def understood(line: str) -> tuple[str, dict[str, str], str]:
