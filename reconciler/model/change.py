@@ -42,6 +42,7 @@ class Risk(StrEnum):
 
     TRAFFIC = "breaks live traffic"
     GONE = "cannot be had back"
+    COMMAND = "runs a command"
     TOKEN = "token will be issued"  # noqa: S105 - words for a reviewer, no password
 
 

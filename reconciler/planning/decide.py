@@ -107,6 +107,8 @@ class Decision:
         if self.kind.irreplaceable and self.ends_live:
             risks.append(Risk.GONE)
         if self.kind.one_time and self.is_new:
+            deliveries = self.declaration.deliver.values() if self.declaration is not None else ()
+            risks += [Risk.COMMAND] if any(each.way == "to_command" for each in deliveries) else []
             risks.append(Risk.TOKEN)
         return risks
 

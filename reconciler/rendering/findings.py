@@ -42,6 +42,7 @@ ADVICE = Rule("policy-warning", "A policy of the project is broken, and only war
 WARNING = Rule("warning", "Something should be looked at", Level.WARNING)
 CONSENT = Rule("consent", "A guard holds the plan back until this is allowed by name", Level.ERROR)
 RISKS = {
+    Risk.COMMAND: Rule("runs-a-command", "A command will run, and gets a one-time secret", Level.WARNING),
     Risk.GONE: Rule("cannot-be-had-back", "What is deleted cannot be had back", Level.WARNING),
     Risk.TRAFFIC: Rule("breaks-live-traffic", "Live traffic is interrupted", Level.WARNING),
     Risk.TOKEN: Rule("token-will-be-issued", "A one-time secret will be issued", Level.WARNING),
@@ -67,6 +68,7 @@ class Finding:
     column: int = 1
     brief: str = ""
     code: str = ""  # as of a Problem
+    deliveries: tuple[str, ...] = ()  # whole, where `text` may be shown in part
 
     @property
     def shown(self) -> str:
@@ -109,7 +111,8 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
         rules = [RISKS[risk] for risk in row.risks] + ([PROTECTED] if row.protected else [])
         for rule in rules or [CHANGE]:
             begin = f"{rule.text}: " if rule is not CHANGE else ""
-            yield _placed(Finding(rule, begin + text, row.address, brief=begin + brief), change.position)
+            found = Finding(rule, begin + text, row.address, brief=begin + brief, deliveries=row.deliveries)
+            yield _placed(found, change.position)
 
 
 def _told(row: ChangeRow, flavour: Flavour) -> str:
@@ -118,6 +121,7 @@ def _told(row: ChangeRow, flavour: Flavour) -> str:
     for field in row.fields:
         notes = wording.notes(row, field, flavour)
         fields.append(f"{field.path}: {wording.values(field, flavour)}" + (f" ({', '.join(notes)})" if notes else ""))
+    fields[:0] = wording.deliveries(row, flavour)
     action = "" if flavour is Flavour.DRIFT else f"{row.action}: "
     return action + ": ".join([wording.reason(row, flavour), *(["; ".join(fields)] if fields else [])])
 

@@ -36,6 +36,7 @@ class Card:
     row: ChangeRow
     reason: str
     risks: list[str]
+    deliveries: tuple[str, ...]
     parts: list[Part]
     calls: list[CallRow]
 
@@ -47,7 +48,7 @@ class Card:
     def searched(self) -> str:
         """Everything somebody may look for, in small letters."""
         words = [self.row.address, self.row.action, self.row.id, self.row.former, self.row.position, self.reason]
-        words += self.risks
+        words += [*self.risks, *self.deliveries]
         for part in self.parts:
             words += [part.path, *part.notes, *(line.text for _, line in part.lines)]
         words += [call.path for call in self.calls]
@@ -108,6 +109,7 @@ def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavo
         row=row,
         reason=wording.reason(row, flavour) + (f", {wording.ORDERS[row.order]}" if row.order else ""),
         risks=[*map(str, row.risks), *(["protected"] if row.protected else [])],
+        deliveries=wording.deliveries(row, flavour),
         parts=list(_parts(row, flavour)),
         calls=calls.get(row.address, []),
     )

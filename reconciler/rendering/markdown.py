@@ -184,9 +184,7 @@ class _Page:
         if rows and self.flavour is Flavour.PLAN:
             yield "### ⚠️ Risks"
             yield ""
-            lines = (
-                f"- {_reasons(row)}: {row.action} {code(_cut(row.address, 160))}" for _, row in wording.gravest(rows)
-            )
+            lines = (_risk(row) for _, row in wording.gravest(rows))
             yield from self.first(lines, len(rows), "change")
 
     def tail(self) -> Iterator[str]:
@@ -260,6 +258,9 @@ class _Page:
         order = f", {wording.ORDERS[row.order]}" if row.order else ""
         yield f"{wording.reason(row, self.flavour)}{order}" + (f" ({code(row.id)})" if row.id else "")
         yield ""
+        if told := wording.deliveries(row, self.flavour):
+            yield from fenced(told, "text")
+            yield ""
         if row.fields:
             yield from fenced([line for field in row.fields for line in self.field(row, field)], "diff")
             yield ""
@@ -314,6 +315,11 @@ class _Page:
         yield ""
 
 
+def _risk(row: ChangeRow) -> str:
+    told = [f"- {_reasons(row)}: {row.action} {code(_cut(row.address, 160))}"]
+    return "\n".join([*told, *(f"  - {code(_cut_told(line, _LONGEST_LINE))}" for line in row.deliveries)])
+
+
 def _reasons(row: ChangeRow) -> str:
     said = [str(risk) for risk in row.risks] + (["protected"] if row.protected else [])
     return ", ".join(f"**{each}**" for each in said)
@@ -326,6 +332,11 @@ def _inert(text: str) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + ELLIPSIS
+
+
+def _cut_told(text: str, limit: int) -> str:
+    """With how much is missing: what is cut off a command may be what matters."""
+    return text if len(text) <= limit else f"{text[:limit]}{ELLIPSIS} ({len(text) - limit} more characters)"
 
 
 def _joined(lines: Iterable[str]) -> str:

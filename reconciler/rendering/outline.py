@@ -15,6 +15,7 @@ from typing import NamedTuple
 from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
 from reconciler.model.plan import Call, Consent, Forecast, Plan
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
+from reconciler.rendering import deliveries
 from reconciler.rendering.cells import clean
 
 SENSITIVE = "(sensitive)"
@@ -61,6 +62,7 @@ class ChangeRow(NamedTuple):
     protected: bool
     position: str
     fields: tuple[FieldRow, ...]
+    deliveries: tuple[str, ...] = ()  # where one-time secrets will go, and which commands will run
 
 
 class CallRow(NamedTuple):
@@ -110,7 +112,7 @@ def outline(plan: Plan) -> Outline:
     numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
     return Outline(
         stack=clean(plan.stack),
-        changes=tuple(_change(change, words) for change in plan.changes),
+        changes=_changes(plan, words),
         calls=tuple(_call(call, numbers) for call in plan.calls),
         problems=tuple(ProblemRow(clean(str(problem)), problem.is_error) for problem in plan.problems),
         consents=tuple(_consent(consent) for consent in plan.consents),
@@ -129,6 +131,19 @@ def symbol(action: Action, order: Order | None) -> str:
     if action is Action.REPLACE:
         return "+/-" if order is Order.CREATE_FIRST else "-/+"
     return {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}.get(action, "↷")
+
+
+def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
+    """Deliveries are told of the calls that carry them out, whatever else the plan says."""
+    told = {call.address: tuple(deliveries.describe(call.deliver)) for call in plan.calls if call.deliver}
+    rows = (_change(change, words) for change in plan.changes)
+    if not told:
+        return tuple(rows)
+    creating = (Action.CREATE, Action.REPLACE)
+    return tuple(
+        row._replace(deliveries=told.get(change.address, ())) if change.action in creating else row
+        for change, row in zip(plan.changes, rows, strict=True)
+    )
 
 
 def _change(change: Change, words: _Words) -> ChangeRow:

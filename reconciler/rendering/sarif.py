@@ -73,8 +73,13 @@ def _result(finding: Finding, number: int, fallback: str) -> Json:
             }
         ],
         "partialFingerprints": {"finding/v1": fingerprint(finding)},
-        **({"properties": {"code": finding.code}} if finding.code else {}),
+        **({"properties": properties} if (properties := _properties(finding)) else {}),
     }
+
+
+def _properties(finding: Finding) -> dict[str, Json]:
+    told: dict[str, Json] = {"code": finding.code} if finding.code else {}
+    return {**told, "deliveries": list(finding.deliveries)} if finding.deliveries else told
 
 
 def _text(finding: Finding) -> str:

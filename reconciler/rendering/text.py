@@ -110,6 +110,8 @@ class _Page:
             yield from self.block(str(risk), _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
         if row.protected:
             yield from self.block("protected", _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
+        for line in wording.deliveries(row, self.flavour):
+            yield from self.block(line, _FIELD_INDENT + 2, Paint.CHANGED, f"{'':>{_FIELD_INDENT}}→ ")
         for field in row.fields:
             yield from self.field(row, field)
 

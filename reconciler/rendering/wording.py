@@ -24,7 +24,7 @@ ORDERS: Mapping[Order, str] = {
     Order.DELETE_FIRST: "the old one goes first",
 }
 USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even where there are none
-GRAVITY = (Risk.GONE, Risk.TRAFFIC, Risk.TOKEN)  # gravest first
+GRAVITY = (Risk.COMMAND, Risk.GONE, Risk.TRAFFIC, Risk.TOKEN)  # gravest first
 
 
 def count(number: int, noun: str) -> str:
@@ -151,6 +151,11 @@ def reason(row: ChangeRow, flavour: Flavour) -> str:
             Reason.REMOVED: "removed from Git, not applied yet",
         }.get(row.reason, str(row.reason))
     return str(row.reason)
+
+
+def deliveries(row: ChangeRow, flavour: Flavour) -> tuple[str, ...]:
+    """Where one-time secrets will go, and which commands will run: nothing of that happens for drift."""
+    return row.deliveries if flavour is Flavour.PLAN else ()
 
 
 def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:

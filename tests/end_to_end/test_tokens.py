@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import stat
 import time
@@ -39,6 +40,22 @@ def test_the_token_is_in_its_file_for_its_owner_only_and_nowhere_else(on_sandbox
     files = [each for each in on_sandbox.root.rglob("*") if each.is_file()]
     assert [each for each in files if secret.encode() in each.read_bytes()] == [file]
     assert {"before.json", "after.json", "events.ndjson", "reconciler.db"} <= {each.name for each in files}
+
+
+def test_the_command_that_gets_a_token_is_shown_before_it_runs(on_sandbox: Project) -> None:
+    run = ["sh", "-c", "cat > taken; exit 0", "an argument"]
+    on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_command": {"run": run}}}})
+    shown = "the command: sh -c 'cat > taken; exit 0' 'an argument'"
+    on_sandbox.environ["COLUMNS"] = "200"
+    for words in (
+        ("plan", "--out", "plan.json"),
+        ("show", "plan.json"),
+        ("apply", "-y"),  # as it is shown before the question
+        ("plan", "--replace", "TunnelCredential/agent"),
+    ):
+        assert shown in on_sandbox(*words).out, words
+    change = json.loads((on_sandbox.root / "plan.json").read_text(encoding="utf-8"))["changes"][0]
+    assert change["risks"] == ["runs a command", "token will be issued"]
 
 
 def test_a_credential_is_not_made_where_its_token_cannot_go(on_sandbox: Project, sandbox: Sandbox) -> None:

@@ -26,6 +26,18 @@ PAYMENTS = Address("TLSEdge", "payments")
 BACKEND = Address("FailoverBackend", "payments")
 ROUTE = Address("HTTPSEdgeRoute", "api")
 
+CREDENTIAL = Address("TunnelCredential", "rome")
+TO_COMMAND = Delivery(
+    "to_command",
+    "sh",
+    at(62),
+    {
+        "run": ["sh", "-c", "vault kv put secret/rome token=- # it's\n\x1b[2K \u202e ::error ::<b>`x`", "--", ""],
+        "check": ["vault", "token", "lookup"],
+        "env": ["VAULT_ADDR", "VAULT_TOKEN"],
+    },
+)
+
 WHOLE = Plan(
     "prod",
     changes=(
@@ -76,6 +88,12 @@ WHOLE = Plan(
             risks=(Risk.GONE,),
             protected=True,
         ),
+        Change(
+            CREDENTIAL, Action.REPLACE, Reason.ROTATION, id="cr_1", risks=(Risk.COMMAND, Risk.TOKEN), position=at(60)
+        ),
+        Change(
+            Address("TunnelCredential", "oslo"), Action.CREATE, Reason.DECLARED, risks=(Risk.TOKEN,), position=at(70)
+        ),
         Change(Address("BotUser", "new"), Action.MOVE, Reason.RENAMED, id="bot_1", former=Address("BotUser", "older")),
     ),
     calls=(
@@ -90,6 +108,14 @@ WHOLE = Plan(
             Template(("/edges/https/", Ref(Address("HTTPSEdge", "web")), "/routes")),
             body={"$ref": 1, "secret": Secret("correct horse", "env:HOOK")},
             needs=("create IPPolicy/office", "update TLSEdge/payments"),
+        ),
+        Call("create TunnelCredential/rome", CREDENTIAL, Verb.CREATE, "/credentials", deliver={"token": TO_COMMAND}),
+        Call(
+            "create TunnelCredential/oslo",
+            Address("TunnelCredential", "oslo"),
+            Verb.CREATE,
+            "/credentials",
+            deliver={"token": Delivery("to_dotenv", "secrets/.env", settings={"name": "OSLO_TOKEN"})},
         ),
     ),
     problems=(
@@ -158,6 +184,13 @@ drafts = st.builds(
     protect=st.booleans(),
     pending=st.booleans(),
 )
+deliveries = st.builds(
+    Delivery,
+    texts | st.sampled_from(["to_file", "to_dotenv", "to_kubernetes_secret", "to_command"]),
+    texts,
+    maybe_position,
+    st.dictionaries(st.sampled_from(["run", "check", "env", "name", "namespace", "key"]), st.lists(texts) | texts),
+)
 calls = st.builds(
     Call,
     id=texts,
@@ -168,7 +201,7 @@ calls = st.builds(
     body=st.none() | st.dictionaries(keys, anything, max_size=3),
     needs=some(texts),
     owner=st.none() | drafts,
-    deliver=st.dictionaries(texts, st.builds(Delivery, texts, texts, maybe_position), max_size=1),
+    deliver=st.dictionaries(texts, deliveries, max_size=1),
 )
 plans = st.builds(
     Plan,

