@@ -6,14 +6,14 @@ Nothing here talks to anybody, and secrets stay `Secret` in everything but the b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote, unquote
 
 from reconciler.engine.ports import Intent, Refused
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
+from reconciler.model.canonical import canon, digests, settle
 from reconciler.model.concealing import Veil
-from reconciler.model.kind import Behaviour, Field, Kind
+from reconciler.model.kind import Kind
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, OwnerDraft, Plan
 from reconciler.model.value import (
@@ -22,10 +22,7 @@ from reconciler.model.value import (
     Secret,
     Template,
     Value,
-    canonical,
-    digest,
     has_secret,
-    is_known,
     reveal,
     substitute,
 )
@@ -48,16 +45,17 @@ class Known:
 
     def resolve(self, value: Value) -> Value:
         """The value without references; raises Refused if one of them leads nowhere."""
-        return substitute(value, self._of)
+        return substitute(value, self.reference)
 
     def path(self, path: str | Template) -> str:
         """A path with its references filled in, each as one segment whatever characters it holds."""
         if isinstance(path, str):
             return path
-        parts = (part if isinstance(part, str) else quote(str(self._of(part)), safe="") for part in path.parts)
+        parts = (part if isinstance(part, str) else quote(str(self.reference(part)), safe="") for part in path.parts)
         return "".join(parts)
 
-    def _of(self, ref: Ref) -> Json:
+    def reference(self, ref: Ref) -> Json:
+        """The value behind a reference; raises Refused if it leads nowhere."""
         answer = self._answers.get(ref.target)
         found = _walk(answer, ref.output) if answer is not None else None
         if found is None:
@@ -101,7 +99,7 @@ def owner(draft: OwnerDraft, known: Known, kind: Kind, *, stack: str, intent: st
         stack=stack,
         address=draft.address,
         intent=intent,
-        applied={path: digest(_settled(kind, path, value, known), salt) for path, value in draft.applied.items()},
+        applied=digests(settle(kind, draft.applied, known.reference), salt),
         protect=draft.protect,
         pending=draft.pending,
         replaces=draft.replaces,
@@ -130,7 +128,7 @@ def intent(intent_id: str, call: Call, filled: Mapping[str, Value], kind: Kind, 
 def natural_key(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Json]:
     """The identity fields that an object shows, in canonical form."""
     shown = [kind.by_name[name] for name in kind.identity if name in fields]
-    return {field.name: reveal(_canonical(field, fields[field.name])) for field in shown}
+    return {field.name: reveal(canon(field, fields[field.name])) for field in shown}
 
 
 def veil(plan: Plan) -> Veil:
@@ -155,31 +153,3 @@ def ids(plan: Plan, kind: str) -> frozenset[str]:
     """Objects of the kind that were there when the plan was made."""
     seen = {each.id for address, each in plan.seen.items() if address.kind == kind}
     return frozenset(seen | {id for name, id in plan.unowned if name == kind})
-
-
-def _settled(kind: Kind, path: str, value: Value, known: Known) -> Value:
-    """A value as planning will see it again: what references brought in is put in canonical form as well."""
-    if is_known(value):
-        return value
-    resolved = known.resolve(value)
-    field = _field(kind.fields, path.split("."))
-    return resolved if field is None else _canonical(field, resolved)
-
-
-def _field(fields: tuple[Field, ...], path: list[str]) -> Field | None:
-    field = next((each for each in fields if each.name == path[0]), None)
-    return field if field is None or len(path) == 1 else _field(field.fields, path[1:])
-
-
-def _canonical(field: Field, value: Value) -> Value:
-    if isinstance(value, list):
-        items: list[Any] = [_canonical(field.item, each) if field.item else each for each in value]
-        items = field.canonical(items) if field.canonical else items
-        if Behaviour.UNORDERED in field:
-            return [each for _, each in sorted({_sort_key(each): each for each in items}.items())]
-        return items
-    return field.canonical(value) if field.canonical and not isinstance(value, Secret) else value
-
-
-def _sort_key(value: Value) -> str:
-    return value if isinstance(value, str) else canonical(reveal(value)).decode()

@@ -6,7 +6,7 @@ In this form absence is its documented default, order and spelling that mean not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
 from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive, ServerDefault, Shape, Unordered
@@ -19,8 +19,10 @@ from reconciler.model.value import (
     Template,
     Value,
     canonical,
+    digest,
     has_secret,
     is_known,
+    substitute,
 )
 
 Form = dict[str, Value]  # field name → canonical value
@@ -28,10 +30,16 @@ Form = dict[str, Value]  # field name → canonical value
 
 def wanted(kind: Kind, spec: Mapping[str, Value]) -> Form:
     """The declared side. Fields with a server default are there only when declared."""
+    return _declared(kind.fields, spec)
+
+
+def _declared(fields: Iterable[Field], spec: Mapping[str, Value]) -> Form:
+    forms = ((each, spec.get(each.name)) for each in fields)
     return {
-        field.name: wanted_in(field, spec.get(field.name))
-        for field in kind.fields
-        if ServerDefault not in field or spec.get(field.name) is not None
+        each.name: form
+        for each, said in forms
+        if (ServerDefault not in each or said is not None)
+        and ((form := wanted_in(each, said)) is not None or ServerDefault not in each)
     }
 
 
@@ -50,19 +58,15 @@ def canon(field: Field, value: Value) -> Value:
         case Sealed():
             return value
         case Secret():
-            text = field.canonical(value.reveal()) if field.canonical else value.reveal()
-            return Secret(str(text), value.source)
+            text = str(field.canonical(value.reveal())) if field.canonical else value.reveal()
+            return Secret(text, value.source) if text or field.default not in (None, "") else field.default
         case None:
             return empty(field)
         case "" if field.default in (None, ""):
             return field.default
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict):
-            return {
-                sub.name: canon(sub, value[sub.name] if value.get(sub.name) is not None else sub.default)
-                for sub in field.fields
-                if value.get(sub.name) is not None or ServerDefault not in sub
-            }
+            return _declared(field.fields, value)
         case Shape.LIST if isinstance(value, list):
             return _canon_list(field, [canon(field.item, each) if field.item else each for each in value])
         case Shape.MAP if isinstance(value, dict):
@@ -104,6 +108,8 @@ def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
 def _canon_plain(field: Field, value: Json) -> Value:
     if field.canonical:
         value = _spelling(field, value) if value.__class__ is str else field.canonical(value)
+        if value == "" and field.default in (None, ""):
+            return field.default
     return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
 
 
@@ -207,3 +213,38 @@ def applied(kind: Kind, form: Form) -> dict[str, Value]:
             told = {field.name: {}}
         record.update(told)
     return record
+
+
+def settle(kind: Kind, applied: Mapping[str, Value], resolve: Callable[[Ref], Value]) -> dict[str, Value]:
+    """What `applied` answers for the same declaration once `resolve` knows all its references."""
+    if all(map(is_known, applied.values())):
+        return dict(applied)
+    settled: dict[str, Value] = {}
+    for path, value in applied.items():
+        if is_known(value):
+            settled[path] = value
+            continue
+        leaf, value = leaf_at(kind.fields, path), substitute(value, resolve)
+        if leaf is not None:
+            value = canon(leaf, value)
+            if value == (None if ServerDefault in leaf else canon(leaf, leaf.default)):
+                continue
+        settled[path] = value
+    for top in {path.partition(".")[0] for path in applied.keys() - settled.keys()}:
+        field = kind.by_name[top]
+        is_there = field.shape is Shape.OBJECT and field.default is None
+        if is_there and not any(path == top or path.startswith(f"{top}.") for path in settled):
+            settled[top] = {}
+    return settled
+
+
+def leaf_at(fields: Iterable[Field], path: str) -> Field | None:
+    """The field at a dotted path, or None."""
+    name, _, rest = path.partition(".")
+    field = next((each for each in fields if each.name == name), None)
+    return field if field is None or not rest else leaf_at(field.fields, rest)
+
+
+def digests(applied: Mapping[str, Value], salt: str) -> dict[str, str]:
+    """The digests of what was applied, by path, as owner records and bindings hold them."""
+    return {path: digest(value, salt) for path, value in applied.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from reconciler.model import owner
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form, applied, canon, leaves
+from reconciler.model.canonical import Form, applied, canon, digests, leaves
 from reconciler.model.change import FieldChange, Mover
 from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape
 from reconciler.model.manifest import Declaration
@@ -45,7 +45,14 @@ class Record:
             return _ABSENT
         if ServerDefault in leaf:
             return _LEFT_OPEN
-        return digest_of(canon(leaf, leaf.default), self.salt)
+        return digest(canon(leaf, leaf.default), self.salt)
+
+    def tells(self, told: str, value: Value) -> bool:
+        """Whether a recorded digest stands for this value. Older records may hold a sensitive value that came from a
+        reference by the digest of its plain text."""
+        if digest(value, self.salt) == told:
+            return True
+        return value.__class__ is Secret and digest(value.reveal()) == told
 
     def holds(self, name: str) -> bool:
         """Whether anything was applied to this field, or inside it."""
@@ -62,10 +69,6 @@ class Difference:
     @property
     def forces_replacement(self) -> bool:
         return any(change.forces_replacement for change in self.changes)
-
-
-def digest_of(value: Value, salt: str) -> str:
-    return digest(value, salt)
 
 
 def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, record: Record) -> tuple[Difference, ...]:
@@ -89,8 +92,8 @@ def _back(choice: Choice, have: Form, record: Record, declaration: Declaration) 
     if old is None or old is UNREAD or old == new:
         return
     last = record.of(path, field, top)
-    moved = digest_of(old, record.salt) != last
-    due = new is not None and digest_of(new, record.salt) == last
+    moved = last is None or not record.tells(last, old)
+    due = new is not None and last is not None and record.tells(last, new)
     yield FieldChange(
         path=path,
         old=_shown(old, declaration.address, path),
@@ -112,9 +115,9 @@ def record_is_current(kind: Kind, want: Form, record: Record) -> bool:
     if record.applied is None:
         return False
     due = applied(kind, want)
-    if due.keys() != record.applied.keys():
+    if due.keys() != record.applied.keys() or not all(map(is_known, due.values())):
         return False
-    return all(is_known(value) and digest_of(value, record.salt) == record.applied[path] for path, value in due.items())
+    return digests(due, record.salt) == dict(record.applied)
 
 
 def _changes(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
@@ -201,7 +204,7 @@ def _hidden_moves(field: Field, want: Value, record: Record) -> Iterator[Told]:
         elif last is None:
             if new != canon(leaf, leaf.default):
                 yield path, UNREAD, new, Mover.UNKNOWN
-        elif digest_of(new, record.salt) != last:
+        elif not record.tells(last, new):
             yield path, UNREAD, new, Mover.GIT
 
 
@@ -223,12 +226,11 @@ def _mover(
         return Mover.UNKNOWN
     if last == _LEFT_OPEN:
         return Mover.GIT  # where the platform chose, only a declaration makes a difference
-    now = _ABSENT if have_absent else digest_of(old, record.salt)
-    due = _ABSENT if want_absent else digest_of(new, record.salt) if is_known(new) else None
-    platform, git = now != last, due != last
-    if due is None:
+    platform = last != _ABSENT if have_absent else not record.tells(last, old)
+    if not is_known(new):
         follows = all(record.follows(ref, old) for ref in references(new))
         return Mover.PLATFORM if platform else Mover.FOLLOWS if follows else Mover.GIT
+    git = last != _ABSENT if want_absent else not record.tells(last, new)
     if platform and git:
         return Mover.BOTH
     return Mover.PLATFORM if platform else Mover.GIT

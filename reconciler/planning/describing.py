@@ -12,11 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import canon, read
+from reconciler.model.canonical import canon, leaf_at, read
 from reconciler.model.kind import Field, InputOnly, Kind, Part, PathOnly, Sensitive, ServerDefault, Shape, Spec
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Template, Value
-from reconciler.planning.ignore import leaf_of
 
 Whose = Callable[[str, str], Address | None]
 """Who an id of a kind belongs to, if it is declared or about to be."""
@@ -107,7 +106,7 @@ def _complaints(kind: Kind, spec: Mapping[str, Value], ignored: Sequence[str]) -
     except ValidationError:
         return  # told when the manifest is read
     for path in _wrong(valid):
-        leaf = leaf_of(kind, path)
+        leaf = leaf_at(kind.fields, path)
         if leaf is not None:
             yield path, leaf
 

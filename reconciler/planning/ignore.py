@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reconciler.model.canonical import Form
-from reconciler.model.kind import Field, InputOnly, Kind, Sensitive
+from reconciler.model.canonical import Form, leaf_at
+from reconciler.model.kind import InputOnly, Kind, Sensitive
 from reconciler.model.value import Value
 
 
@@ -32,7 +32,9 @@ def pruned(kind: Kind, want: Form, paths: Sequence[str]) -> Form:
 
 def unsaid(kind: Kind, spec: Mapping[str, Value], paths: Sequence[str]) -> list[str]:
     """The ignored secrets that no manifest tells: without them the object, or what surrounds them, cannot be sent."""
-    return [path for path in paths if (leaf := leaf_of(kind, path)) and Sensitive in leaf and _is_open(spec, path)]
+    return [
+        path for path in paths if (leaf := leaf_at(kind.fields, path)) and Sensitive in leaf and _is_open(spec, path)
+    ]
 
 
 def _is_open(spec: Mapping[str, Value], path: str) -> bool:
@@ -62,15 +64,5 @@ def _pruned(form: Mapping[str, Value], path: Sequence[str]) -> Form:
 
 
 def _is_hidden(kind: Kind, path: str) -> bool:
-    leaf = leaf_of(kind, path)
+    leaf = leaf_at(kind.fields, path)
     return leaf is not None and InputOnly in leaf
-
-
-def leaf_of(kind: Kind, path: str) -> Field | None:
-    """The field at a dotted path."""
-    fields: Sequence[Field] = kind.fields
-    leaf: Field | None = None
-    for name in path.split("."):
-        leaf = next((each for each in fields if each.name == name), None)
-        fields = leaf.fields if leaf else ()
-    return leaf

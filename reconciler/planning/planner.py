@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, wanted
+from reconciler.model.canonical import applied, digests, wanted
 from reconciler.model.change import Action, Reason
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.plan import Call, Forecast, Plan, Seen
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Binding, Live, Snapshot
-from reconciler.model.value import Ref, Value, digest, references, substitute
+from reconciler.model.value import Ref, Value, references, substitute
 from reconciler.planning import order
 from reconciler.planning.age import overlaps
 from reconciler.planning.aliases import spelt_out
@@ -305,7 +305,7 @@ class _Planning:
             elif each.kind.keeps_owner or each.is_new:
                 continue
             elif each.is_kept and not each.differences:
-                told = {path: digest(value, str(address)) for path, value in applied(each.kind, each.want).items()}
+                told = digests(applied(each.kind, each.want), str(address))
                 binding = Binding(each.live.locator, told, each.protect, self._still_replaces(each.kind, address))
                 if binding != self.register.snapshot.bindings.get(address):
                     found[address] = binding

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
+from reconciler.model.value import digest
+from tests.end_to_end.project import Project, Said, resource
 from tests.kinds import pems
 from tests.platform import Sandbox
 
@@ -73,3 +74,25 @@ def test_what_the_platform_says_is_a_value_of_an_inline_policy_and_nothing_else(
     (endpoint,) = sandbox.get("/endpoints")["endpoints"]
     assert json.loads(endpoint["traffic_policy"]) == policy(config)
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_what_the_platform_says_of_a_domain_is_the_value_of_a_secret_after_one_apply(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    """Nobody can read the value back: what was written is known by its digest alone."""
+    on_sandbox.declare(
+        resource("ReservedDomain", "pay", domain="pay.example.com"),
+        resource("Vault", "pay", name="pay"),
+        resource(
+            "Secret",
+            "target",
+            vault_id={"ref": "Vault/pay"},
+            name="target",
+            value={"ref": "ReservedDomain/pay.cname_target"},
+        ),
+    )
+    assert on_sandbox("apply", "-y", "--quiet") == Said(0, "Applied: 3 created.\n", "")
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+    (secret,) = sandbox.get("/vault_secrets")["secrets"]
+    (domain,) = sandbox.get("/reserved_domains")["reserved_domains"]
+    assert digest(domain["cname_target"]) not in secret["metadata"]

@@ -14,12 +14,12 @@ from typing import Any
 from reconciler.kinds.canon import hostport_of_url
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form, canon
+from reconciler.model.canonical import Form, digests, settle
 from reconciler.model.kind import Exclusive, Field, InputOnly, Kind, PathOnly, Shape
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
-from reconciler.model.value import Ref, Template, digest, references, reveal, substitute
+from reconciler.model.value import Ref, Template, references, reveal, substitute
 from reconciler.planning.normalize import identity, seen
 
 
@@ -183,10 +183,7 @@ class World:
             previous = owners.read(answers[call.address][1]["metadata"])[1]
             intent = previous.intent if previous else intent
         salt = intent if kind.keeps_owner else str(draft.address)
-        told = {
-            path: digest(_settled(kind, path, substitute(value, resolve)), salt)
-            for path, value in draft.applied.items()
-        }
+        told = digests(settle(kind, draft.applied, resolve), salt)
         return Owner(self.stack, draft.address, intent, told, draft.protect, draft.pending, draft.replaces)
 
     def _bind(self, address: Address, binding: Binding | None) -> None:
@@ -307,16 +304,6 @@ def _hosts(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
             for host in each.mentions.hosts(form[each.name]):
                 yield host
                 yield host.rpartition(":")[0]
-
-
-def _settled(kind: Kind, path: str, value: Any) -> Any:
-    """Canonical form of a leaf now that its references are known."""
-    fields: tuple[Field, ...] = kind.fields
-    leaf: Field | None = None
-    for part in path.split("."):
-        leaf = next(each for each in fields if each.name == part)
-        fields = leaf.fields
-    return value if leaf is None or value is True else canon(leaf, value)
 
 
 def dumped(world: World) -> str:

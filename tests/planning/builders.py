@@ -13,14 +13,14 @@ from typing import Any
 from reconciler import kinds
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, wanted
+from reconciler.model.canonical import applied, digests, wanted
 from reconciler.model.change import Change, FieldChange
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
-from reconciler.model.value import Ref, Secret, digest
+from reconciler.model.value import Ref, Secret
 from reconciler.planning.planner import Policy, plan
 from tests.laws.world import World
 
@@ -85,7 +85,7 @@ def record(
     where = at(address)
     kind = kinds.get(where.kind)
     told = applied(kind, wanted(kind, was)) if was is not None else {}
-    return Owner(stack, where, intent, {path: digest(value, intent) for path, value in told.items()}, **flags)
+    return Owner(stack, where, intent, digests(told, intent), **flags)
 
 
 def live(

@@ -1,0 +1,134 @@
+"""Owner records and a store as the first version wrote them: read, and equal to what the same manifests mean now.
+
+`first_records` holds that version's manifests, the account after one apply, and the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.observe import observe
+from reconciler.engine.ports import Gone
+from reconciler.model.address import Address
+from reconciler.model.change import Mover
+from reconciler.model.manifest import Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Binding, Snapshot
+from reconciler.model.value import Json, digest
+from reconciler.planning.planner import Policy, plan
+from reconciler.project import config, manifests
+from reconciler.store import store
+from tests.planning import builders
+from tests.planning.builders import change_of
+
+FIRST = Path(__file__).parent / "first_records"
+ACCOUNT: dict[str, dict[str, list[dict[str, Json]]]] = json.loads((FIRST / "account.json").read_text())
+ENVIRON = {
+    "SANDBOX_KEY": "sandbox",
+    "STRIPE_KEY": "stripe secret key",
+    "OWN_KEY": (FIRST / "own.key").read_text(),
+}
+STACK = "before"
+
+
+class _Account:
+    """The lists of the account, as a `Reader`."""
+
+    def __init__(self, lists: Mapping[str, Mapping[str, Sequence[Mapping[str, Json]]]]) -> None:
+        self._lists = lists
+
+    async def get(self, path: str) -> Json:
+        raise Gone(path)
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        yield self._lists.get(path, {}).get(key, [])
+
+
+def declared() -> Manifest:
+    return manifests.load(config.load(FIRST, ENVIRON), ENVIRON, {}).manifest
+
+
+async def _remembered(where: str) -> tuple[dict[Address, Binding], frozenset[str], list[str]]:
+    async with store.opened(where) as memory:
+        bindings = dict(await memory.bindings(STACK))
+        receipts = await memory.receipts(STACK)
+        return bindings, receipts, [str(each.address) for each in await memory.open_intents(STACK)]
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> str:
+    file = tmp_path / "store.db"
+    file.write_bytes(gzip.decompress((FIRST / "store.db.gz").read_bytes()))
+    return str(file)
+
+
+def snapshot(where: str) -> Snapshot:
+    bindings, receipts, _ = asyncio.run(_remembered(where))
+    found = observe(_Account(ACCOUNT), kinds.planned(), bindings=bindings, receipts=receipts)
+    return asyncio.run(found)
+
+
+def planned(where: str, manifest: Manifest | None = None) -> Plan:
+    return plan(manifest or declared(), snapshot(where), kinds.planned(), Policy())
+
+
+def test_every_record_is_read_and_nothing_is_to_be_changed(where: str) -> None:
+    seen = snapshot(where)
+    lives = [live for listing in seen.listings.values() for live in listing.objects]
+    owned = {live.owner.address for live in lives if live.owner is not None}
+    assert owned >= {each for each in declared().declarations if kinds.get(each.kind).keeps_owner}
+    made = planned(where)
+    assert [*made.errors, *made.changes, *made.calls] == []
+
+
+def test_the_store_is_opened_and_what_it_remembers_is_read(where: str) -> None:
+    bindings, receipts, left = asyncio.run(_remembered(where))
+    assert {"BotUser/ci", "EventSource/all", "TLSEdge/pay"} <= set(map(str, bindings))
+    assert len(receipts) == 1
+    assert left == ["BotUser/left"]
+
+
+@pytest.mark.parametrize(
+    ("collection", "path", "value", "address"),
+    [
+        ("/reserved_domains", "description", "by hand", "ReservedDomain/pay"),
+        ("/edges/tls", "tls_termination.min_version", "1.2", "TLSEdge/pay"),
+        ("/edges/tls", "description", "by hand", "TLSEdge/pay"),
+        ("/edges/https", "routes.saml.maximum_duration", 1, "HTTPSEdgeRoute/web"),
+        ("/edges/https", "routes.webhook_verification.secret", "by hand", "HTTPSEdgeRoute/web"),
+        ("/edges/https", "routes.request_headers.remove", [], "HTTPSEdgeRoute/web"),
+    ],
+)
+def test_what_changed_on_the_platform_since_is_told_from_what_changed_in_git(
+    collection: str, path: str, value: Json, address: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = json.loads(json.dumps(ACCOUNT))
+    ((_, objects),) = changed[collection].items()
+    names = path.split(".")
+    for body in objects:
+        parts = body["routes"] if names[0] == "routes" else [body]
+        for part in (each for each in parts if f'"{address}"' in each["metadata"]):
+            for name in (steps := names[names[0] == "routes" :])[:-1]:
+                part = part[name]
+            part[steps[-1]] = value
+    monkeypatch.setattr("tests.compatibility.test_first_records.ACCOUNT", changed)
+    change = change_of(planned(where), address)
+    assert {each.mover for each in change.fields} == {Mover.PLATFORM}
+
+
+def test_a_secret_recorded_without_salt_makes_no_object_anew() -> None:
+    """The first version recorded a sensitive value that a reference brought in by the digest of its plain text."""
+    key = (FIRST / "own.key").read_text().strip()
+    spec = {"certificate_pem": (FIRST / "own.pem").read_text(), "private_key_pem": builders.secret(key)}
+    owner = builders.record("TLSCertificate/own", spec)
+    owner = owner._replace(applied={**owner.applied, "private_key_pem": digest(key)})
+    seen = builders.live("TLSCertificate", "cert_1", {"certificate_pem": spec["certificate_pem"]}, owner=owner)
+    made = builders.planned(builders.declare("TLSCertificate/own", spec), seen=builders.snapshot(seen))
+    assert (made.changes, made.errors) == ((), ())

@@ -1,0 +1,140 @@
+"""One canonical form: the engine records of what it has written what planning will compute once it is live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.canonical import applied, canon, digests, settle, wanted, wanted_in
+from reconciler.model.kind import Field, InputOnly, Kind, Sensitive, Shape
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Ref, Secret, Template, Value, digest, reveal, substitute
+from reconciler.planning.normalize import agrees, body_value, columns, seen_in
+
+each_kind = pytest.mark.parametrize("kind", kinds.planned(), ids=lambda kind: kind.name)
+
+SALT = "intent"
+TEXTS = (
+    *("", " ", "a", "b", "A b", "*", "null", "eu", "edge", "global", "HTTPS://A.example.com:443/", "App.Example.com."),
+    *("a.x:443", "A.x:443", "10.1.2.3/8", "2001:DB8::/32", "2030-01-01T01:00:00+01:00", "service_1", "bot_1", "1"),
+    *("BEGIN\nabc\n\nEND\n", "ssh-ed25519 AAAA me@home", "http", "{}", '{"on_http_request": []}', "[1]", "x: [1"),
+)
+ANSWERS = {str(number): text for number, text in enumerate(TEXTS)}  # output → what the platform answers
+KNOWN = st.sampled_from(TEXTS)
+PAY = Address("ReservedDomain", "pay")
+ANSWERED = str(TEXTS.index("a"))
+REFS = st.sampled_from([Ref(PAY, output) for output in ANSWERS])
+TEMPLATES = st.builds(lambda before, ref, after: Template((before, ref, after)), KNOWN, REFS, KNOWN)
+DOCUMENTS: st.SearchStrategy[Value] = st.dictionaries(
+    st.sampled_from(["on_http_request", "inbound", "rules"]),
+    st.lists(
+        st.dictionaries(st.sampled_from(["name", "expressions", "actions"]), KNOWN | REFS | TEMPLATES | st.just([]))
+    )
+    | st.none(),
+    min_size=1,
+)
+
+
+def answer(ref: Ref) -> str:
+    return ANSWERS[ref.output]
+
+
+def declared(field: Field) -> st.SearchStrategy[Value]:
+    """What a manifest may say of a field, known or not yet."""
+    if Sensitive in field:
+        return REFS | KNOWN.map(lambda text: Secret(text, "env:SECRET"))
+    match field.shape:
+        case Shape.OBJECT:
+            return _object(field.fields)
+        case Shape.LIST if field.item is not None:
+            return st.lists(declared(field.item), max_size=1 if field.as_map else 3)
+        case Shape.MAP if field.item is not None:
+            return st.dictionaries(KNOWN, declared(field.item), max_size=3)
+        case Shape.ANY:
+            return KNOWN | REFS | TEMPLATES | DOCUMENTS
+        case Shape.INTEGER:
+            return st.integers(0, 3)
+        case Shape.NUMBER:
+            return st.sampled_from([0, 0.0, 1, 1.0, 0.5])
+        case Shape.FLAG:
+            return st.booleans()
+    return KNOWN | REFS | TEMPLATES | (st.sampled_from(field.choices) if field.choices else st.nothing())
+
+
+def _object(fields: tuple[Field, ...]) -> st.SearchStrategy[Value]:
+    always = {each.name: declared(each) for each in fields if each.required}
+    some = {each.name: st.none() | declared(each) for each in fields if not each.required}
+    return st.fixed_dictionaries(always, optional=some)
+
+
+def specs(kind: Kind) -> st.SearchStrategy[dict[str, Value]]:
+    """Declarations of one field: fields are put in canonical form each for itself."""
+    return st.one_of([st.fixed_dictionaries({each.name: st.none() | declared(each)}) for each in kind.fields])
+
+
+@each_kind
+@settings(max_examples=25)
+@given(st.data())
+def test_what_is_recorded_is_what_the_same_declaration_means_once_its_references_are_known(
+    kind: Kind, data: st.DataObject
+) -> None:
+    spec = data.draw(specs(kind))
+    recorded = digests(settle(kind, applied(kind, wanted(kind, spec)), answer), SALT)
+    once_live = {name: substitute(value, answer) for name, value in spec.items()}
+    assert recorded == digests(applied(kind, wanted(kind, once_live)), SALT)
+
+
+@each_kind
+@settings(max_examples=25)
+@given(st.data())
+def test_what_was_sent_agrees_with_what_is_declared_once_the_platform_shows_it(kind: Kind, data: st.DataObject) -> None:
+    """Every field that responses show: after one apply there is nothing left to do."""
+    column = data.draw(st.sampled_from(columns(kind)))
+    field = column.field
+    said = data.draw(st.none() | declared(field))
+    known = substitute(said, answer)
+    sent: Any = None if known is None else _echoed(field, reveal(substitute(body_value(field, said), answer)))
+    live = Live(kind.name, "id-1", {field.name: sent}, str(sent) if sent else None)
+    if said is not None or not column.is_optional:
+        assert agrees(field, wanted_in(field, known), seen_in(column, live))
+
+
+def _echoed(field: Field, value: Any) -> Any:
+    """As a response shows it: `InputOnly` parts left out."""
+    if field.shape is Shape.OBJECT and isinstance(value, Mapping):
+        named = {each.name: each for each in field.fields}
+        return {name: _echoed(named[name], each) for name, each in value.items() if InputOnly not in named[name]}
+    if field.as_map is not None and isinstance(value, list):
+        return field.as_map.written(value)
+    return value
+
+
+@each_kind
+@settings(max_examples=25)
+@given(st.data())
+def test_a_canonical_form_is_its_own_canonical_form(kind: Kind, data: st.DataObject) -> None:
+    field = data.draw(st.sampled_from(kind.fields))
+    form = wanted_in(field, data.draw(st.none() | declared(field)))
+    assert form is None or canon(field, form) == form
+
+
+def test_no_record_holds_the_digest_of_a_sensitive_value_without_its_salt() -> None:
+    """Not even of one that a reference brought in."""
+    plain = {digest(text) for text in TEXTS}
+    for kind in kinds.planned():
+        for field in (each for each in kind.fields if each.is_sensitive):
+            for path in _sensitive_paths(field):
+                (recorded,) = digests(settle(kind, {path: Ref(PAY, ANSWERED)}, answer), SALT).values()
+                assert recorded not in plain, path
+
+
+def _sensitive_paths(field: Field, above: str = "") -> list[str]:
+    path = above + field.name
+    below = [each for sub in field.fields for each in _sensitive_paths(sub, f"{path}.")]
+    return [path, *below] if Sensitive in field else below
