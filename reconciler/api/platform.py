@@ -17,6 +17,10 @@ from reconciler.engine import retry
 from reconciler.engine.ports import Chance, Clock, Failure, Refused, Transient
 from reconciler.model.value import Json
 
+# Of one list; more of either counts as a list that never ends. Pages hold 100 objects at most.
+MAX_PAGES = 5_000
+MAX_OBJECTS = 500_000
+
 OnWait = Callable[[float], None]
 OnRetry = Callable[[float, str], None]
 """Hears of every read that is tried again: in how many seconds, and why."""
@@ -72,6 +76,9 @@ class ReadOnlyClient:
             if following is not None and not fresh:
                 raise Refused(f"a page of {path} shows nothing new and still leads on; the list is not complete")
             ids |= fresh
+            if following is not None and (len(seen) >= MAX_PAGES or len(ids) >= MAX_OBJECTS):
+                read = f"{len(seen):,} pages and {len(ids):,} objects"
+                raise Refused(f"{path} still leads on after {read}; the list is not complete")
             yield objects
             address = None if following is None else self._client.origin.follow(following)
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from reconciler.store.store import Past, Store
 
 T = TypeVar("T")
+_GIT_TIMEOUT = 5.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -361,16 +362,21 @@ def _refuse_blindness(snapshot: Snapshot, base_url: str) -> None:
 
 
 def _commit(project: Config) -> str:
-    """The commit the manifests are at, if they are in Git: for the record only."""
+    """The commit that the manifests are at, for the history only: empty if Git does not tell it in time."""
     git = shutil.which("git")
     if git is None:
         return ""
-    asked = subprocess.run(
-        [git, "-C", str(project.root), "rev-parse", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-        # The environment is full of secrets, the key among them, and this program needs none of it.
-        env={name: os.environ[name] for name in ("PATH", "HOME", "GIT_DIR") if name in os.environ},
-    )
+    try:
+        asked = subprocess.run(
+            [git, "-C", str(project.root), "rev-parse", "HEAD"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_GIT_TIMEOUT,
+            # The environment is full of secrets, the key among them, and this program needs none of it.
+            env={name: os.environ[name] for name in ("PATH", "HOME", "GIT_DIR") if name in os.environ},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
     return asked.stdout.strip() if asked.returncode == 0 else ""

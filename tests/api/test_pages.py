@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import random
 from typing import Any
 
 import pytest
 
+from reconciler import kinds
+from reconciler.api import platform
 from reconciler.api.platform import reading
+from reconciler.engine.observe import observe
 from reconciler.engine.ports import Failure, Gone, Refused
 from tests.api.wire import Wire, answer, wire
 from tests.engine.world import VirtualClock
@@ -73,6 +78,32 @@ async def test_pages_that_show_nothing_new_and_lead_on_are_no_list() -> None:
         return page("bot_1", following=f"{there.base_url}/bot_users?before_id={next(count)}")
 
     assert "shows nothing new" in str(await refused(endless))
+
+
+@pytest.mark.parametrize(("bound", "size"), [("MAX_PAGES", 1), ("MAX_OBJECTS", 20)])
+async def test_a_list_that_never_ends_stops_at_a_bound_and_is_unknown(
+    bound: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, bound, 40)
+    count = itertools.count()
+
+    def endless(there: Wire) -> bytes:
+        number = next(count)
+        ids = [f"bot_{number}_{index}" for index in range(size)]
+        return page(*ids, following=f"{there.base_url}/bot_users?before_id={number}")
+
+    async with wire(endless) as there, reading(there.account(), clock=VirtualClock()) as reader:
+        snapshot = await asyncio.wait_for(observe(reader, [kinds.get("BotUser")]), 20)
+    assert len(there.asked) == 40 / size
+    listing = snapshot.of("BotUser")
+    assert not listing.complete
+    assert f"/bot_users still leads on after {40 // size} pages and 40 objects" in listing.why
+
+
+async def test_a_list_that_ends_at_the_bound_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "MAX_PAGES", 2)
+    async with wire(leading_on("bot_2"), page("bot_1")) as there:
+        assert await listed(there) == ["bot_2", "bot_1"]
 
 
 @pytest.mark.parametrize(
