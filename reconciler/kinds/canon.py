@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from reconciler.kinds import policy as policies
+from reconciler.kinds import traffic
 from reconciler.model.value import Json
 
 _END = re.compile(r"[\s.]+$")
@@ -189,6 +190,6 @@ def _without_defaults(document: dict[str, Any]) -> dict[str, Any]:
                 else rule
                 for rule in rules
             ]
-        if phase not in policies.PHASES or rules not in (None, []):
+        if phase not in traffic.PHASES or rules not in (None, []):
             phases[phase] = rules
     return phases

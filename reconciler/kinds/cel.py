@@ -25,9 +25,15 @@ _WORDS = (
     (r"Syntax error: token recognition error at: '(.*?)\s*'?$", "has {0!r}, which is not part of the language"),
     (r"Invalid string literal: .*", "has a text that is not written as texts are"),
     (r"Syntax error: \D*?(?:input|at) '(.*?)'(?: expecting .*)?", "has {0!r} where it cannot stand"),
+    (r"found no matching overload for '_\[_\]' applied to '\((.*), (.*)\)'", "looks for {1} within {0}"),
+    (r"found no matching overload for '@in' applied to '\((.*), (.*)\)'", "looks for {0} within {1}"),
     (r"found no matching overload for '_(.*?)_' applied to '\((.*)\)'", "puts {0!r} between {1}"),
     (r"found no matching overload for '(.*?)' applied to '(.*)'", "applies {0} to {1}"),
 )
+_TYPES = {
+    "BOOL": "true or false", "STRING": "text", "INT": "a number", "DOUBLE": "a number", "DYN": "anything",
+    "LIST": "a list", "MAP": "a map", "TIMESTAMP": "a timestamp", "DURATION": "a duration", "BYTES": "bytes",
+}  # fmt: skip
 _NOT_THERE = re.compile(r'Key not found in map : "?(.*?)"?$')
 _UNFIT = re.compile(r"No matching overloads found : (.*)")
 
@@ -49,6 +55,20 @@ class Stranger:
     is_function: bool
     line: int
     column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What the implementation objects to. `undeclared` is the name that it does not know, if that is what it says."""
+
+    text: str
+    line: int
+    column: int
+
+    @property
+    def undeclared(self) -> str:
+        found = _UNDECLARED.match(self.text)
+        return found[1] if found else ""
 
 
 class Unfit(Exception):
@@ -75,7 +95,7 @@ class Language:
         program = _compiled(text, _env(self.names, self._instants))
         told = program.return_type().name()
         if answers and told not in (answers, "DYN"):
-            raise Unfit(Wrong(f"answers with {_a(told)}, not with {_a(answers)}"))
+            raise Unfit(Wrong(f"answers with {a(told)}, not with {a(answers)}"))
         uses = {each.name for each in _strange(text, frozenset()) if not each.is_function} & self.names
         return Expression(text, program, answers, frozenset(uses))
 
@@ -114,7 +134,7 @@ class Expression:
         if told == "ERROR":
             raise Failed(_reason(str(answer.plain_value())))
         if self.answers and told != self.answers:
-            raise Failed(f"it answers with {_a(told)}, not with {_a(self.answers)}")
+            raise Failed(f"it answers with {a(told)}, not with {a(self.answers)}")
         return answer.plain_value()
 
 
@@ -133,6 +153,42 @@ def strangers(text: str, known: frozenset[str]) -> tuple[Stranger, ...]:
     """The names of an expression that are neither known nor the language's own, in the order of the text."""
     found = {(each.line, each.column, each.name): each for each in _strange(text, known)}
     return tuple(found[key] for key in sorted(found))
+
+
+def types(text: str, language: Any) -> tuple[str, tuple[Complaint, ...]]:
+    """The type that an expression of a `typed` language answers with, or what is wrong with its names and types."""
+    try:
+        return str(language.compile(_whole(text)).return_type().name()), ()
+    except RuntimeError as error:
+        found = tuple(Complaint(what, line, column) for line, column, what in _complaints(str(error)))
+        return "", found or (Complaint(str(error), 1, 1),)
+
+
+def typed(
+    variables: Mapping[str, str],
+    holders: Collection[str],
+    functions: Mapping[tuple[str, bool], Collection[tuple[Collection[str], str]]],
+) -> Any:
+    """A language of variables with types. `holders` have members and no value of their own.
+
+    Functions are told by name and whether they are methods, with the types of their arguments and of their result.
+    """
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_optional, ext_strings
+
+    kinds = {name: cel.Type(kind) for name, kind in variables.items()}
+    kinds |= {name: cel.Type.AbstractType(name) for name in holders}
+    declared: dict[str, list[Any]] = {}
+    for (name, is_method), ways in functions.items():
+        for number, (arguments, result) in enumerate(ways):
+            label = f"{name}_{'method' if is_method else 'call'}_{number}"
+            arguments = [cel.Type(each) for each in arguments]
+            declared.setdefault(name, []).append(cel.Overload(label, cel.Type(result), arguments, is_method))
+    return cel.NewEnv(
+        variables=kinds,
+        functions=[cel.FunctionDecl(name, overloads) for name, overloads in declared.items()],
+        extensions=[ext_strings.ExtStrings(), ext_optional.ExtOptional()],
+    )
 
 
 def _strange(text: str, known: frozenset[str]) -> Iterator[Stranger]:
@@ -190,12 +246,13 @@ def _complaints(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _wrong(complaint: str, line: int, column: int, text: str) -> Wrong:
     if (name := _UNDECLARED.match(complaint)) is None:
-        return Wrong(_in_our_words(complaint), line, column)
+        return Wrong(in_our_words(complaint), line, column)
     at = next(_stranger(name[1], line, column, text.split("\n")[line - 1]), None)
     return Wrong(f"speaks of {name[1]}, which means nothing here", line, at.column if at else column)
 
 
-def _in_our_words(complaint: str) -> str:
+def in_our_words(complaint: str) -> str:
+    """A complaint of the implementation as people would put it."""
     for pattern, words in _WORDS:
         if (found := re.match(pattern, complaint)) is not None:
             return words.format(*found.groups())
@@ -212,8 +269,9 @@ def _reason(text: str) -> str:
     return text
 
 
-def _a(name: str) -> str:
-    return {"BOOL": "true or false", "STRING": "text", "INT": "a number", "DYN": "anything"}.get(name, name.lower())
+def a(name: str) -> str:
+    """A type as people call it."""
+    return _TYPES.get(name.upper(), name.lower())
 
 
 def spelt(values: Mapping[str, Any]) -> dict[str, Any]:

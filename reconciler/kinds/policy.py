@@ -1,8 +1,8 @@
-"""Traffic policy documents: reading them, and the shape a document must have. Pure.
+"""Traffic policy documents: reads them, and checks their phases, rules, actions, settings and expressions. Pure.
 
-A policy is JSON or YAML 1.2 text, or the document itself. Its expressions have to be CEL. What its actions do is the
-platform's business; an action, a phase, a variable or a function that is not known here is a warning, because the
-platform learns new ones.
+A policy is JSON or YAML 1.2 text, or the document itself. `traffic` holds what the platform documents. What is surely
+wrong is an error; a phase, action, setting or name that is not documented is a warning, because the platform learns
+new ones.
 """
 
 from __future__ import annotations
@@ -10,47 +10,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from reconciler.kinds import cel, glance, skim
+from reconciler.kinds import expressions, skim, traffic
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
 from reconciler.model.value import Json, Ref, Secret, Template
 
-PHASES = ("on_tcp_connect", "on_http_request", "on_http_response")
 _RULE_KEYS = ("name", "expressions", "actions")
 _ACTION_KEYS = ("type", "config")
-ACTIONS = frozenset(
-    """
-    add-headers ai-gateway basic-auth circuit-breaker close-connection compress-response custom-response deny
-    forward-internal http-request jwt-validation log oauth openid-connect owasp-crs-request owasp-crs-response
-    rate-limit redirect remove-headers request-body-find-replace response-body-find-replace restrict-ips saml
-    set-vars sse-find-replace terminate-tls url-rewrite user-agent-filter verify-webhook
-    """.split()  # noqa: SIM905 - as a paragraph they can be read
-)
-
-# What expressions may speak of: variables, and the namespaces of the platform's own functions.
-VARIABLES = frozenset(
-    """
-    actions b64 base64 basic_auth conn endpoint json queryString rand req res secrets time url vars
-    """.split()  # noqa: SIM905 - as above
-)
-_FUNCTIONS = frozenset(
-    """
-    getQueryParam getReqCookie getReqHeader getResCookie getResHeader hasQueryParam hasReqCookie hasReqHeader
-    hasResCookie hasResHeader inCidrRange inCidrRanges
-    bool bytes double duration dyn int size string timestamp type uint
-    """.split()  # noqa: SIM905 - as above
-)
 _EMBEDDED = re.compile(r"(?<!\$)\$\{([^{}]+)\}")  # one with braces inside is left to the platform
 
 # What ruamel.yaml takes for a number, a moment or a mistake, and manifests for text.
 _OLDER = re.compile(
     r"[0-9]_|0b[01]|\t|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]|(?:^|[\s\[{,:-])=(?:[\s\]},]|$)"
 )
+
+Path = tuple[str | int, ...]
 
 _SIZE = 256 * 1024  # characters: a hundred times a long policy
 _DEPTH = 40
@@ -171,34 +151,38 @@ def _key(key: Any) -> str:
 def findings(value: Any, *at: str | int) -> Iterator[Finding]:
     """What is wrong with the policy that stands at this path. References are left alone.
 
-    Within inline YAML a finding's path leads to the very value; within a text it ends at the text, and the words say
-    where to look.
+    Within inline YAML a finding's path leads to the very value; within a text it ends there, and `within` leads on.
     """
     match value:
         case dict():
             for each in (*_document(value), *_unread(value, ())):
-                yield Finding((*at, *each.path), each.text, each.remedy, each.severity, each.code)
+                yield replace(each, path=(*at, *each.path))
         case str() | Secret():
             for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
-                yield Finding(at, f"{_shown(each.path)}: {each.text}", each.remedy, each.severity, each.code)
+                yield replace(each, path=at, text=f"{_shown(each.path)}: {each.text}", within=each.path)
 
 
 def _document(document: dict[str, Any]) -> Iterator[Finding]:
     for phase, rules in document.items():
-        if phase not in PHASES:
-            yield _warning((phase,), f"{phase!r} is not a phase we know", phase, PHASES)
-        elif _is_open(rules):
+        if (now := traffic.OLD_PHASES.get(phase)) is not None:
+            yield _doubt((phase,), f"{phase} is the old name of a phase", f"write {now}", "traffic-renamed")
+        elif phase not in traffic.PHASES:
+            yield _unknown((phase,), "phase", phase, traffic.PHASES, "traffic-phase")
+        if _is_open(rules) or phase not in {*traffic.PHASES, *traffic.OLD_PHASES}:
             continue
-        elif rules is None:
+        if rules is None:
             yield Finding((phase,), "has no rules", "write a list of rules below it, or leave it out")
+        elif isinstance(rules, dict) and "actions" in rules:
+            yield _doubt((phase,), "is one rule, and not a list of them", "write - before it", "traffic-rules")
+            yield from _rule(rules, (phase,), traffic.PHASES.get(phase, ""))
         elif not isinstance(rules, list):
             yield Finding((phase,), "is not a list", "write a list of rules")
         else:
             for index, rule in enumerate(rules):
-                yield from _rule(rule, (phase, index))
+                yield from _rule(rule, (phase, index), traffic.PHASES.get(phase, ""))
 
 
-def _rule(rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+def _rule(rule: Any, at: Path, phase: str) -> Iterator[Finding]:
     if _is_open(rule):
         return
     if not isinstance(rule, dict):
@@ -215,47 +199,34 @@ def _rule(rule: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
         yield Finding((*at, "actions") if "actions" in rule else at, "has no actions", "write a list of at least one")
         return
     for index, action in enumerate(actions):
-        yield from _action(action, (*at, "actions", index))
+        yield from _action(action, (*at, "actions", index), phase)
 
 
-def _expressions(expressions: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
-    if _is_open(expressions) or expressions is None:
+def _expressions(written: Any, at: Path) -> Iterator[Finding]:
+    if _is_open(written) or written is None:
         return
-    if not isinstance(expressions, list):
+    if not isinstance(written, list):
         yield Finding(at, "is not a list", "write a list of expressions, even for one")
         return
-    for index, expression in enumerate(expressions):
-        if _is_open(expression):
+    for index, each in enumerate(written):
+        if _is_open(each):
             continue
-        if not isinstance(expression, str) or not expression.strip():
+        if not isinstance(each, str) or not each.strip():
             yield Finding((*at, index), "is not an expression", "write it as text, in quotes")
         else:
-            yield from _expression(expression, (*at, index))
+            yield from (_placed(flaw, (*at, index)) for flaw in expressions.flaws(each))
 
 
-def _expression(text: str, at: tuple[str | int, ...], *, embedded: bool = False) -> Iterator[Finding]:
-    """What is wrong with an expression. Within a text of a config it may be meant for somebody else: a warning."""
-    if glance.is_in_order(text, VARIABLES, _FUNCTIONS):
-        return
-    if (wrong := cel.broken(text)) is not None:
-        where = f"the expression {f'${{{text}}} ' if embedded else ''}{wrong.text}{_where(wrong.line, wrong.column)}"
-        severity = Severity.WARNING if embedded else Severity.ERROR
-        yield Finding(at, where, "correct it there", severity, "unreadable-interpolation" if embedded else "")
-        return
-    for each in cel.strangers(text, VARIABLES):
-        if each.is_function and each.name in _FUNCTIONS:
-            continue
-        what = "function" if each.is_function else "variable"
-        known = _FUNCTIONS if each.is_function else VARIABLES
-        said = f"{each.name!r} is not a {what} we know{_where(each.line, each.column)}"
-        yield _warning(at, said, each.name, sorted(known))
+def _placed(flaw: expressions.Flaw, at: Path, text: str = "", begin: int = 0) -> Finding:
+    """A flaw of the expression that begins at an offset of a text."""
+    line, column = flaw.line, flaw.column
+    before = text[:begin]
+    if line == 1:
+        column += len(before) - before.rfind("\n") - 1
+    return Finding(at, flaw.text, flaw.remedy, flaw.severity, flaw.code, spot=(line + before.count("\n"), column))
 
 
-def _where(line: int, column: int) -> str:
-    return f" (its column {column})" if line == 1 else f" (its line {line}, column {column})"
-
-
-def _action(action: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+def _action(action: Any, at: Path, phase: str) -> Iterator[Finding]:
     if _is_open(action):
         return
     if not isinstance(action, dict):
@@ -263,28 +234,108 @@ def _action(action: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
         return
     yield from _unknown_keys(action, _ACTION_KEYS, at)
     sort = action.get("type")
+    known: traffic.Action | None = None
     if not (isinstance(sort, str) and sort) and not _is_open(sort):
         yield Finding((*at, "type") if "type" in action else at, "has no type", "name the action, such as type: deny")
-    elif isinstance(sort, str) and sort not in ACTIONS:
-        yield _warning((*at, "type"), f"{sort!r} is not an action we know", sort, sorted(ACTIONS))
+    elif isinstance(sort, str):
+        if (now := traffic.OLD_ACTIONS.get(sort)) is not None:
+            yield _doubt((*at, "type"), f"{sort} is the old name of an action", f"write {now}", "traffic-renamed")
+        elif (known := traffic.actions().get(sort)) is None:
+            yield _unknown((*at, "type"), "action", sort, sorted(traffic.actions()), "traffic-action")
+        elif phase and phase not in known.phases:
+            phases = [name for name, letter in traffic.PHASES.items() if letter in known.phases]
+            what = f"{sort} is not known to work in this phase"
+            yield _doubt((*at, "type"), what, f"move it to {' or '.join(phases)}", "traffic-phase")
     config = action.get("config")
     if config is not None and not isinstance(config, dict) and not _is_open(config):
         yield Finding((*at, "config"), "is not a mapping", "write the action's settings below config")
-    yield from _embedded(config, (*at, "config"))
+    elif known is not None and isinstance(sort, str) and not known.is_open and not _is_open(config):
+        yield from _settings(config or {}, known.settings, (*at, "config") if config else at, sort, ())
+    else:
+        yield from _embedded(config, (*at, "config"), False)
 
 
-def _embedded(value: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
-    """Expressions within the texts of a config: `${req.url.path}`."""
+_Settings = Mapping[str, traffic.Setting]
+
+
+def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, above: Path) -> Iterator[Finding]:
+    """What is wrong with the settings of an action, or with those below one of them."""
+    found = set()
+    for key, value in written.items():
+        now = traffic.OLD_SETTINGS.get((action, key)) or next((k for k in known if k == key.lower() != key), None)
+        if now is not None:
+            yield _doubt((*at, key), f"{key} is the old name of a setting", f"write {now}", "traffic-renamed")
+        name = now or key
+        found.add(name)
+        if name in known:
+            yield from _setting(value, known[name], (*at, key), action, (*above, name))
+            continue
+        meant = expressions.misspelling(key, known)
+        what = f"{action} has no setting {_shown((*above, key))!r}"
+        if meant is not None:
+            yield Finding((*at, key), what, f"did you mean {meant}?", code="traffic-setting", is_key=True)
+        else:
+            hint = f"the settings are {', '.join(known)}" if known else "remove it"
+            doubt = _doubt((*at, key), f"{what} that we know", f"{hint}; the platform decides", "traffic-setting")
+            yield replace(doubt, is_key=True)
+        yield from _embedded(value, (*at, key), False)
+    for name in known:
+        if known[name].is_required and written.get(name) is None and name not in found:
+            if (action, name) == ("verify-webhook", "secret") and written.get("provider") == "sns":
+                continue  # which signs with none
+            what = f"{action} needs the setting {_shown((*above, name))!r}"
+            yield Finding(at, what, f"add {name} below {_shown(above) or 'config'}", code="traffic-missing")
+
+
+def _setting(value: Any, known: traffic.Setting, at: Path, action: str, above: Path) -> Iterator[Finding]:
+    if _is_open(value) or value is None:
+        return
+    if known.is_expression:
+        for path, each in _texts(value, at):
+            yield from (_placed(flaw, path) for flaw in expressions.flaws(each, is_condition=False))
+        return
+    if known.settings and isinstance(value, (dict, list)):
+        items = [(at, value)] if isinstance(value, dict) else [((*at, index), each) for index, each in enumerate(value)]
+        for path, item in items:
+            if isinstance(item, dict):
+                yield from _settings(item, known.settings, path, action, above)
+        return
+    if known.values:
+        for path, each in [(at, value)] if not isinstance(value, list) else _texts(value, at):
+            if str(each) not in known.values and "${" not in str(each):
+                what = f"{each!r} is not a value of {_shown(above)} that we know"
+                yield _doubt(path, what, f"the values are {', '.join(known.values)}", "traffic-value")
+    yield from _embedded(value, at, known.is_template)
+
+
+def _embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding]:
+    """Expressions within the texts of a setting: `${req.url.path}`.
+
+    Where the setting is not known to take them, and where one is no expression or begins with a name that is not ours,
+    it may be meant for somebody else: a warning.
+    """
+    for path, text in _texts(value, at):
+        for found in _EMBEDDED.finditer(text):
+            for flaw in expressions.flaws(found[1], is_condition=False):
+                each = _placed(flaw, path, text, found.start(1))
+                is_text = flaw.code == "traffic-syntax"
+                foreign = is_text or (flaw.line, flaw.column) == (1, 1)
+                if foreign or not is_template:
+                    code = "unreadable-interpolation" if is_text else each.code
+                    each = replace(each, severity=Severity.WARNING, code=code)
+                yield replace(each, text=f"${{{found[1]}}}: {each.text}") if foreign else each
+
+
+def _texts(value: Any, at: Path) -> Iterator[tuple[Path, str]]:
     match value:
-        case str() if "${" in value:
-            for found in _EMBEDDED.finditer(value):
-                yield from _expression(found[1], at, embedded=True)
+        case str():
+            yield at, value
         case dict():
             for key, each in value.items():
-                yield from _embedded(each, (*at, key))
+                yield from _texts(each, (*at, key))
         case list():
             for index, each in enumerate(value):
-                yield from _embedded(each, (*at, index))
+                yield from _texts(each, (*at, index))
 
 
 _ELSEWHERE = {
@@ -294,13 +345,13 @@ _ELSEWHERE = {
 }
 
 
-def _unread(value: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
+def _unread(value: Any, at: Path) -> Iterator[Finding]:
     """What stands for something else in a field of ours, and within a document for itself."""
     match value:
         case dict():
             if len(value) == 1 and (word := next(iter(value))) in _ELSEWHERE and isinstance(value[word], str):
                 what = f"{word} means nothing within a policy: the platform gets the map as it stands"
-                yield Finding(at, what, _ELSEWHERE[word], Severity.WARNING, "policy-expression-source")
+                yield _doubt(at, what, _ELSEWHERE[word], "policy-expression-source")
             for key, each in value.items():
                 yield from _unread(each, (*at, key))
         case list():
@@ -308,18 +359,22 @@ def _unread(value: Any, at: tuple[str | int, ...]) -> Iterator[Finding]:
                 yield from _unread(each, (*at, index))
 
 
-def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: tuple[str | int, ...]) -> Iterator[Finding]:
+def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: Path) -> Iterator[Finding]:
     for key in found:
         if key not in known:
             close = get_close_matches(str(key), known, 1)
             remedy = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
-            yield Finding((*at, key), f"{key!r} does not belong here", remedy)
+            yield Finding((*at, key), f"{key!r} does not belong here", remedy, code="traffic-key", is_key=True)
 
 
-def _warning(at: tuple[str | int, ...], text: str, word: str, known: Any) -> Finding:
+def _unknown(at: Path, what: str, word: str, known: Collection[str], code: str) -> Finding:
     close = get_close_matches(word, list(known), 1)
     remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
-    return Finding(at, text, remedy, Severity.WARNING, "unknown-in-policy")
+    return _doubt(at, f"{word!r} is not {'an' if what == 'action' else 'a'} {what} we know", remedy, code)
+
+
+def _doubt(at: Path, text: str, remedy: str, code: str) -> Finding:
+    return Finding(at, text, remedy, Severity.WARNING, code)
 
 
 def _is_open(value: Any) -> bool:
@@ -327,5 +382,5 @@ def _is_open(value: Any) -> bool:
     return isinstance(value, (Ref, Template, Secret))
 
 
-def _shown(path: tuple[str | int, ...]) -> str:
+def _shown(path: Path) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")

@@ -30,11 +30,21 @@ CODES: Final = {
     # what this version does not know
     "unknown-binding": Code("A binding is not known to this version."),
     "unknown-event-type": Code("An event type is not known to this version."),
-    "unknown-in-policy": Code(
-        "A phase, action, variable or function of a traffic policy is not known to this version."
-    ),
     "unknown-provider": Code("A webhook provider is not known to this version."),
     "unreadable-interpolation": Code("Text in a traffic policy looks like an interpolation but cannot be parsed."),
+    # traffic policies: an error where it is surely wrong, a warning where this version does not know
+    "traffic-action": Code("A type of action in a traffic policy is not known to this version."),
+    "traffic-function": Code("An expression of a traffic policy calls a function that is not known to this version."),
+    "traffic-member": Code("An interpolation names a member that a variable does not have.", True),
+    "traffic-method": Code("An expression of a traffic policy calls a method that is not known to this version."),
+    "traffic-phase": Code("A phase, or an action in this phase, is not known to this version."),
+    "traffic-renamed": Code("A traffic policy uses a name of the platform's earlier documentation.", True),
+    "traffic-rules": Code("A phase of a traffic policy holds one rule instead of a list of rules.", True),
+    "traffic-setting": Code("A setting of an action is not known to this version."),
+    "traffic-types": Code("An expression compares values that the platform may refuse to compare."),
+    "traffic-unchecked": Code("An expression of a traffic policy could not be checked."),
+    "traffic-value": Code("A value of a setting is not known to this version."),
+    "traffic-variable": Code("An expression of a traffic policy names a variable that is not known to this version."),
     # plans
     "delete-includes-children": Code("The platform deletes other objects together with this one."),
     "dependency-cannot-be-planned": Code("A resource waits for another one that cannot be planned."),

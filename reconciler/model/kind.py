@@ -164,13 +164,20 @@ class Detach:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken rule within a declaration; `path` leads to the value that is wrong."""
+    """A broken rule within a declaration; `path` leads to the value that is wrong.
+
+    Where that value is a text that is a document itself, `within` leads on from there; `spot` is the line and column,
+    from 1, within the text that is reached.
+    """
 
     path: tuple[str | int, ...]
     text: str
     remedy: str = ""
     severity: Severity = Severity.ERROR
     code: str = ""  # as of a Problem
+    within: tuple[str | int, ...] = ()
+    spot: tuple[int, int] | None = None
+    is_key: bool = False  # whether it is about the last key of the path, and not about its value
 
 
 class _Shape(BaseModel):

@@ -6,9 +6,13 @@ beginning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from reconciler.model.problem import Position
+from reconciler.model.kind import Finding
+from reconciler.model.problem import Position, Problem
+from reconciler.model.value import Json, Value
+from reconciler.project import files, yaml
 
 _Placed = tuple[str, int, int]  # a character, and its line and column from 1
 
@@ -21,6 +25,51 @@ def place(lines: Sequence[str], start: Position, text: str, offset: int) -> Posi
         return start
     _, line, column = found[min(offset, len(found) - 1)]
     return Position(start.file, line, column + max(0, offset - len(found) + 1))
+
+
+def pinpoint(problem: Problem, finding: Finding, written: Value, text: Value, sources: Mapping[str, bytes]) -> Problem:
+    """The problem of a finding with a `spot`, or `within` a text, at its exact place.
+
+    `problem` stands where the value begins, which is `written` there and spells `text`; `sources` are the files. Where
+    the exact place cannot be told from the file, the problem says where in the text it is.
+    """
+    start = problem.position
+    if start is None or not isinstance(text, str) or not (finding.within or finding.spot):
+        return problem
+    at, is_exact = _spot(finding, text)
+    if isinstance(written, Mapping):  # {from_file: path}
+        file = files.inside(str(next(iter(written.values()), "")))
+        if sources.get(file, b"").decode(errors="replace").rstrip("\r\n") == text.rstrip("\r\n"):
+            return replace(problem, position=Position(file, at.line, at.column))
+    lines = _lines(sources.get(start.file, b""))
+    found = place(lines, start, text, offset(text, at.line, at.column))
+    if found != start or (at.line, at.column) == (1, 1):
+        return replace(problem, position=found) if is_exact else problem
+    what = f"column {at.column}" if at.line == 1 else f"line {at.line}, column {at.column}"
+    return replace(problem, text=f"{problem.text} ({what} of the text)")
+
+
+def _spot(finding: Finding, text: str) -> tuple[Position, bool]:
+    """Where a finding is within the text, and whether that is its very place."""
+    if not finding.within:
+        return Position("", *(finding.spot or (1, 1))), True
+    documents = yaml.read(text.encode(errors="surrogatepass"), "").documents
+    if not documents:
+        return Position("", 1, 1), False
+    places = documents[0].places
+    at = places.key(finding.within) if finding.is_key and finding.within in places else places.nearest(finding.within)
+    if finding.spot is None:
+        return at, True
+    value: Json = documents[0].value
+    for part in finding.within:
+        value = value[part]
+    if not isinstance(value, str):
+        return at, True
+    return place(_lines(text.encode(errors="surrogatepass")), at, value, offset(value, *finding.spot)), True
+
+
+def _lines(text: bytes) -> list[str]:
+    return text.decode(errors="replace").removeprefix("\ufeff").splitlines()
 
 
 def offset(text: str, line: int, column: int) -> int:

@@ -7,6 +7,7 @@ then what can only be seen between declarations. Needs no network.
 from __future__ import annotations
 
 import hashlib
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.profile import PROFILES
 from reconciler.model.value import PENDING, Secret, Value, canonical
 from reconciler.model.value import digest as digest_of_value
-from reconciler.project import crosschecks, envelope, files, validation, variables, yaml
+from reconciler.project import crosschecks, envelope, files, inside, validation, variables, yaml
 from reconciler.project.composition import Composition
 from reconciler.project.config import FILE, Config
 from reconciler.project.envelope import Draft
@@ -135,12 +136,13 @@ def _assemble(
     values = {name: each.value for name, each in settings.items()}
     resolver = Resolver(config.root, environ, {**config.variables, **values}, declared, absent)
     resolver.included.update(included or {})
+    written = ChainMap(dict(texts), resolver.included, dict(config.sources))
     declarations: dict[Address, Declaration] = {}
     links: dict[Address, list[tuple[Address, Path]]] = {}
     for each in drafts:
         if each.form is None or each.address is None or each.kind is None:
             continue
-        declaration, found = _declaration(each, each.form, each.address, each.kind, resolver)
+        declaration, found = _declaration(each, each.form, each.address, each.kind, resolver, written)
         problems += found
         if _is_first(each, declarations, problems):
             declarations[each.address] = declaration
@@ -214,7 +216,12 @@ def _drafts(
 
 
 def _declaration(
-    made: Draft, form: envelope.Special, address: Address, kind: Kind, resolver: Resolver
+    made: Draft,
+    form: envelope.Special,
+    address: Address,
+    kind: Kind,
+    resolver: Resolver,
+    sources: Mapping[str, bytes],
 ) -> tuple[Declaration, list[Problem]]:
     places = made.document.places
     spec = resolver.resolve(kind.spec, address, made.spec)
@@ -236,7 +243,14 @@ def _declaration(
         deliver=made.deliver,
         rotate=form.rotate,
     )
-    return declaration, [validation.problem(each, places, made.subject, ("spec",)) for each in findings]
+    problems = []
+    for each in findings:
+        problem = validation.problem(each, places, made.subject, ("spec",))
+        if each.spot or each.within:
+            as_written, value = validation.at(made.spec, each.path), validation.at(spec, each.path)
+            problem = inside.pinpoint(problem, each, as_written, value, sources)
+        problems.append(problem)
+    return declaration, problems
 
 
 def _spec_findings(form: envelope.Special, kind: Kind, spec: dict[str, Value]) -> list[Finding]:

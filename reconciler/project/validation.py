@@ -57,7 +57,8 @@ def problems_of(error: ValidationError, value: Value, fields: Sequence[Field]) -
 def problem(finding: Finding, places: Places, subject: str = "", below: Path = ()) -> Problem:
     """The finding at its place; its path begins `below` that of the document, and is shown after the subject."""
     path = (*below, *finding.path)
-    is_key = finding.text == UNKNOWN_FIELD and path in places
+    is_key = (finding.is_key and not finding.within) or finding.text == UNKNOWN_FIELD
+    is_key = is_key and path in places
     where = places.key(path) if is_key else places.nearest(path)
     shown = ".".join(each for each in (subject, wording.dotted(finding.path)) if each)
     return Problem(finding.text, finding.remedy, shown, where, finding.severity, code=finding.code)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from reconciler.kinds import canon
-from reconciler.kinds import policy as policies
+from reconciler.kinds import canon, traffic
 from reconciler.model.address import NAME
 from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
 
@@ -299,7 +298,7 @@ def definitions() -> Schema:
         "policy": {
             "type": "object",
             "minProperties": 1,
-            "properties": {phase: {"type": "array", "items": _rule()} for phase in policies.PHASES},
+            "properties": {phase: {"type": "array", "items": _rule()} for phase in traffic.PHASES},
         },
     }
 
@@ -311,7 +310,7 @@ def _rule() -> Schema:
         "additionalProperties": False,
         "required": ["type"],
         "properties": {
-            "type": {"type": "string", "examples": sorted(policies.ACTIONS)},
+            "type": {"type": "string", "examples": sorted(traffic.actions())},
             "config": {"type": ["object", "null"]},
         },
     }

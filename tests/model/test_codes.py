@@ -10,7 +10,7 @@ import reconciler
 from reconciler.model.codes import CODES, is_strict
 
 SOURCES = sorted(Path(reconciler.__file__).parent.rglob("*.py"))
-SEVERITY = {"Problem": 4, "Finding": 3}  # which positional argument it is
+SEVERITY = {"Problem": 4, "Finding": 3, "Flaw": 2}  # which positional argument it is
 
 
 def _severity(call: ast.Call) -> ast.expr | None:
@@ -29,7 +29,8 @@ def _code(call: ast.Call, severity: ast.expr) -> ast.expr | None:
     if by_name is not None or severity not in call.args:
         return by_name
     behind = call.args[call.args.index(severity) + 1 :]
-    return behind[-1] if behind else None
+    is_last = isinstance(call.func, ast.Name) and call.func.id == "Problem"
+    return behind[-1 if is_last else 0] if behind else None
 
 
 def _warnings(tree: ast.AST) -> Iterator[tuple[ast.Call, ast.expr | None]]:
@@ -41,6 +42,24 @@ def _warnings(tree: ast.AST) -> Iterator[tuple[ast.Call, ast.expr | None]]:
                 yield call, _code(call, severity)
 
 
+def _given(tree: ast.AST, call: ast.Call, code: ast.expr | None) -> Iterator[ast.expr | None]:
+    """The code, or where it is a variable of the function around the call: what that is set to, or called with."""
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and call in ast.walk(each)]
+    if not isinstance(code, ast.Name) or not functions:
+        yield code
+        return
+    around = functions[-1]
+    assigned = [each for each in ast.walk(around) if isinstance(each, ast.Assign)]
+    set_to = [each.value for each in assigned if ast.unparse(each.targets[0]) == code.id]
+    yield from set_to
+    if set_to:
+        return
+    place = [each.arg for each in around.args.args].index(code.id)
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == around.name:
+            yield from _given(tree, each, each.args[place])
+
+
 def _texts(expression: ast.expr) -> set[str]:
     values = {each.value for each in ast.walk(expression) if isinstance(each, ast.Constant)}
     return {each for each in values if isinstance(each, str) and each}
@@ -49,10 +68,12 @@ def _texts(expression: ast.expr) -> set[str]:
 def test_every_warning_has_a_code_of_the_catalog() -> None:
     wrong = []
     for source in SOURCES:
-        for call, code in _warnings(ast.parse(source.read_text())):
-            texts = set() if code is None else set(CODES) if isinstance(code, ast.Attribute) else _texts(code)
-            if not texts or not texts <= CODES.keys():
-                wrong.append(f"{source}:{call.lineno}: {texts or 'no code'}")
+        tree = ast.parse(source.read_text())
+        for call, written in _warnings(tree):
+            for code in _given(tree, call, written):
+                texts = set() if code is None else set(CODES) if isinstance(code, ast.Attribute) else _texts(code)
+                if not texts or not texts <= CODES.keys():
+                    wrong.append(f"{source}:{call.lineno}: {texts or 'no code'}")
     assert not wrong, "give each warning a code, and the code a row in model/codes.py"
 
 

@@ -1,0 +1,141 @@
+"""What is wrong with the expressions of traffic policies, and what is not known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.kinds import cel, expressions, glance, policy, skim, traffic
+from reconciler.model.problem import Severity
+
+_FILE = Path(__file__).parent / "corpus" / "traffic_policies.yaml"
+_READ = skim.documents(_FILE.read_bytes())
+assert _READ is not None, "the corpus is read as policies are"
+CORPUS: Any = _READ[0][0]
+ERROR, WARNING = Severity.ERROR, Severity.WARNING
+
+
+@pytest.mark.parametrize("entry", CORPUS["right"], ids=lambda each: str(each["policy"])[:80])
+def test_no_published_policy_is_called_wrong(entry: Any) -> None:
+    found = list(policy.findings(entry["policy"]))
+    assert [(each.code, each.severity) for each in found] == [(code, WARNING) for code in entry.get("codes", [])]
+
+
+@pytest.mark.parametrize("entry", CORPUS["wrong"], ids=lambda each: str(each["policy"])[:80])
+def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
+    found = [each for each in policy.findings(entry["policy"]) if each.severity is ERROR]
+    assert [each.code for each in found] == entry["codes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "remedy", "place"),
+    [
+        ("req.mehtod == 'GET'", "req has no member 'mehtod'", "did you mean req.method?", (1, 5)),
+        ("true &&\n  req.mehtod == 'GET'", "req has no member 'mehtod'", "did you mean req.method?", (2, 7)),
+        ("res.status_coed > 1", "res has no member 'status_coed'", "did you mean res.status_code?", (1, 5)),
+        ("conn.geo.cty == ''", "conn.geo has no member 'cty'", "did you mean conn.geo.city?", (1, 10)),
+        ("req.url.pth == ''", "req.url has no member 'pth'", "did you mean req.url.path?", (1, 9)),
+        ("has(conn.tls.clint)", "conn.tls has no member 'clint'", "did you mean conn.tls.client?", (1, 14)),
+        ("req.url.path.startWith('/')", "'startWith' is not a method we know", "did you mean startsWith?", (1, 14)),
+        ("req.headers['x'][0].includes('a')", "text has no method 'includes'", "did you mean contains?", (1, 21)),
+        ("getReqHeader('a').exists(v, v.conains('x'))", "'conains' is not a method we know",
+         "did you mean contains?", (1, 31)),
+        ("hasReqHaeder('x')", "'hasReqHaeder' is not a function we know", "did you mean hasReqHeader?", (1, 1)),
+        ("json.dcode('a').x == 1", "'json.dcode' is not a function we know", "did you mean json.decode?", (1, 6)),
+        ("requ.method == ''", "'requ' is not a variable we know", "did you mean req?", (1, 1)),
+        ("req.method.size > 1", "text has no member 'size'", "write size(…)", (1, 12)),
+        ("req.url.path", "the expression answers with text, not with true or false",
+         "compare it with something", (1, 1)),
+        ("size(req.method)", "the expression answers with a number, not with true or false",
+         "compare it with something", (1, 1)),
+        ("res.status_code == '200'", "the expression puts '==' between int, string", "correct it there", (1, 17)),
+        ("'a' in req.url.path", "the expression looks for string within string", "correct it there", (1, 5)),
+        ("(req.a", "the expression ends too early", "correct it there", (1, 7)),
+    ],
+)  # fmt: skip
+def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy: str, place: tuple[int, int]) -> None:
+    (only,) = expressions.flaws(text)
+    assert (only.text, only.remedy, only.severity, (only.line, only.column)) == (said, remedy, ERROR, place)
+    assert only.code.startswith("traffic-")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "remedy"),
+    [
+        ("conn.tls.ja3_fingerprint == 'x'", "traffic-variable", "did you mean conn.tls.ja4_fingerprint?"),
+        ("req.path == '/'", "traffic-variable", "did you mean req.url.path?"),
+        ("actions.ngrok.shiny.thing == 1", "traffic-variable", "check its spelling; the platform decides"),
+        ("request.method == 'GET'", "traffic-variable", "did you mean req?"),
+        ("brandNew(req.method)", "traffic-function", "check its spelling; the platform decides"),
+        ("vars.x.quux()", "traffic-method", "check its spelling; the platform decides"),
+        ("req.Method == 'GET'", "traffic-renamed", "write req.method"),
+        ("req.content_length == null", "traffic-types", "correct it there"),
+        ("double(conn.geo.latitude) > 45", "traffic-types", "correct it there"),
+        ("req.?method.orValue('') == 'x'", "traffic-unchecked", "write has(req.method) && …"),
+        ("req.method" + ".lower()" * 60 + " == 'get'", "traffic-unchecked", "simplify it"),
+    ],
+)
+def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str, code: str, remedy: str) -> None:
+    (only,) = expressions.flaws(text)
+    assert (only.code, only.remedy, only.severity) == (code, remedy, WARNING)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "has(req.headers['x']) && has(conn.tls.client) && has(req.url.path) && has(vars.x)",
+        "req.headers.exists(name, name.lowerAscii() == 'x-a') && vars.x.decodeJson().y",
+        "vars.list.sortBy(x, x.age).size() > 1",
+        "hash.md5(req.url.path, 'hex') == req.url.path.md5() && [1, 2].slice(0, 1).distinct() == [1]",
+        "'(' == \")\" || r\"\\d(\" == \"(\" || {'b': [true]}['b'][0] // not closed: (",
+    ],
+)
+def test_what_the_platform_documents_is_in_order(text: str) -> None:
+    assert expressions.flaws(text) == ()
+
+
+def test_a_value_that_is_wanted_for_something_else_need_not_be_true_or_false() -> None:
+    assert expressions.flaws("req.url.path.size() + 1", is_condition=False) == ()
+    assert [each.code for each in expressions.flaws("req.url.path.size() + 1")] == ["traffic-condition"]
+
+
+def test_every_variable_function_and_method_of_the_tables_is_accepted() -> None:
+    samples = {"string": "''", "int": "1", "dyn": "vars", "list<dyn>": "[vars]", "map<string,dyn>": "{'a': vars}"}
+    samples |= {"bytes": "b''", "list<string>": "['']"}
+    for name, kind in traffic.variables().items():
+        assert cel.types(name, expressions._language())[1] == (), (name, kind)
+    for table in (traffic.FUNCTIONS, traffic.METHODS):
+        for receiver, name, arguments, _ in traffic.signatures(table):
+            text = f"{name}({', '.join(samples[each] for each in arguments)})"
+            text = f"{samples[receiver]}.{text}" if receiver else text
+            assert expressions.flaws(text, is_condition=False) == (), text
+
+
+NAMES = sorted(
+    name for name in traffic.variables() if traffic.variables()[name] == "string" and len(name.rpartition(".")[2]) > 2
+)
+
+
+@given(st.sampled_from(NAMES), st.data())
+def test_two_letters_in_each_others_place_are_never_overlooked(name: str, data: st.DataObject) -> None:
+    owner, _, last = name.rpartition(".")
+    at = data.draw(st.integers(0, len(last) - 2))
+    swapped = last[:at] + last[at + 1] + last[at] + last[at + 2 :]
+    if f"{owner}.{swapped}" in traffic.variables() or swapped == last:
+        return
+    (only,) = expressions.flaws(f"{owner}.{swapped} == 'x'")
+    assert (only.code, only.column) == ("traffic-member", len(owner) + 2)
+    assert only.severity is ERROR
+
+
+@given(st.text(max_size=30), st.booleans())
+def test_any_text_is_judged_and_its_flaws_are_within_it(text: str, is_condition: bool) -> None:
+    lines = text.split("\n")
+    for each in expressions.flaws(text, is_condition=is_condition):
+        assert 1 <= each.line <= len(lines) + 1
+        assert each.column >= 1
+    assert glance.is_in_order(text, is_condition=is_condition) is False or expressions.flaws(text) == ()

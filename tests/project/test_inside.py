@@ -1,0 +1,99 @@
+"""What is wrong inside a traffic policy is told at its very place, however the policy was written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.project import manifests
+
+HEAD = "kind: CloudEndpoint\nname: a\nspec:\n  url: https://a.example.com\n  traffic_policy:"
+
+
+def problems(text: str, root: Path = Path()) -> tuple[Problem, ...]:
+    try:
+        return manifests.load_texts({"m.yaml": text.encode()}, "shop", {}, root=root).warnings
+    except Rejected as rejected:
+        return rejected.problems
+
+
+def place_of(text: str, sign: str) -> tuple[int, int]:
+    """Line and column of the first place where the text has these characters."""
+    before = text.partition(sign)[0]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+RULE = """
+    on_http_request:
+      - expressions:
+          - {}
+        actions: [{{type: deny}}]
+"""
+SETTING = """
+    on_http_request:
+      - actions:
+          - type: custom-response
+            config:
+              {}
+"""
+LINES = "|\n            true &&\n              req.mehtod == 'GET'"
+WRITTEN = {
+    "plain": RULE.format("req.mehtod == 'GET'"),
+    "quotes": RULE.format("\"req.mehtod == 'GET'\""),
+    "block": RULE.format(LINES),
+    "folded": RULE.format(">-\n            true &&\n            req.mehtod == 'GET'"),
+    "document in a block": " |" + RULE.format("\"req.mehtod == 'GET'\""),
+    "block in a block": " |" + RULE.format(LINES),
+    "json": ' \'{"on_http_request": [{"expressions": ["req.mehtod == 1"], "actions": [{"type": "deny"}]}]}\'\n',
+    "setting": SETTING.format('body: "a ${req.mehtod}"'),
+    "setting in a block": SETTING.format("body: |\n                one\n                  ${req.mehtod}"),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_a_mistake_is_told_at_its_place_in_the_manifest(how: str) -> None:
+    text = HEAD + WRITTEN[how]
+    (only,) = problems(text)
+    assert only.code == "traffic-member"
+    assert only.position == Position("m.yaml", *place_of(text, "mehtod"))
+
+
+@pytest.mark.parametrize("written", [SETTING.format("bodi: a"), " |" + SETTING.format("bodi: a")])
+def test_an_unknown_setting_is_told_at_its_key(written: str) -> None:
+    text = HEAD + written
+    (only,) = problems(text)
+    assert (only.code, only.position) == ("traffic-setting", Position("m.yaml", *place_of(text, "bodi")))
+
+
+def test_a_policy_in_a_file_of_its_own_is_told_of_in_that_file(tmp_path: Path) -> None:
+    policy = "on_http_request:\n  - expressions:\n      - req.mehtod == 'GET'\n    actions: [{type: deny}]\n"
+    (tmp_path / "policy.yaml").write_text(policy)
+    (only,) = problems(f"{HEAD} {{from_file: policy.yaml}}\n", tmp_path)
+    assert only.position == Position("policy.yaml", *place_of(policy, "mehtod"))
+
+
+def test_where_the_place_cannot_be_told_the_problem_says_where_in_the_text_it_is() -> None:
+    (only,) = problems(HEAD + RULE.format('"\\x72eq.mehtod == 1"'))
+    assert only.position is not None
+    assert only.position.line == 8
+    assert only.text == "req has no member 'mehtod' (column 5 of the text)"
+
+
+@given(st.text("ab\n é'\"\\#:{}", max_size=20), st.sampled_from(["|", "|+", "json", "quotes"]))
+def test_wherever_the_expression_stands_in_the_document_its_place_is_within_the_file(more: str, how: str) -> None:
+    rules = [{"name": more, "expressions": ["req.mehtod == 'x'"], "actions": [{"type": "deny"}]}]
+    document = json.dumps({"on_http_request": rules}, indent=1, ensure_ascii=how == "json")
+    written = json.dumps(document) if how in ("quotes", "json") else f"{how}\n{indent(document, '    ')}"
+    text = f"{HEAD} {written}\n"
+    (only,) = problems(text)
+    assert only.position is not None
+    if how.startswith("|"):
+        assert (only.position.line, only.position.column) == place_of(text, "mehtod")
+    else:
+        assert only.position.line == 5
