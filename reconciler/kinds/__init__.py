@@ -15,7 +15,7 @@ from functools import cache
 from reconciler.model.kind import Home, Kind
 
 _NOT_KINDS = frozenset(
-    "canon cel expressions fields glance http login modules observed policy scalars skim syntax traffic".split()  # noqa: SIM905 - as a line
+    "canon cel cost expressions fields glance http login modules observed policy scalars skim syntax traffic".split()  # noqa: SIM905 - as a line
 )
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
+from reconciler.kinds import cost
 from reconciler.model.value import Json
 
 LONGEST = 8192  # characters: a hundred times a long expression
+_TOO_MUCH = f"could build more than {cost.MOST // 1024 // 1024} million characters and items"
 _COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?: \[[A-Z_]+\])?$", re.MULTILINE)
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _TOO_DEEP = re.compile("recursion (limit|depth)")
@@ -96,8 +98,11 @@ class Language:
         told = program.return_type().name()
         if answers and told not in (answers, "DYN"):
             raise Unfit(Wrong(f"answers with {a(told)}, not with {a(answers)}"))
+        written = program.serialize()
+        if cost.estimate(written, {}) > cost.MOST:
+            raise Unfit(Wrong(_TOO_MUCH))
         uses = {each.name for each in _strange(text, frozenset()) if not each.is_function} & self.names
-        return Expression(text, program, answers, frozenset(uses))
+        return Expression(text, program, answers, frozenset(uses), written, cost.room(written, self.names))
 
     def given(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Given:
         """Plain JSON and instants as values of the variables, for any number of expressions.
@@ -105,7 +110,7 @@ class Language:
         `around` are values that `spelt` has spelt already: what many have in common is looked through once.
         """
         told = {**(around or {}), **spelt(values)}
-        return Given(_env(self.names, self._instants).Activation(told))
+        return Given(_env(self.names, self._instants).Activation(told), told)
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,12 @@ class Given:
     """What expressions of one language are asked with."""
 
     activation: Any = field(repr=False)
+    values: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+    @cached_property
+    def size(self) -> float:
+        """Of all values together: characters and items."""
+        return sum(cost.measure(value).whole for value in self.values.values())
 
 
 @dataclass(frozen=True)
@@ -123,9 +134,13 @@ class Expression:
     program: Any = field(repr=False)
     answers: str
     uses: frozenset[str]
+    written: bytes = field(repr=False, default=b"")
+    room: float = 0
 
     def ask(self, given: Given) -> Json:
-        """The answer; Failed if there is none, or one of another type."""
+        """The answer; Failed if there is none, or one of another type, or if it could take too much to find."""
+        if given.size > self.room and cost.estimate(self.written, given.values) > cost.MOST:
+            raise Failed(f"it {_TOO_MUCH}")
         try:
             answer = self.program.eval(given.activation)
         except RuntimeError as error:

@@ -1,0 +1,280 @@
+"""Bounds what an expression can take, in memory and time, before it is evaluated. Pure.
+
+The language counts steps, and one step can double a text. So each value is given an upper bound (the longest text and
+the longest list in it, and its size written out), and each operation is charged what it would build and compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Final
+
+MOST: Final = 64 * 1024 * 1024  # characters and items that one evaluation may build
+_STEPS: Final = 10_000  # that the language allows
+_ENOUGH: Final = 1e18  # beyond this, larger is the same
+_NUMBER: Final = 32  # characters
+_PRECISE: Final = 1100  # characters of a number with the most digits that the language writes
+_SIZES: Final = (1e6, 1e5, 1e4, 3e3, 1e3)
+_FREE: Final = frozenset(
+    """
+    _&&_ _||_ !_ _-_ _*_ _/_ _%_ -_ _<_ _<=_ _>_ _>=_ @in @not_strictly_false bool contains double duration endsWith
+    getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds
+    indexOf int lastIndexOf matches size startsWith timestamp type uint
+    """.split()  # noqa: SIM905 - as a paragraph they can be read
+)
+# Fields of the messages of cel/expr/checked.proto and cel/expr/syntax.proto; the first is wrapped in an Any.
+_VALUE, _EXPR, _CONST, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _FOLD = 2, 4, 3, 4, 5, 6, 7, 8, 9
+_TEXTS: Final = (6, 7)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """At most so many characters in one text, items in one list, and of both with everything written out.
+
+    `value` is the value itself, where it is known.
+    """
+
+    text: float = 0
+    items: float = 0
+    whole: float = 1
+    value: Any = None
+
+
+def room(program: bytes, names: Iterable[str]) -> float:
+    """How large the values of all variables together may be for the expression to be surely within MOST."""
+    names = tuple(names)
+    return next(
+        (size for size in _SIZES if estimate(program, dict.fromkeys(names, Bound(size, size, size))) <= MOST), 0
+    )
+
+
+def estimate(program: bytes, values: Mapping[str, Any]) -> float:
+    """The most that a checked expression can build and compare, given plain values, or bounds, of its variables."""
+    root = _field(_field(program, _VALUE) or b"", _EXPR)
+    if root is None:
+        return _ENOUGH  # not an expression that can be read: nothing is known of it
+    if not _grows(program):
+        return 0
+    counter = _Counter(values)
+    answer = counter.bound(root, 1)
+    return min(counter.spent + answer.whole, _ENOUGH)
+
+
+def measure(value: Any) -> Bound:
+    """The bound of a plain value. It must not change: large ones are measured once."""
+    match value:
+        case str() | bytes():
+            return Bound(len(value), 0, 1 + len(value), value)
+        case Mapping() | list() | tuple():
+            if (known := _MEASURED.get(id(value))) is not None and known.value is value:
+                return known
+            inside = chain.from_iterable(value.items()) if isinstance(value, Mapping) else value
+            parts = [measure(each) for each in inside]
+            bound = Bound(_most(parts, "text"), max(len(value), _most(parts, "items")), 1 + _sum(parts), value)
+            if len(value) > _LARGE:
+                if len(_MEASURED) >= _LARGE:
+                    _MEASURED.clear()
+                _MEASURED[id(value)] = bound
+            return bound
+    return Bound(0, 0, 1, value)
+
+
+class _Map(Bound):
+    def __init__(self, value: Any) -> None:
+        object.__setattr__(self, "value", value)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("text", "items", "whole"):
+            return getattr(measure(object.__getattribute__(self, "value")), name)
+        return object.__getattribute__(self, name)
+
+
+def _known(value: Any) -> Bound:
+    """As `measure`, but of a map, whose members are mostly asked for one by one, only when it is needed."""
+    return _Map(value) if isinstance(value, Mapping) else measure(value)
+
+
+_LARGE: Final = 64
+_MEASURED: Final[dict[int, Bound]] = {}
+
+
+def _most(parts: Sequence[Bound], what: str) -> float:
+    return max((getattr(each, what) for each in parts), default=0)
+
+
+def _sum(parts: Sequence[Bound]) -> float:
+    return min(sum(each.whole for each in parts), _ENOUGH)
+
+
+class _Counter:
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self._variables: dict[str, Bound] = {}  # of macros
+        self.spent: float = 0
+
+    def _spend(self, much: float, times: float) -> None:
+        self.spent = min(self.spent + much * times, _ENOUGH)
+
+    def bound(self, expr: bytes, times: float) -> Bound:
+        """The bound of what an expression answers with; it is evaluated so many times."""
+        for number, content in _fields(expr):
+            match number:
+                case n if n == _CONST:
+                    texts = [each for field, each in _fields(content) if field in _TEXTS]
+                    return measure(texts[0]) if texts else Bound()
+                case n if n == _IDENT:
+                    name = _text(content, 1)
+                    value = self._values.get(name)
+                    return self._variables.get(name) or (value if isinstance(value, Bound) else _known(value))
+                case n if n == _SELECT:
+                    operand = self.bound(_field(content, 1) or b"", times)
+                    return _part(operand, _text(content, 2))
+                case n if n == _CALL:
+                    target = [each for field, each in _fields(content) if field == 1]
+                    given = [each for field, each in _fields(content) if field == 3]
+                    return self._call(_text(content, 2), [*target, *given], times)
+                case n if n in (_LIST, _STRUCT):
+                    return self._literal(content, n == _STRUCT, times)
+                case n if n == _FOLD:
+                    return self._fold(content, times)
+        return Bound()
+
+    def _literal(self, content: bytes, is_map: bool, times: float) -> Bound:
+        written = [each for field, each in _fields(content) if field == (2 if is_map else 1)]
+        if is_map:
+            written = [each for entry in written for field, each in _fields(entry) if field in (3, 4)]
+        parts = [self.bound(each, times) for each in written]
+        self._spend(len(parts), times)
+        return Bound(_most(parts, "text"), max(len(parts), _most(parts, "items")), 1 + _sum(parts))
+
+    def _fold(self, content: bytes, times: float) -> Bound:
+        """A macro: `all`, `exists`, `map` and their like. Each adds to what it gathers, and never reads that."""
+        parts = dict(_fields(content))
+        over = self.bound(parts.get(2, b""), times)
+        start = self.bound(parts.get(4, b""), times)
+        rounds = min(over.items, _STEPS)
+        inside = min(times * max(rounds, 1), max(times, _STEPS))
+        names = {_text(content, 1): _item(over), _text(content, 8): _item(over), _text(content, 3): start}
+        before = {name: self._variables.get(name) for name in names}
+        self._variables |= names
+        self.bound(parts.get(5, b""), inside)
+        step = self.bound(parts.get(6, b""), inside)
+        gathered = Bound(
+            max(start.text, step.text),
+            start.items + rounds * max(0, step.items - start.items),
+            min(start.whole + rounds * max(0, step.whole - start.whole), _ENOUGH),
+        )
+        self._variables[_text(content, 3)] = gathered
+        answer = self.bound(parts.get(7, b""), times)
+        for name, was in before.items():
+            self._variables.pop(name, None)
+            if was is not None:
+                self._variables[name] = was
+        return answer
+
+    def _call(self, name: str, written: Sequence[bytes], times: float) -> Bound:
+        given = [self.bound(each, times) for each in written]
+        texts = [each.text for each in given]
+        match name:
+            case "_==_" | "_!=_":
+                self._spend(min((each.whole for each in given), default=0), times)
+                return Bound()
+            case "_?_:_":
+                return _either(given[1:])
+            case "_[_]" | "_[?_]" | "_?._":
+                key = given[1].value if len(given) > 1 else None
+                return _part(given[0], key.decode() if isinstance(key, bytes) else key)
+            case "replace":
+                made = texts[0] + (texts[0] + 1) * texts[2] if len(texts) > 2 else texts[0]
+            case "join":
+                made = given[0].whole + given[0].items * (texts[1] if len(texts) > 1 else 0)
+            case "format":
+                made = texts[0] + given[-1].whole + given[-1].items * _PRECISE
+            case "split":
+                self._spend(2 * texts[0] + 1, times)
+                return Bound(texts[0], texts[0] + 1, 2 * texts[0] + 2)
+            case "strings.quote":
+                made = 8 * sum(texts) + 2
+            case "_+_":
+                items = sum(each.items for each in given)
+                self._spend(sum(texts) + items, times)
+                return Bound(min(sum(texts), _ENOUGH), min(items, _ENOUGH), _sum(given))
+            case _ if name in _FREE:
+                return Bound()
+            case _:
+                self._spend(sum(texts) + _NUMBER, times)
+                return Bound(max(sum(texts), _NUMBER), sum(each.items for each in given), _sum(given) + _NUMBER)
+        made = min(made, _ENOUGH)
+        self._spend(made, times)
+        return Bound(made, 0, made + 1)
+
+
+def _part(whole: Bound, key: Any) -> Bound:
+    """What an index or a member leads to: the value itself where it is known, else no more than all of it."""
+    value = whole.value
+    if isinstance(value, Mapping) and key in value:
+        return _known(value[key])
+    return Bound(whole.text, whole.items, whole.whole)
+
+
+def _item(whole: Bound) -> Bound:
+    value = whole.value
+    if isinstance(value, (list, tuple, Mapping)):
+        return _either([measure(each) for each in value])
+    return Bound(whole.text, whole.items, whole.whole)
+
+
+def _either(several: Sequence[Bound]) -> Bound:
+    return Bound(_most(several, "text"), _most(several, "items"), _most(several, "whole"))
+
+
+def _grows(program: bytes) -> bool:
+    """Whether anything in it can build texts or lists; most expressions cannot."""
+    return any(word in program for word in (b"_+_", b"replace", b"join", b"format", b"split", b"quote", b"@result"))
+
+
+# --- the checked expression, as bytes ---------------------------------------------------------------------------------
+
+
+def _field(message: bytes, number: int) -> bytes | None:
+    return next((content for each, content in _fields(message) if each == number), None)
+
+
+def _text(message: bytes, number: int) -> str:
+    return (_field(message, number) or b"").decode(errors="replace")
+
+
+@lru_cache(maxsize=4096)
+def _fields(message: bytes) -> tuple[tuple[int, bytes], ...]:
+    """The fields of a message of Protocol Buffers that hold bytes: their numbers and contents."""
+    return tuple(_each(message))
+
+
+def _each(message: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        number, kind = tag >> 3, tag & 7
+        if kind == 0:
+            _, at = _varint(message, at)
+        elif kind == 2:
+            length, at = _varint(message, at)
+            yield number, message[at : at + length]
+            at += length
+        else:
+            at += {1: 8, 5: 4}.get(kind, len(message))
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(message):
+        byte = message[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    return value, at
