@@ -84,6 +84,8 @@ def _decode(text: str) -> Any:
 def _decode_yaml(text: str) -> Any:
     """What is unusual goes to a reader that says where something is wrong, and takes long."""
     octets = text.encode(errors="surrogatepass")
+    if (wrong := skim.misreading(octets)) is not None:
+        raise _Unreadable(f"{wrong.text} at line {wrong.line + 1}, column {wrong.column + 1}; {wrong.remedy}")
     skimmed = None if _OLDER.search(text) else skim.documents(octets)
     documents = _read_patiently(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
     if len(documents) > 1:

@@ -6,11 +6,12 @@ Tags, anchors, odd or repeated keys, excess and mistakes are not for here.
 
 from __future__ import annotations
 
+import re
 from sys import intern
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from yaml import error as yaml_error
-from yaml import events
+from yaml import events, tokens
 from yaml._yaml import CParser
 
 from reconciler.kinds.scalars import plain
@@ -18,6 +19,14 @@ from reconciler.model.value import Json
 
 MAX_DEPTH: Final = 64
 MAX_SCALAR: Final = 1024 * 1024  # characters; as much as an included file may have
+
+
+_NO_BREAKS: Final = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
+_NO_BREAK: Final = re.compile("[\x85\u2028\u2029]")
+_QUESTION: Final = re.compile(rb"(?:^|[\s\[{,])\?[^\s]")
+_NAMED: Final = re.compile(rb"[&*][\w-]+[^\w\s,\]}-]")
+_GLUED: Final = re.compile(r"\?[^\s,\[\]{}]")
+_NAME_ENDS: Final = ("", " ", "\t", "\r", "\n", ",", "]", "}")
 
 
 class _Unusual(Exception):
@@ -46,6 +55,61 @@ def is_deeper(text: bytes, levels: int) -> bool:
     except (ValueError, yaml_error.YAMLError):
         return False
     return depth > levels
+
+
+class Misreading(NamedTuple):
+    """A place (line and column from 0) at which YAML 1.2 means something else than libyaml reads."""
+
+    text: str
+    remedy: str
+    line: int
+    column: int
+
+
+def misreading(text: bytes) -> Misreading | None:
+    """The first place that libyaml would misread without a word; None if there is none, or the text is no YAML.
+
+    It takes `?x` for the key x within brackets, ends the name of an anchor at a ':', and takes three characters for
+    ends of lines that are none in YAML 1.2.
+    """
+    decoded = text.decode(errors="replace") if any(each in text for each in _NO_BREAKS) else ""
+    if (found := _NO_BREAK.search(decoded)) is not None:
+        line, column = _place(decoded, found.start())
+        remedy = "remove it, or write it as an escape in double quotes"
+        return Misreading(f"the line separator U+{ord(found[0]):04X}", remedy, line, column)
+    is_doubtful = (b"?" in text and _QUESTION.search(text)) or ((b"&" in text or b"*" in text) and _NAMED.search(text))
+    return _misread_token(text.removeprefix(b"\xef\xbb\xbf")) if is_doubtful else None
+
+
+def _misread_token(text: bytes) -> Misreading | None:
+    decoded = text.decode(errors="replace")
+    parser = CParser(text)
+    depth = 0
+    try:
+        while (token := parser.get_token()) is not None:
+            kind = type(token)
+            if kind in (tokens.FlowSequenceStartToken, tokens.FlowMappingStartToken):
+                depth += 1
+            elif kind in (tokens.FlowSequenceEndToken, tokens.FlowMappingEndToken):
+                depth -= 1
+            mark = token.start_mark
+            if kind is tokens.KeyToken and depth and _GLUED.match(decoded, mark.index):
+                what = "'?' within brackets begins a key only before a space"
+                return Misreading(what, "put the text in quotes", mark.line, mark.column)
+            end = token.end_mark.index
+            if kind in (tokens.AnchorToken, tokens.AliasToken) and decoded[end : end + 1] not in _NAME_ENDS:
+                what = f"{decoded[end]!r} in the name of an anchor"
+                return Misreading(
+                    what, "name it with letters, digits, '-' and '_'", token.end_mark.line, token.end_mark.column
+                )
+    except (ValueError, yaml_error.YAMLError):
+        return None
+    return None
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    before = text[:at]
+    return before.count("\n"), at - before.rfind("\n") - 1
 
 
 class _Skimmer:

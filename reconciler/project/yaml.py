@@ -59,7 +59,7 @@ class Reading:
 def read(text: bytes, file: str) -> Reading:
     """The documents of a file; `file` is its name in positions."""
     reading = Reading()
-    unreadable = bytes_problem(text, file) or _excess(text, file)
+    unreadable = bytes_problem(text, file) or _excess(text, file) or _misread(text, file)
     if unreadable is not None:
         reading.problems.append(unreadable)
         reading.complete = False
@@ -102,6 +102,13 @@ def _excess(text: bytes, file: str) -> Problem | None:
     if text.count(b"\n---") >= MAX_DOCUMENTS:
         return Problem(f"more than {MAX_DOCUMENTS:,} documents in one file", "split it", position=Position(file, 1, 1))
     return None
+
+
+def _misread(text: bytes, file: str) -> Problem | None:
+    found = skim.misreading(text)
+    if found is None:
+        return None
+    return Problem(found.text, found.remedy, position=Position(file, found.line + 1, found.column + 1))
 
 
 @contextmanager

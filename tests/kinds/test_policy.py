@@ -127,6 +127,8 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         ("a: !!python/object:os.system x", "neither"),
         ("a: &a\n  b: *a\n", "more than 40 levels"),
         (BOMB, "more than 20000 values"),
+        ("a: {?b: c}", "'?' within brackets begins a key only before a space at line 1, column 5"),
+        ("a: &an:chor value", "':' in the name of an anchor at line 1, column 7"),
         ("a: " + "[" * 5000, "more than 40 levels"),
         ("a: " + "[" * 5000 + "]" * 5000, "more than 40 levels"),
         ("a:\n  " + "- " * 5000 + "x", "more than 40 levels"),

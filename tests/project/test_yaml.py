@@ -6,10 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
+from ruamel.yaml.error import YAMLError
 
 from reconciler.model.problem import Position
 from reconciler.project import yaml
@@ -250,3 +251,66 @@ def test_any_bytes_are_read_or_told_about(text: bytes) -> None:
 def test_any_punctuation_is_read_or_told_about(text: str) -> None:
     reading = yaml.read(text.encode(), "f.yaml")
     assert reading.complete or reading.problems
+
+
+# --- what libyaml reads otherwise than YAML 1.2 -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("a: { ?foo: bar }", (1, 6), "'?' within brackets begins a key only before a space"),
+        ("a:\n  [x, # y\n   ?x]", (3, 4), "'?' within brackets"),
+        ("[?x: y]", (1, 2), "'?' within brackets"),
+        ("a: &an:chor value", (1, 7), "':' in the name of an anchor"),
+        ("a: &an?chor value", (1, 7), "'?' in the name of an anchor"),
+        ("k: &x 1\na: [*x:b]", (2, 7), "':' in the name of an anchor"),
+        ("a: b # c\u2028d: e", (1, 9), "the line separator U+2028"),
+        ("a: b\u2029c: d", (1, 5), "the line separator U+2029"),
+        ('a: "\u00e9"\nb: c\u0085d', (2, 5), "the line separator U+0085"),
+    ],
+)
+def test_what_would_be_misread_is_refused_at_its_place(text: str, place: tuple[int, int], words: str) -> None:
+    reading = yaml.read(text.encode(), "a.yaml")
+    (problem,) = reading.problems
+    assert problem.position == Position("a.yaml", *place)
+    assert words in problem.text
+    assert problem.remedy
+    assert reading.documents == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "?x: y",
+        "{a?: b}",
+        "{ ? a : b}",
+        "a: what ?x",
+        "a: '{ ?x }'",
+        "# [?x]\na: b",
+        "a: |\n  {?x: &b:c}\n",
+        "a: 1 && *:x",
+    ],
+)
+def test_what_only_looks_so_is_read(text: str) -> None:
+    assert yaml.read(text.encode(), "a.yaml").problems == []
+
+
+@given(st.from_regex(r"\A(?:[a-z]|[?:-][a-z])[a-z?:&*!|>'\"%@`-]{0,4}[a-z]\Z"))
+def test_a_plain_word_within_brackets_means_itself_or_is_refused(word: str) -> None:
+    reading = yaml.read(f"[{word}]".encode(), "a.yaml")
+    if not reading.problems:
+        assert [each.value for each in reading.documents] == [[word]]
+
+
+@given(st.lists(st.sampled_from([*"ab?:-,&*#!|>[]{}'\" \n", ": ", "- ", "? ", "\n  "]), max_size=10).map("".join))
+@example("a: &b:c d")
+def test_what_two_parsers_read_they_read_alike(text: str) -> None:
+    reading = yaml.read(text.encode(), "a.yaml")
+    if reading.problems or not all(each.sound for each in reading.documents):
+        return
+    try:
+        other = list(YAML(typ="safe", pure=True).load_all(text))
+    except (YAMLError, ValueError, TypeError):
+        return  # it refuses some texts besides
+    assert [each.value for each in reading.documents] == other
