@@ -13,14 +13,15 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from reconciler import __version__
 from reconciler.api import answers, errors
-from reconciler.api.limiter import WINDOW, Limiter
+from reconciler.api.limiter import WINDOW, Limiter, Slot
 from reconciler.api.origin import Origin
 from reconciler.api.watching import Exchange, Observer
 from reconciler.engine.ports import Clock, Failure, Lost, Refused, Transient, Withheld
@@ -63,6 +64,19 @@ class Account:
     def budget(self) -> int:
         granted = PROFILES[self.profile].requests_per_minute
         return granted if self.requests_per_minute is None else self.requests_per_minute
+
+
+class LastCheck(Protocol):
+    """Asked when a request may leave, behind every wait."""
+
+    async def prepare(self) -> None:
+        """Awaited before each wait; may send requests of its own."""
+
+    def is_due(self) -> bool:
+        """Whether `complete` has to read something."""
+
+    async def complete(self, read: Callable[[str], Awaitable[Json]]) -> Mapping[str, Json] | None:
+        """The body to send; raises a Failure if nothing is to be sent. `read` takes an address of the origin."""
 
 
 class Client:
@@ -110,21 +124,46 @@ class Client:
     def origin(self) -> Origin:
         return self._origin
 
-    async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
-        """The decoded answer, None where there is none. `address` comes from `origin`; raises a Failure."""
+    async def exchange(
+        self,
+        method: str,
+        address: str,
+        body: Mapping[str, Json] | None = None,
+        last_check: LastCheck | None = None,
+    ) -> Json:
+        """The decoded answer, None where there is none. `address` comes from `origin`; raises a Failure.
+
+        `last_check` is completed behind every wait. Where it has to read first, there is room for both requests at
+        once: with a wait between them, what was read would be old again.
+        """
         if method not in self._methods or not address.startswith(f"{self._origin}/"):
             raise Refused(f"{method} {address} is not for this client to send")
-        async with self._limiter.slot():
-            if method != "GET":
-                await self.may_write()  # behind every wait: a process may have slept in one
-            try:
-                if self.observer is not None:
-                    return await self._watched(self.observer, method, address, body)
-                return await self._exchange(method, address, body)
-            except Failure as failure:
-                if isinstance(failure, Transient) and failure.status == 429 and failure.retry_after:
-                    self._limiter.hold(failure.retry_after)
-                raise
+        for turn in count():
+            if last_check is not None:
+                await last_check.prepare()
+            reads = last_check is not None and (last_check.is_due() or turn > 1)
+            async with self._limiter.slot(2 if reads else 1) as slot:
+                slot.used = 0
+                if method != "GET":
+                    await self.may_write()  # behind every wait: a process may have slept in one
+                if last_check is not None:
+                    if last_check.is_due() and not reads:
+                        continue  # it became due while it waited
+                    body = await last_check.complete(partial(self._once, slot, "GET"))
+                    await self.may_write()
+                return await self._once(slot, method, address, body)
+        raise AssertionError  # never: the third turn has room for both
+
+    async def _once(self, slot: Slot, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
+        slot.used += 1
+        try:
+            if self.observer is not None:
+                return await self._watched(self.observer, method, address, body)
+            return await self._exchange(method, address, body)
+        except Failure as failure:
+            if isinstance(failure, Transient) and failure.status == 429 and failure.retry_after:
+                self._limiter.hold(failure.retry_after)
+            raise
 
     async def may_write(self) -> None:
         """Raises Withheld if the platform is not to be changed any more."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.engine import retry
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
 _INSTANT = 1e-6  # seconds; sums of floats that differ by less are the same time, or a sleep could end short for ever
+
+
+@dataclass
+class Slot:
+    """Room for requests, of which so many were `used`."""
+
+    used: int
 
 
 class Limiter:
@@ -49,27 +57,37 @@ class Limiter:
         self._held_until = float("-inf")
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Room for one request, from sending to answer."""
-        async with self._turn:
-            ticket = await self._until_free()
-            self._in_flight += 1
+    async def slot(self, requests: int = 1) -> AsyncIterator[Slot]:
+        """Room for so many requests, one after the other, from sending the first to the answer to the last."""
+        requests = min(requests, self._budget or requests)
+        tickets: list[int | None] = []
+        slot = Slot(0)
         try:
-            yield
+            async with self._turn:
+                while len(tickets) < requests:
+                    tickets.append(await self._until_free(requests - len(tickets)))
+                    self._in_flight += 1
+            slot.used = requests
+            yield slot
         finally:
-            self._in_flight -= 1
+            self._in_flight -= len(tickets)
+            self._end(tickets, slot.used)
+
+    def _end(self, tickets: Sequence[int | None], used: int) -> None:
+        now = self._clock.now()
+        for number, ticket in enumerate(tickets):
             if self._ledger and ticket is not None:
-                self._ledger.answered(ticket, self._clock.now())
-            if self._budget:
-                self._answered.append(self._clock.now())
-            self._an_answer.set()
+                self._ledger.answered(ticket, now if number < used else now - self._window)
+        if self._budget:
+            self._answered.extend([now] * used)
+        self._an_answer.set()
 
     def hold(self, seconds: float) -> None:
         """Nothing leaves before that: the platform asked for it. Longer than anybody waits is told at once."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
 
-    async def _until_free(self) -> int | None:
-        """The ledger's ticket, None where there is no ledger."""
+    async def _until_free(self, requests: int) -> int | None:
+        """Waits for room for so many requests. The ledger's ticket for one of them, None where there is no ledger."""
         while True:
             now = self._clock.now()
             while self._answered and self._answered[0] + self._window <= now + _INSTANT:
@@ -78,10 +96,10 @@ class Limiter:
                 raise Transient(f"the platform asks for a wait of {held:.0f} s", status=429, retry_after=held)
             if held > _INSTANT:
                 await self._sleep(held)
-            elif not self._budget or self._in_flight + len(self._answered) < self._budget:
+            elif not self._budget or self._in_flight + len(self._answered) + requests <= self._budget:
                 ticket, wait = None, 0.0
                 if self._ledger:
-                    ticket, wait = await self._ledger.enter(self._clock.now, self._budget, self._window)
+                    ticket, wait = await self._ledger.enter(self._clock.now, self._budget - requests + 1, self._window)
                 if not wait:
                     return ticket
                 await self._sleep(wait)

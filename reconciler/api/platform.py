@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 
 from reconciler.api import agent, client
 from reconciler.api.agent import Agent, is_agents
@@ -14,7 +15,7 @@ from reconciler.api.client import Account, Client
 from reconciler.api.errors import Unreachable
 from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.engine import retry
-from reconciler.engine.ports import Chance, Clock, Failure, Refused, Transient
+from reconciler.engine.ports import Chance, Check, Clock, Failure, Refused, Transient, add_kept, complete_body
 from reconciler.model.value import Json
 
 # Of one list; more of either counts as a list that never ends. Pages hold 100 objects at most.
@@ -103,13 +104,41 @@ class ReadOnlyClient:
 class HTTPPlatform(ReadOnlyClient):
     """Reads and writes."""
 
-    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
         if (beside := self.agent(path)) is not None:
             await self._client.may_write()
-            return await beside.send(method, path, body)
-        profile = self._client.profile
+            return await beside.send(method, path, await complete_body(check, body, beside.get))
+        profile, address = self._client.profile, self._client.origin.at(path)
+        if check is not None:
+            last_check = _LastCheck(self._client, check, path, body)
+            return profile.read(path, await self._client.exchange(method, address, last_check=last_check))
         spelt = None if body is None else profile.sent(path, body)
-        return profile.read(path, await self._client.exchange(method, self._client.origin.at(path), spelt))
+        return profile.read(path, await self._client.exchange(method, address, spelt))
+
+
+@dataclass(frozen=True, slots=True)
+class _LastCheck:
+    """The engine's check of a request in the platform's spelling."""
+
+    client: Client
+    check: Check
+    path: str
+    body: Mapping[str, Json] | None
+
+    async def prepare(self) -> None:
+        await self.check.prepare()
+
+    def is_due(self) -> bool:
+        return self.check.is_due()
+
+    async def complete(self, read: Callable[[str], Awaitable[Json]]) -> Mapping[str, Json] | None:
+        async def read_path(path: str) -> Json:
+            return self.client.profile.read(path, await read(self.client.origin.at(path)))
+
+        body = add_kept(self.body, await self.check.confirm(lambda: read_path(self.check.path)))
+        return None if body is None else self.client.profile.sent(self.path, body)
 
 
 def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:

@@ -192,15 +192,26 @@ def _locator(means: Means, call: Call, kind: Kind) -> str:
 async def _send(means: Means, call: Call, body: dict[str, Value] | None) -> Json:
     path = means.known.path(call.path)
     try:
-        if means.hands.concerns(call):
-            await means.patiently("look", call, lambda: means.hands.confirm(call))
-        return await means.patiently(
-            "send", call, lambda: means.platform.send(call.method, path, compose.payload(body))
-        )
+        return await means.patiently(call, lambda: _attempt(means, call, path, body))
     except Gone as failure:
         raise Gone(
             f"{path} is gone: it was deleted after the plan was made", code=failure.code, status=404
         ) from failure
+
+
+async def _attempt(means: Means, call: Call, path: str, body: dict[str, Value] | None) -> Json:
+    """One attempt, each with a check of its own: meanwhile the object may have become another stack's."""
+    check = means.ownership.check(call, path)
+    payload = compose.payload(body)
+    try:
+        answer = await means.step("send", call, lambda: means.platform.send(call.method, path, payload, check=check))
+    except Failure:
+        if check is not None:
+            means.ownership.forget(check.path)
+        raise
+    if check is not None and call.verb is Verb.UPDATE:
+        means.ownership.learn(means.kind_of(call), path, check.left, answer)
+    return answer
 
 
 async def _delete(means: Means, call: Call) -> Made:

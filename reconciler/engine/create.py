@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from reconciler.engine import compose, delivery, lost
 from reconciler.engine.means import Means
+from reconciler.engine.ownership import Departure
 from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.model.event import Outcome
 from reconciler.model.owner import Owner
@@ -117,9 +118,11 @@ class _Create:
             attempt += 1
 
     async def _post(self) -> Mapping[str, Json]:
-        answer = await self._means.platform.send("POST", self._path, compose.payload(self._body))
+        departure = Departure(self._means.clock)
+        answer = await self._means.platform.send("POST", self._path, compose.payload(self._body), check=departure)
         if not isinstance(answer, Mapping) or not isinstance(answer.get(self._kind.key), str):
             raise Lost(f"the platform's answer to the create names no {self._kind.key}")
+        self._means.ownership.learn(self._kind, self._object_path(answer), departure.left, answer)
         return answer
 
     async def _after(self, attempt: int, failure: Failure) -> _Answer | None:
@@ -204,7 +207,10 @@ class _Create:
         return str(made.body[self._kind.key])
 
     def _object(self, made: _Answer) -> str:
-        return f"{self._path}/{quote(self._id(made), safe='')}"
+        return self._object_path(made.body)
+
+    def _object_path(self, body: Mapping[str, Json]) -> str:
+        return f"{self._path}/{quote(str(body[self._kind.key]), safe='')}"
 
 
 async def bind(means: Means, call: Call, locator: str, record: Owner) -> None:

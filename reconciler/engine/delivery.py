@@ -39,8 +39,13 @@ async def deliver(means: Means, call: Call, path: str, answer: Mapping[str, Json
 
 async def revoke(means: Means, call: Call, path: str, *, because: str) -> None:
     """Delete an object whose secret nobody holds; raises the Failure, with the id, if it stays alive."""
+
+    async def attempt() -> None:
+        check = means.ownership.check_made(call, path)
+        await means.step("revoke", call, lambda: means.platform.send("DELETE", path, check=check))
+
     try:
-        await means.patiently("revoke", call, lambda: means.platform.send("DELETE", path))
+        await means.patiently(call, attempt)
     except Gone:
         return
     except Failure as failure:

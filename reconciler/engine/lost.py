@@ -37,7 +37,7 @@ async def look(
     be had."""
     kind = means.kind_of(call)
     try:
-        return await means.patiently("look", call, lambda: _matches(means, kind, intents))
+        return await means.patiently(call, lambda: means.step("look", call, lambda: _matches(means, kind, intents)))
     except Failure as failure:
         raise Lost(
             f"the answer to the create was lost ({cause}), and whether it took effect cannot be told, because the list "

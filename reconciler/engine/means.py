@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeVar, get_args
 
 from reconciler.engine import retry
 from reconciler.engine.compose import Known
-from reconciler.engine.hands import Hands
+from reconciler.engine.ownership import Ownership
 from reconciler.engine.ports import Chance, Clock, Failure, Journal, Lost, Platform, Sinks, Transient, Withheld
 from reconciler.model.address import Address
 from reconciler.model.concealing import Veil
@@ -64,7 +64,7 @@ class Means:
 
     def __post_init__(self) -> None:
         self.formers = {each.address: each.former for each in self.plan.changes if each.former}
-        self.hands = Hands(self.plan, self.platform, self.clock, self.kinds)
+        self.ownership = Ownership(self.plan, self.platform, self.clock, self.kinds)
 
     def kind_of(self, call: Call) -> Kind:
         return self.kinds[call.address.kind]
@@ -83,12 +83,13 @@ class Means:
         self.reach(f"after {name}", call)
         return result
 
-    async def patiently(self, name: Step, call: Call, act: Callable[[], Awaitable[_T]]) -> _T:
-        """Repeat what may be repeated until it succeeds or there is no point; raises the last Failure."""
+    async def patiently(self, call: Call, act: Callable[[], Awaitable[_T]]) -> _T:
+        """Repeat an attempt, which is one or more steps, until it succeeds or there is no point; raises the last
+        Failure."""
         attempt = 1
         while True:
             try:
-                return await self.step(name, call, act)
+                return await act()
             except (Transient, Lost) as failure:
                 await self.pause(call, attempt, failure)
                 attempt += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from reconciler.engine.ports import Platform
+from reconciler.engine.ports import Check, Platform
 from reconciler.model.value import Json
 
 
@@ -33,6 +33,8 @@ class Paced:
     def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         return self._platform.pages(path, key)  # a look in an emergency: it holds no place while others go on
 
-    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
         async with self._places:
-            return await self._platform.send(method, path, body)
+            return await self._platform.send(method, path, body, check=check)

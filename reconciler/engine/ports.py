@@ -10,7 +10,7 @@ Failure
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -76,11 +76,52 @@ class Reader(Protocol):
         what a page must be, leads elsewhere, or comes round again: then what came before is incomplete."""
 
 
+class Check(Protocol):
+    """Decides, when a request may leave, whether it still should."""
+
+    @property
+    def path(self) -> str:
+        """The object to be read where the check is due."""
+
+    def is_due(self) -> bool:
+        """Whether `confirm` has to read the object: what is known of it is too old."""
+
+    async def prepare(self) -> None:
+        """Reads what spares several checks their own reading. To be awaited before each wait for the request's turn."""
+
+    async def confirm(self, read: Callable[[], Awaitable[Json]]) -> Mapping[str, Json]:
+        """What the body has to carry in addition, as it is on the platform now; raises a Failure.
+
+        To be awaited behind every wait. `read` answers with the object at `path`, in one attempt.
+        """
+
+
 class Platform(Reader, Protocol):
     """The platform with everything it can do. One attempt each: repeating is the engine's business."""
 
-    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
-        """The decoded answer, None where there is no body; raises a Failure."""
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        """The decoded answer, None where there is no body; raises a Failure.
+
+        `check` is confirmed after all waits, right before the request leaves; if it fails, nothing is sent.
+        """
+
+
+async def complete_body(
+    check: Check | None, body: Mapping[str, Json] | None, read: Callable[[str], Awaitable[Json]]
+) -> Mapping[str, Json] | None:
+    """The body with what the check adds to it; raises a Failure if the request is not to be sent. For a platform on
+    which nothing waits."""
+    if check is None:
+        return body
+    await check.prepare()
+    return add_kept(body, await check.confirm(lambda: read(check.path)))
+
+
+def add_kept(body: Mapping[str, Json] | None, kept: Mapping[str, Json]) -> Mapping[str, Json] | None:
+    """The body with the fields that a check adds to it, but for those that it has already."""
+    return {**kept, **(body or {})} if kept else body
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.fields import BackendId, Description, Metadata
-from reconciler.model.kind import Kind, Spec
+from reconciler.model.kind import AlwaysSent, Kind, Spec
 
 
 class FailoverBackend(Spec):
     """Sends traffic to the first of its backends that works."""
 
-    backends: Annotated[list[BackendId], Doc("The backends, in the order they are tried.")] = []
+    backends: Annotated[list[BackendId], AlwaysSent, Doc("The backends, in the order they are tried.")] = []
     description: Description = ""
     metadata: Metadata = ""
 

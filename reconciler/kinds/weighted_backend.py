@@ -6,7 +6,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.fields import BackendId, Description, Metadata, repeated
-from reconciler.model.kind import AsMap, Between, Finding, Kind, Part, Spec, Unordered
+from reconciler.model.kind import AlwaysSent, AsMap, Between, Finding, Kind, Part, Spec, Unordered
 
 
 class Weight(Part):
@@ -20,7 +20,7 @@ class WeightedBackend(Spec):
     """Spreads traffic over its backends by weight."""
 
     backends: Annotated[
-        list[Weight], AsMap("backend_id", "weight"), Unordered, Doc("The backends, and the weight of each.")
+        list[Weight], AsMap("backend_id", "weight"), Unordered, AlwaysSent, Doc("The backends, and the weight of each.")
     ] = []
     description: Description = ""
     metadata: Metadata = ""

@@ -33,6 +33,7 @@ class Behaviour(Enum):
     PATH_ONLY = "part of the object's path, not of its body"
     EXCLUSIVE = "no two objects may hold the same item: it is let go before it is taken"
     UPDATE_ONLY = "accepted by PATCH but not by POST: a create is followed by an update"
+    ALWAYS_SENT = "in every PATCH: the public platform empties it where it is left out"
 
     __hash__ = object.__hash__  # Enum's own is Python code, and planning asks a million times
 
@@ -45,6 +46,7 @@ Sensitive = Behaviour.SENSITIVE
 PathOnly = Behaviour.PATH_ONLY
 Exclusive = Behaviour.EXCLUSIVE
 UpdateOnly = Behaviour.UPDATE_ONLY
+AlwaysSent = Behaviour.ALWAYS_SENT
 
 
 @dataclass(frozen=True)

@@ -369,7 +369,7 @@ def _forecast(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kin
     count = len(calls)
     if not per_minute or not count:
         return Forecast(count, 0.0)
-    requests = _pages(snapshot, kinds) + _glances(calls, snapshot, kinds) + count
+    requests = _pages(snapshot, kinds) + _checks(calls, snapshot, kinds, per_minute) + count
     return Forecast(count, WINDOW * ((requests - 1) // per_minute))
 
 
@@ -382,12 +382,16 @@ def _pages(snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
     return sum(max(1, -(-number // PAGE)) for number in objects.values())
 
 
-def _glances(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
-    """The requests that see whose an object is by now, one by one or by a list, whichever are fewer."""
+def _checks(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind], per_minute: int) -> int:
+    """The requests that re-read owner records, one by one or by a list in each minute, whichever are fewer."""
     old = Counter(
         each.address.kind for each in calls if each.target is not None and kinds[each.address.kind].keeps_owner
     )
-    return sum(min(number, 1 + len(snapshot.of(kind).objects) // PAGE) for kind, number in old.items())
+    found = 0
+    for kind, number in old.items():
+        pages = 1 + len(snapshot.of(kind).objects) // PAGE
+        found += min(number, pages * -(-number // max(1, per_minute - pages)))
+    return found
 
 
 def _ring_problem(manifest: Manifest, ring: Sequence[Address]) -> Problem:

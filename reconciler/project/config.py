@@ -201,7 +201,7 @@ class LimitsForm(_Form):
     """How much of the platform's budget may be used."""
 
     requests_per_minute: Annotated[
-        Annotated[int, Between(1, 100_000)] | None,
+        Annotated[int, Between(2, 100_000)] | None,
         Doc("Requests in any 60 seconds: 120 with the profile ngrok, else without limit, where nothing is said."),
     ] = None
     concurrency: Annotated[int, Between(1, 256), Doc("Requests at the same time.")] = 16

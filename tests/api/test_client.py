@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from reconciler.api.client import Account
 from reconciler.api.platform import changing, reading
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
-from reconciler.model.value import Secret
+from reconciler.model.value import Json, Secret
 from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
 from tests.engine.world import SeededChance, VirtualClock
 
@@ -138,6 +140,90 @@ async def test_a_change_whose_answer_breaks_off_is_lost(method: str, broken: byt
         with pytest.raises(Lost):
             await platform.send(method, "/x", {})
     assert isinstance(await failing(method, broken), Lost)
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_one_exchange_is_one_request_even_if_its_connection_breaks(method: str) -> None:
+    """aiohttp repeats a PUT or DELETE on a connection that was used before, unless it is told not to."""
+    answers = (answer({}), CUT, answer({"id": "x"}))
+    async with wire(*answers) as there, changing(there.account()) as platform:
+        await platform.get("/x")
+        with pytest.raises(Lost):
+            await platform.send(method, "/x", {})
+        assert [each.method for each in there.asked] == ["GET", method]
+
+
+@dataclass
+class FiveSeconds:
+    """A check whose last reading is good for five seconds."""
+
+    clock: VirtualClock
+    path: str = "/object"
+    read_at: float = 0.0
+    confirmed_at: float = -1.0
+    refusal: Failure | None = None
+
+    async def prepare(self) -> None:
+        pass
+
+    def is_due(self) -> bool:
+        return self.clock.now() - self.read_at > 5
+
+    async def confirm(self, read: Callable[[], Awaitable[Json]]) -> Mapping[str, Json]:
+        if self.is_due():
+            self.read_at = self.clock.now()
+            await read()
+        self.confirmed_at = self.clock.now()
+        if self.refusal is not None:
+            raise self.refusal
+        return {"kept": 1}
+
+
+@pytest.mark.parametrize("used", [3, 2])
+async def test_a_check_follows_the_wait_for_the_budget_and_the_request_follows_the_check(used: int) -> None:
+    clock = VirtualClock()
+    check = FiveSeconds(clock, read_at=-10 if used == 2 else 0)  # old from the start, or only after the wait
+    async with wire(answer({})) as there, changing(there.account(requests_per_minute=3), clock=clock) as platform:
+        for _ in range(used):
+            await platform.get("/x")
+        await platform.send("PATCH", "/object", {"a": 1}, check=check)
+    assert [each.method for each in there.asked[used:]] == ["GET", "PATCH"]
+    assert there.asked[-1].body == b'{"kept":1,"a":1}'
+    assert check.read_at == check.confirmed_at == clock.now() == 60
+
+
+async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
+    clock = VirtualClock()
+    async with wire(answer({})) as there, changing(there.account(), clock=clock) as platform:
+        await platform.send("DELETE", "/object", check=FiveSeconds(clock))
+    assert [(each.method, each.body) for each in there.asked] == [("DELETE", b'{"kept":1}')]
+
+
+async def test_what_a_check_refuses_is_not_sent_and_not_counted() -> None:
+    clock = VirtualClock()
+    check = FiveSeconds(clock, read_at=-10, refusal=Refused("of another stack"))
+    async with wire(answer({})) as there, changing(there.account(requests_per_minute=2), clock=clock) as platform:
+        with pytest.raises(Refused, match="another stack"):
+            await platform.send("PATCH", "/object", {"a": 1}, check=check)
+        await platform.get("/x")
+    assert [each.method for each in there.asked] == ["GET", "GET"]
+    assert clock.now() == 0
+
+
+async def test_the_lock_is_checked_after_the_object_was_read() -> None:
+    order: list[str] = []
+    clock = VirtualClock()
+
+    async def before_write() -> None:
+        order.append(f"lock after {len(there.asked)} requests")
+
+    async with (
+        wire(answer({})) as there,
+        changing(there.account(), clock=clock, before_write=before_write) as platform,
+    ):
+        await platform.send("PATCH", "/object", {}, check=FiveSeconds(clock, read_at=-10))
+    assert order[-1] == "lock after 1 requests"
+    assert len(there.asked) == 2
 
 
 @pytest.mark.parametrize("broken", [CUT, RESET, answer({"id": "x" * 100})[:-20] + CUT])

@@ -81,3 +81,23 @@ async def test_a_hold_longer_than_anybody_waits_is_told_at_once() -> None:
     with pytest.raises(Transient, match="asks for a wait of 3600 s"):
         await sent(limiter, clock, 1)
     assert clock.now() == 0
+
+
+async def test_room_for_two_is_had_at_once() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(3, clock)
+    await sent(limiter, clock, 2)
+    async with limiter.slot(2):
+        assert clock.now() == 60
+    async with limiter.slot():
+        assert clock.now() == 60
+
+
+async def test_room_that_was_not_used_is_given_back() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(2, clock)
+    for used in (0, 1):
+        async with limiter.slot(2) as slot:
+            slot.used = used
+    async with limiter.slot():
+        assert clock.now() == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.ports import Conflict, Gone, Lost, Refused, Transient
+from reconciler.engine.ports import Check, Conflict, Gone, Lost, Refused, Transient
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
@@ -70,9 +70,9 @@ async def test_a_reference_that_nobody_can_resolve_fails_the_call(world: World) 
 
 
 async def test_an_id_with_strange_characters_stays_one_segment_of_a_path(world: World) -> None:
-    call = Call("put", EDGE, Verb.PUT, Template(("/edges/tls/", Ref(EDGE), "/backend")), body={})
-    await world.apply(plan(call, resolved={f"{EDGE}.id": "../x?y"}))
-    assert world.platform.log == [("PUT", "/edges/tls/..%2Fx%3Fy/backend")]
+    call = Call("put", BOT, Verb.UPDATE, Template(("/bot_users/", Ref(BOT))), body={"active": False})
+    await world.apply(plan(call, resolved={f"{BOT}.id": "../x?y"}))
+    assert world.platform.log == [("PATCH", "/bot_users/..%2Fx%3Fy")]
 
 
 async def test_a_create_writes_the_owner_record_with_digests_of_what_is_known_by_then(world: World) -> None:
@@ -267,12 +267,14 @@ async def test_no_more_calls_run_at_once_than_allowed(world: World) -> None:
 async def test_twice_as_many_calls_are_under_way_as_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     send, requests, most_requests, running, most_running = world.platform.send, 0, 0, 0, 0
 
-    async def counted(method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def counted(
+        method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
         nonlocal requests, most_requests
         requests += 1
         most_requests = max(most_requests, requests)
         try:
-            return await send(method, path, body)
+            return await send(method, path, body, check=check)
         finally:
             requests -= 1
 

@@ -89,7 +89,8 @@ async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(worl
 
 
 async def test_an_answer_without_the_token_counts_as_undelivered(world: World) -> None:
-    call = replace(MAKE, address=MAKE.address._replace(kind="TLSEdge"), path="/edges/tls")
+    address = MAKE.address._replace(kind="TLSEdge")
+    call = replace(MAKE, address=address, path="/edges/tls", owner=OwnerDraft(address, pending=True))
     (ended,) = (await world.ended(Plan("prod", calls=(call,)))).values()
     assert "holds no token" in ended.why
     assert world.platform.all("/edges/tls") == []

@@ -14,7 +14,7 @@ import pytest
 from reconciler import kinds
 from reconciler.engine.lost import settle
 from reconciler.engine.observe import observe
-from reconciler.engine.ports import Lost, Refused, Transient
+from reconciler.engine.ports import Check, Lost, Refused, Transient
 from reconciler.model import owner as owners
 from reconciler.model.change import Reason
 from reconciler.model.event import Ended, Outcome
@@ -43,7 +43,9 @@ class SlowPlatform(MemoryPlatform):
     answers_after: float = 0.0  # seconds that every other create takes
     under_way: list[asyncio.Future[None]] = field(default_factory=list)
 
-    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
         if method == "POST" and self.later:
             self.log.append((method, path))
             late = self._late(60 + self.later.pop(0), path, copy.deepcopy(dict(body or {})))
@@ -52,7 +54,7 @@ class SlowPlatform(MemoryPlatform):
             raise Lost("gateway timeout", status=504)
         if method == "POST":
             await self.clock.sleep(self.answers_after)
-        return await super().send(method, path, body)
+        return await super().send(method, path, body, check=check)
 
     async def _late(self, after: float, path: str, body: dict[str, Json]) -> None:
         await self.clock.sleep(after)

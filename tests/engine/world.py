@@ -17,7 +17,7 @@ from typing import Any
 
 from reconciler import kinds as registry
 from reconciler.engine.apply import apply
-from reconciler.engine.ports import Failure, Gone, Intent, Refused, Undeliverable
+from reconciler.engine.ports import Check, Failure, Gone, Intent, Refused, Undeliverable, complete_body
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Event, Outcome
 from reconciler.model.kind import Kind
@@ -117,7 +117,10 @@ class MemoryPlatform:
         for start in range(0, max(1, len(newest_first)), 100):
             yield copy.deepcopy(newest_first[start : start + 100])
 
-    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        body = await complete_body(check, body, self.get)
         await self._begin(method, path, body)
         answer = self._carry_out(method, path, copy.deepcopy(dict(body or {})))
         self._fail(method, path, after=True)

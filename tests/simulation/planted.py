@@ -151,6 +151,18 @@ BUGS: tuple[Bug, ...] = (
         "engine",
     ),
     Bug(
+        "what was read before a failed attempt still confirms the owner",
+        APPLY,
+        (("            means.ownership.forget(check.path)\n", "            pass\n"),),
+        "engine",
+    ),
+    Bug(
+        "a list confirms the owner for a minute",
+        "engine/ownership.py",
+        (("FRESH = 5.0 ", "FRESH = 60.0 "),),
+        "engine",
+    ),
+    Bug(
         "calls do not wait for what they need",
         "engine/schedule.py",
         (("State.BLOCKED if needs else State.READY", "State.READY"),),

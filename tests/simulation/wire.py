@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from reconciler.engine import retry
-from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
+from reconciler.engine.ports import Check, Conflict, Failure, Gone, Lost, Refused, Transient, complete_body
 from reconciler.model import owner as owners
 from reconciler.model.value import Json
 from tests.laws.world import RefusedCall
@@ -101,7 +101,10 @@ class Wire:
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        body = await complete_body(check, body, self.get)
         outlives = self.random.random() < 0.5
         try:
             fault = await self._leave(method, path, _WRITES)

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from reconciler import kinds as registry
 from reconciler.engine import apply, lost, observe
-from reconciler.engine.ports import Intent, Journal, Lost
+from reconciler.engine.ports import Check, Intent, Journal, Lost, complete_body
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Manifest
@@ -110,7 +110,10 @@ class CrashingWire(Wire):
     carried: list[tuple[str, str]] = field(default_factory=list)  # (method, kind) of what took effect
     _lost: set[str] = field(default_factory=set)
 
-    async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        body = await complete_body(check, body, self.get)
         self.moments.check()
         self.log.append((method, path, ""))
         try:

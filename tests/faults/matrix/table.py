@@ -111,16 +111,16 @@ OUTCOMES = """
 connection refused           | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
 no such host                 | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
 reset before anything        | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-reset after the effect       | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+reset after the effect       | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 timeout before the effect    | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-timeout after the effect     | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
-answer breaks off            | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+timeout after the effect     | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
+answer breaks off            | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 slow answer                  | D/D | D/D | D/D | D/D | D/D | D/D | D/D | D/D
 answer too slow              | R/U | R/U | L/L | L/L | A/F | R/F | R/F | D/D
 invalid JSON, not done       | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-invalid JSON, done           | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+invalid JSON, done           | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 HTML, not done               | U/U | U/U | R/F | R/F | R/F | R/F | R/F | R/F
-HTML, done                   | U/U | U/U | L/L | L/L | A/F | R/F | R/F | G/F
+HTML, done                   | U/U | U/U | L/L | L/L | A/F | R/F | R/F | G/G
 HTML 502                     | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
 JSON of another shape, done  | U/U | U/U | L/L | L/L | A/F | D/D | D/D | D/D
 400                          | U/U | U/U | F/F | F/F | F/F | F/F | F/F | F/F
@@ -134,7 +134,7 @@ JSON of another shape, done  | U/U | U/U | L/L | L/L | A/F | D/D | D/D | D/D
 404                          | U/U | N/N | F/F | F/F | F/F | F/F | F/F | B/B
 405                          | U/U | U/U | F/F | F/F | F/F | F/F | F/F | F/F
 408                          | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-408, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+408, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 409                          | U/U | U/U | F/F | F/F | F/F | F/F | F/F | F/F
 413                          | U/U | U/U | F/F | F/F | F/F | F/F | F/F | F/F
 422                          | U/U | U/U | F/F | F/F | F/F | F/F | F/F | F/F
@@ -145,15 +145,15 @@ JSON of another shape, done  | U/U | U/U | L/L | L/L | A/F | D/D | D/D | D/D
 429 in nonsense              | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
 429                          | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
 500                          | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-500, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+500, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 501                          | U/U | U/U | F/F | F/F | F/F | F/F | F/F | F/F
 502                          | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-502, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+502, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 503                          | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-503, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+503, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 503 in 5 s                   | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
 504                          | R/U | R/U | R/F | R/F | R/F | R/F | R/F | R/F
-504, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/F
+504, done                    | R/U | R/U | L/L | L/L | A/F | R/F | R/F | G/G
 redirect to a path           | U/U | U/U | R/F | R/F | R/F | F/F | F/F | F/F
 redirect elsewhere           | U/U | U/U | R/F | R/F | R/F | F/F | F/F | F/F
 redirect after the effect    | U/U | U/U | L/L | L/L | A/F | F/F | F/F | F/F

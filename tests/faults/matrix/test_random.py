@@ -46,7 +46,7 @@ async def taken(sandbox: Sandbox, root: Path, seed: int | None) -> int:
     return requests
 
 
-async def test_a_tenth_of_faults_costs_at_most_a_fifth_more_requests(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_tenth_of_faults_costs_at_most_a_quarter_more_requests(sandbox: Sandbox, tmp_path: Path) -> None:
     least = await taken(sandbox, tmp_path, None)
     costs = [await taken(sandbox, tmp_path, seed) for seed in SEEDS]
-    assert len(costs) * least < sum(costs) <= 1.2 * len(costs) * least, (least, costs)
+    assert len(costs) * least < sum(costs) <= 1.25 * len(costs) * least, (least, costs)

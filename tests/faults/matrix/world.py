@@ -11,12 +11,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from reconciler import kinds
 from reconciler.api import client as http
-from reconciler.api.client import Account, Client
+from reconciler.api.client import Account, Client, LastCheck
 from reconciler.api.platform import HTTPPlatform
 from reconciler.engine import lost
 from reconciler.engine.apply import apply
@@ -193,13 +194,21 @@ class Astray(Between):
         self._other, self._method, self._part, self._times = other, method, part, times
         self.met = 0
 
-    async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def exchange(
+        self,
+        method: str,
+        address: str,
+        body: Mapping[str, Json] | None = None,
+        last_check: LastCheck | None = None,
+    ) -> Json:
         if method == self._method and self._part in address and (not self._times or self.met < self._times):
             self.met += 1
+            if last_check is not None:
+                body = await last_check.complete(partial(self._to.exchange, "GET"))
             return await self._other.exchange(
                 method, address.replace(str(self._to.origin), str(self._other.origin), 1), body
             )
-        return await self._to.exchange(method, address, body)
+        return await self._to.exchange(method, address, body, last_check)
 
 
 def ids(objects: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.client import Client
+from reconciler.api.client import Client, LastCheck
 from reconciler.model import owner as owners
 from reconciler.model.owner import Owner
 from reconciler.model.snapshot import Binding
@@ -29,13 +29,19 @@ class Meanwhile(Between):
         self._happens, self._shown = happens, shown
         self.pages = 0
 
-    async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def exchange(
+        self,
+        method: str,
+        address: str,
+        body: Mapping[str, Json] | None = None,
+        last_check: LastCheck | None = None,
+    ) -> Json:
         if method != "GET" or BACKENDS not in address or f"{BACKENDS}/" in address:
-            return await self._to.exchange(method, address, body)
+            return await self._to.exchange(method, address, body, last_check)
         self.pages += 1
         if self.pages > 1:
             self._happens(self.pages)
-        return self._shown(self.pages, await self._to.exchange(method, address, body))
+        return self._shown(self.pages, await self._to.exchange(method, address, body, last_check))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.client import Client
+from reconciler.api.client import Client, LastCheck
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.event import Outcome
@@ -42,7 +42,13 @@ class Liar(Between):
         super().__init__(client)
         self._view = view
 
-    async def exchange(self, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def exchange(
+        self,
+        method: str,
+        address: str,
+        body: Mapping[str, Json] | None = None,
+        last_check: LastCheck | None = None,
+    ) -> Json:
         if not self._view.versions:
             await self._remember()
         path = address.removeprefix(str(self.origin))
@@ -51,7 +57,7 @@ class Liar(Between):
             key = path[1:]
             return {**answer, key: [each for each in answer[key] if each["id"] not in self._view.hidden]}
         try:
-            return await self._to.exchange(method, address, body)
+            return await self._to.exchange(method, address, body, last_check)
         finally:
             if method != "GET":
                 await self._remember()

@@ -1,0 +1,234 @@
+"""Re-reads the owner record before each update or delete and refuses objects that another stack owns by now.
+
+The platform has no conditional requests. So every attempt of a call is checked again when its request may leave: an
+object counts as confirmed if the reading of it began at most `FRESH` seconds before. The objects of a collection are
+read with a list where that takes fewer requests, and one by one otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from reconciler.engine import compose
+from reconciler.engine.ports import Clock, Failure, Platform, Refused
+from reconciler.model.change import Action, Reason
+from reconciler.model.kind import AlwaysSent, Kind
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Json
+
+FRESH = 5.0  # seconds for which a reading confirms who owns an object
+PAGE = 100  # objects: the platform's largest page
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """An object as it was answered at some moment after `began`; `listed`: by a list."""
+
+    began: float
+    live: Live
+    listed: bool = False
+
+
+@dataclass
+class _Collection:
+    """A collection with objects that the plan's calls change, and whether listing it saves requests."""
+
+    kind: Kind
+    pages: int  # requests that a list takes: as estimated, then as counted
+    unconfirmed: dict[str, str] = field(default_factory=dict)  # call id → object path
+    spared: int | None = None  # checks that the latest list answered; None: not listed yet
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_worth_listing(self) -> bool:
+        return len(self.unconfirmed) > self.pages and (self.spared is None or self.spared >= self.pages)
+
+
+class Ownership:
+    """What is known in a run of who owns the objects that its calls change."""
+
+    def __init__(self, plan: Plan, platform: Platform, clock: Clock, kinds: Mapping[str, Kind]) -> None:
+        self._plan = plan
+        self._platform = platform
+        self.clock = clock
+        self._kinds = kinds
+        self._readings: dict[str, _Reading] = {}  # object path → the latest
+        self._written: dict[str, float] = {}  # object path → when our latest request on it ended
+        self._collections = self._group_calls()
+
+    def check(self, call: Call, path: str) -> Check | None:
+        """The check of one attempt of a call to `path`; None if the kind has no owner record."""
+        kind = self._kinds[call.address.kind]
+        if not kind.keeps_owner:
+            return None
+        if call.verb in (Verb.PUT, Verb.REMOVE):
+            path = path.rpartition("/")[0]
+        return Check(self, kind, path, call=call, was_ours=self._was_ours(call))
+
+    def check_made(self, call: Call, path: str) -> Check | None:
+        """The check of a delete of what this run itself has made for a call."""
+        kind = self._kinds[call.address.kind]
+        return Check(self, kind, path, was_ours=True) if kind.keeps_owner else None
+
+    async def list_collection(self, path: str) -> None:
+        """List the collection of an object, if that spares requests. If it fails, each object is read by itself."""
+        object_path, path = path, _collection(path)
+        collection = self._collections.get(path)
+        if collection is None or not collection.is_worth_listing:
+            return
+        async with collection.turn:
+            if self.fresh(object_path) is not None or not collection.is_worth_listing:
+                return  # another call has listed it meanwhile
+            began, collection.spared, pages = self.clock.now(), 0, 0
+            wanted = set(collection.unconfirmed.values())
+            try:
+                async for page in self._platform.pages(path, collection.kind.list_key):
+                    pages += 1
+                    for body in page:
+                        live = Live(collection.kind.name, str(body.get(collection.kind.key)), body)
+                        if (shown := f"{path}/{quote(live.id, safe='')}") in wanted:
+                            self.keep(shown, _Reading(began, live, listed=True))
+            except Failure:
+                return  # nothing is spared, and so it is not listed again
+            collection.pages = pages
+
+    def fresh(self, path: str) -> Live | None:
+        """The object as it was read a moment ago, if it was."""
+        reading = self._readings.get(path)
+        return reading.live if reading is not None and self.clock.now() - reading.began <= FRESH else None
+
+    def keep(self, path: str, reading: _Reading) -> None:
+        """A reading that began before our own last request ended may not show what that request did."""
+        if reading.began >= self._written.get(path, float("-inf")):
+            self._readings[path] = reading
+
+    def confirmed(self, check: Check) -> None:
+        collection = self._collections.get(_collection(check.path))
+        if collection is None or check.call is None:
+            return
+        collection.unconfirmed.pop(check.call.id, None)
+        if (reading := self._readings.get(check.path)) is not None and reading.listed:
+            collection.spared = (collection.spared or 0) + 1
+
+    def forget(self, path: str) -> None:
+        """A request that may have changed the object has ended without an answer."""
+        self._written[path] = self.clock.now()
+        self._readings.pop(path, None)
+
+    def learn(self, kind: Kind, path: str, left: float, answer: Json = None) -> None:
+        """Keep what the answer to a request that left at `left` shows of the object, if it does."""
+        self.forget(path)
+        if isinstance(answer, Mapping) and isinstance(answer.get(kind.key), str):
+            shown = {name: value for name, value in answer.items() if name != kind.one_time}
+            live = Live(kind.name, str(answer[kind.key]), shown)
+            if live.owner is not None and live.owner.stack == self._plan.stack:
+                self._readings[path] = _Reading(left, live)
+
+    def verify(self, live: Live, *, was_ours: bool) -> None:
+        """Raises Refused if the object is another stack's by now, or was ours and is nobody's."""
+        owner = live.owner
+        if owner is not None and owner.stack != self._plan.stack:
+            raise Refused(
+                f"{live.id} was left alone: since the plan was made it became {owner.address} of stack {owner.stack}"
+            )
+        if owner is None and was_ours:
+            raise Refused(f"{live.id} was left alone: since the plan was made our record on it was removed; plan again")
+
+    def _was_ours(self, call: Call) -> bool:
+        """Whether the plan saw our record on the object, or this run made it."""
+        if call.target is None:
+            return True
+        if call.owner is not None:
+            return call.owner.intent is not None
+        return call.verb is Verb.DELETE and call.address not in self._anybodys
+
+    def _group_calls(self) -> dict[str, _Collection]:
+        found: dict[str, _Collection] = {}
+        self._anybodys = {
+            each.address
+            for each in self._plan.changes
+            if each.action is Action.ADOPT or each.reason is Reason.TOMBSTONE
+        }
+        for call in self._plan.calls:
+            kind = self._kinds[call.address.kind]
+            if call.target is None or not kind.keeps_owner or kind.parent is not None:
+                continue  # a child is read with its parent or by itself
+            path = str(call.path)
+            path = path.rpartition("/")[0] if call.verb in (Verb.PUT, Verb.REMOVE) else path
+            if (collection := found.get(_collection(path))) is None:
+                pages = 1 + len(compose.ids(self._plan, kind.name)) // PAGE
+                collection = found[_collection(path)] = _Collection(kind, pages)
+            collection.unconfirmed[call.id] = path
+        return found
+
+
+class Check:
+    """Confirms one attempt of a request, when it may leave; see the port."""
+
+    def __init__(
+        self, ownership: Ownership, kind: Kind, path: str, *, was_ours: bool, call: Call | None = None
+    ) -> None:
+        self.path = path
+        self.call = call
+        self.left = float("-inf")
+        self._ownership = ownership
+        self._kind = kind
+        self._was_ours = was_ours
+
+    def is_due(self) -> bool:
+        return self._ownership.fresh(self.path) is None
+
+    async def prepare(self) -> None:
+        if self.is_due():
+            await self._ownership.list_collection(self.path)
+
+    async def confirm(self, read: Callable[[], Awaitable[Json]]) -> Mapping[str, Json]:
+        live = self._ownership.fresh(self.path)
+        if live is None:
+            began = self._ownership.clock.now()
+            live = _live(self._kind, await read(), self.path)
+            self._ownership.keep(self.path, _Reading(began, live))
+        self._ownership.verify(live, was_ours=self._was_ours)
+        self._ownership.confirmed(self)
+        self.left = self._ownership.clock.now()
+        return _kept(self._kind, live) if self.call is not None and self.call.verb is Verb.UPDATE else {}
+
+
+class Departure:
+    """A check that only notes when a request leaves: that of a create, before which there is nothing to read."""
+
+    path = ""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.left = float("-inf")
+
+    def is_due(self) -> bool:
+        return False
+
+    async def prepare(self) -> None:
+        pass
+
+    async def confirm(self, read: Callable[[], Awaitable[Json]]) -> Mapping[str, Json]:
+        self.left = self._clock.now()
+        return {}
+
+
+def _kept(kind: Kind, live: Live) -> dict[str, Json]:
+    """The fields that every PATCH carries, as they are on the platform."""
+    found = {each.name: live.body.get(each.name) for each in kind.fields if AlwaysSent in each}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _collection(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _live(kind: Kind, body: Json | Mapping[str, Json], path: str) -> Live:
+    if not isinstance(body, Mapping):
+        raise Refused(f"{path} did not answer with an object")
+    return Live(kind.name, str(body.get(kind.key)), body)

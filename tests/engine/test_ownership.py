@@ -1,0 +1,333 @@
+"""The owner record is checked in every attempt of every update and delete, when its request may leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine.ports import Check, Failure, Lost, Transient, complete_body
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.manifest import Delivery
+from reconciler.model.owner import Owner
+from reconciler.model.plan import Call, OwnerDraft, Plan, Seen, Verb
+from reconciler.model.value import Json, Ref, Secret, Template
+from tests.engine.world import Fault, MemoryPlatform, MemorySinks, VirtualClock, World, create, delete, update
+
+EDGE = Address("TLSEdge", "pay")
+PATH = "/edges/tls/edgtls_1"
+OURS = Owner("prod", EDGE, "intent-of-ours-1")
+THEIRS = Owner("other", Address("TLSEdge", "theirs"), "intent-of-others")
+
+
+@dataclass
+class DelayingPlatform(MemoryPlatform):
+    """Lets each request wait for its turn, as a budget of requests does, and take its time."""
+
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    queue: float = 0.0  # seconds before a request that changes something may leave
+    latency: float = 0.0  # seconds that each request takes
+
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        if check is not None:
+            await check.prepare()
+        await self.clock.sleep(self.queue)
+        body = await complete_body(check, body, self.get)
+        await self.clock.sleep(self.latency)
+        return await super().send(method, path, body)
+
+    async def get(self, path: str) -> Json:
+        await self.clock.sleep(self.latency)
+        return await super().get(path)
+
+
+@pytest.fixture
+def platform() -> DelayingPlatform:
+    return DelayingPlatform(kinds.every())
+
+
+@pytest.fixture
+def world(platform: DelayingPlatform) -> World:
+    world = World(platform, clock=platform.clock)
+    put(world, "edgtls_1", OURS, mutual_tls={"certificate_authority_ids": ["ca_1"]})
+    return world
+
+
+def put(world: World, id: str, owner: Owner, **fields: Json) -> None:
+    collection = world.platform.objects.setdefault("/edges/tls", {})
+    collection[id] = {"id": id, "description": "before", "metadata": owners.write("", owner), **fields}
+
+
+def edge(world: World, id: str = "edgtls_1") -> dict[str, Json]:
+    return world.platform.objects["/edges/tls"][id]
+
+
+def plan(*calls: Call) -> Plan:
+    return Plan("prod", calls=calls)
+
+
+def ours() -> OwnerDraft:
+    return OwnerDraft(EDGE, intent=OURS.intent)
+
+
+CALLS = [
+    update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1", owner=ours()),
+    update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1"),
+    Call("put", EDGE, Verb.PUT, f"{PATH}/mutual_tls", target="edgtls_1", body={"enabled": False}),
+    Call("remove", EDGE, Verb.REMOVE, f"{PATH}/mutual_tls", target="edgtls_1"),
+    delete(str(EDGE), PATH, "edgtls_1"),
+]
+each_call = pytest.mark.parametrize("call", CALLS, ids=["record", "update", "module", "module removal", "delete"])
+
+
+# --- between two attempts ---------------------------------------------------------------------------------------------
+
+
+@each_call
+@pytest.mark.parametrize(
+    "failure",
+    [Transient("503", status=503, retry_after=3.0), Transient("429", status=429), Lost("reset")],
+    ids=["retry-after", "budget", "lost"],
+)
+async def test_an_object_handed_over_between_two_attempts_is_left_alone(
+    world: World, call: Call, failure: Failure
+) -> None:
+    def hand_over(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
+        if method == "GET" or owners.read(str(edge(world)["metadata"]))[1] == THEIRS:
+            return None
+        edge(world)["metadata"] = owners.write("", THEIRS)
+        return failure
+
+    world.platform.refuse = hand_over
+    (ended,) = (await world.ended(plan(call))).values()
+    assert (ended.outcome, "became TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
+    assert edge(world) == {
+        "id": "edgtls_1",
+        "description": "before",
+        "metadata": owners.write("", THEIRS),
+        "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
+    }
+    assert len(world.platform.sent("PATCH", "PUT", "DELETE")) == 1
+
+
+@each_call
+async def test_an_attempt_that_finds_the_object_unchanged_succeeds(world: World, call: Call) -> None:
+    failure = Transient("503", status=503)
+    world.platform.faults = [Fault(method, PATH, failure, times=3) for method in ("PATCH", "PUT", "DELETE")]
+    (ended,) = (await world.ended(plan(call))).values()
+    assert ended.outcome is Outcome.DONE
+    assert [method for method, _ in world.platform.log].count("GET") == 4
+
+
+async def test_a_repeated_delete_finds_that_the_lost_one_took_effect(world: World) -> None:
+    world.platform.faults = [Fault("DELETE", PATH, Lost("reset"), effect=True)]
+    (ended,) = (await world.ended(plan(CALLS[-1]))).values()
+    assert ended.outcome is Outcome.ALREADY
+    assert len(world.platform.sent("DELETE")) == 1
+
+
+async def test_letting_go_of_an_object_may_be_repeated_although_its_record_is_gone(world: World) -> None:
+    world.platform.faults = [Fault("PATCH", PATH, Lost("reset"), effect=True)]
+    forget = update(str(EDGE), PATH, {"metadata": ""}, target="edgtls_1")
+    (ended,) = (await world.ended(plan(forget))).values()
+    assert ended.outcome is Outcome.DONE
+    assert edge(world)["metadata"] == ""
+
+
+# --- between the check and the request --------------------------------------------------------------------------------
+
+
+def updates(world: World, count: int) -> Plan:
+    """As many updates as there are objects, which the plan has seen."""
+    calls, seen = [], {}
+    for number in range(count):
+        address, id = Address("TLSEdge", f"e{number}"), f"edgtls_{number}"
+        put(world, id, Owner("prod", address, f"intent-{number:09}"))
+        draft = OwnerDraft(address, intent=f"intent-{number:09}")
+        body = {"description": "after"}
+        calls.append(update(str(address), f"/edges/tls/{id}", body, target=id, owner=draft))
+        seen[address] = Seen(id, {}, "")
+    return Plan("prod", calls=tuple(calls), seen=seen)
+
+
+def reads(world: World) -> int:
+    return len(world.platform.sent("GET"))
+
+
+@pytest.mark.parametrize(("queue", "gets"), [(4.9, 0), (5.1, 20)])
+async def test_a_list_confirms_an_object_for_five_seconds_and_then_the_object_is_read(
+    world: World, platform: DelayingPlatform, queue: float, gets: int
+) -> None:
+    made = updates(world, 20)
+    platform.queue = queue
+    assert set((await world.outcomes(made, concurrency=20)).values()) == {Outcome.DONE}
+    assert reads(world) == 1 + gets
+
+
+async def test_an_object_handed_over_while_its_request_waits_is_left_alone(
+    world: World, platform: DelayingPlatform
+) -> None:
+    made = updates(world, 20)
+    platform.queue = 60.0
+    handed_over = False
+
+    async for event in world.run(made, concurrency=20):
+        if not handed_over and world.clock.now() == 0 and platform.log:
+            edge(world, "edgtls_7")["metadata"] = owners.write("", THEIRS)
+            handed_over = True
+        if isinstance(event, Ended):
+            is_theirs = event.call.target == "edgtls_7"
+            assert event.outcome is (Outcome.FAILED if is_theirs else Outcome.DONE)
+    assert edge(world, "edgtls_7")["description"] == "before"
+
+
+class SlowSinks(MemorySinks):
+    """Whose command takes a minute; meanwhile something happens."""
+
+    def __init__(self, clock: VirtualClock, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._meanwhile = meanwhile
+
+    async def deliver(self, delivery: Delivery, secret: Secret) -> None:
+        await self._clock.sleep(60)
+        self._meanwhile()
+        await super().deliver(delivery, secret)
+
+
+CREDENTIAL = create(
+    "TunnelCredential/agent", "/credentials", pending=True, deliver={"token": Delivery("to_file", "agent.token")}
+)
+COMPLETE = update(
+    "TunnelCredential/agent",
+    Template(("/credentials/", Ref(CREDENTIAL.address))),
+    {},
+    owner=OwnerDraft(CREDENTIAL.address),
+    needs=(CREDENTIAL.id,),
+)
+
+
+async def test_an_object_handed_over_during_a_delivery_is_left_alone(world: World) -> None:
+    def hand_over() -> None:
+        (credential,) = world.platform.all("/credentials")
+        credential["metadata"] = owners.write("", THEIRS._replace(address=CREDENTIAL.address))
+
+    world.sinks = SlowSinks(world.clock, hand_over)
+    ended = await world.ended(plan(CREDENTIAL, COMPLETE))
+    assert [each.outcome for each in ended.values()] == [Outcome.DONE, Outcome.FAILED]
+    assert "of stack other" in ended[COMPLETE.id].why
+    assert world.platform.sent("PATCH") == []
+
+
+async def test_an_object_handed_over_before_its_secret_could_not_be_delivered_is_not_deleted(world: World) -> None:
+    def hand_over() -> None:
+        (credential,) = world.platform.all("/credentials")
+        credential["metadata"] = owners.write("", THEIRS._replace(address=CREDENTIAL.address))
+        world.sinks.delivers = "the disk is full"
+
+    world.sinks = SlowSinks(world.clock, hand_over)
+    await world.ended(plan(CREDENTIAL))
+    assert len(world.platform.all("/credentials")) == 1
+
+
+async def test_what_was_just_created_needs_no_reading(world: World) -> None:
+    ended = await world.ended(plan(CREDENTIAL, COMPLETE))
+    assert {each.outcome for each in ended.values()} == {Outcome.DONE}
+    assert [method for method, _ in world.platform.log] == ["POST", "PATCH"]
+
+
+# --- in few requests --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [2, 5])
+async def test_many_objects_of_a_collection_are_listed(world: World, count: int) -> None:
+    await world.apply(updates(world, count))
+    assert reads(world) == 1
+
+
+async def test_one_object_is_read_by_itself(world: World) -> None:
+    await world.apply(updates(world, 1))
+    assert world.platform.sent("GET") == [("GET", "/edges/tls/edgtls_0")]
+
+
+@pytest.mark.parametrize(
+    ("latency", "queue", "most"),
+    [(0.05, 0.0, 20), (0.05, 1.0, 150), (0.05, 4.0, 330), (0.0, 8.0, 1000 + 10)],
+    ids=["fast", "a second each", "four seconds each", "slow"],
+)
+async def test_a_thousand_updates_take_few_requests_more(
+    world: World, platform: DelayingPlatform, latency: float, queue: float, most: int
+) -> None:
+    made = updates(world, 1000)
+    platform.latency, platform.queue = latency, queue
+    await world.apply(made, concurrency=16)
+    assert reads(world) <= most
+
+
+async def test_a_list_that_saves_nothing_is_not_repeated(world: World, platform: DelayingPlatform) -> None:
+    made = updates(world, 200)
+    platform.queue = 6.0
+    await world.apply(made, concurrency=4)
+    assert platform.log.count(("GET", "/edges/tls")) == 1
+
+
+async def test_a_list_that_fails_is_replaced_by_reading_each_object(world: World, platform: DelayingPlatform) -> None:
+    made = updates(world, 3)
+    platform.faults = [Fault("GET", "/edges/tls", Transient("503", status=503))]
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert reads(world) == 1 + 3
+
+
+# --- what every PATCH carries -----------------------------------------------------------------------------------------
+
+
+class EmptyingPlatform(DelayingPlatform):
+    """Empties `backends` where a PATCH leaves it out, as the public platform does."""
+
+    def _carry_out(self, method: str, path: str, body: dict[str, Json]) -> Json:
+        if method == "PATCH":
+            body = {"backends": None, **body}
+        return super()._carry_out(method, path, body)
+
+
+@pytest.mark.parametrize("queue", [0.0, 60.0])
+@pytest.mark.parametrize(
+    ("kind", "collection", "backends"),
+    [
+        ("FailoverBackend", "/backends/failover", ["bkdhr_1", "bkdhr_2"]),
+        ("WeightedBackend", "/backends/weighted", {"bkdhr_1": 1, "bkdhr_2": 0}),
+    ],
+)
+@pytest.mark.parametrize("action", ["update", "forget", "adopt"])
+async def test_a_patch_carries_backends_as_they_are_on_the_platform_now(
+    kind: str, collection: str, backends: Json, action: str, queue: float
+) -> None:
+    platform = EmptyingPlatform(kinds.every(), queue=queue)
+    world = World(platform, clock=platform.clock)
+    address = Address(kind, "pay")
+    record = "" if action == "adopt" else owners.write("", Owner("prod", address, "intent-of-ours-1"))
+    live: dict[str, Json] = {"id": "b_1", "metadata": record, "backends": backends}
+    platform.objects[collection] = {"b_1": live}
+    body = {"metadata": ""} if action == "forget" else {"description": "after"}
+    drafts = {"update": OwnerDraft(address, intent="intent-of-ours-1"), "adopt": OwnerDraft(address)}
+    platform.faults = [Fault("PATCH", collection, Transient("503", status=503))]
+    call = update(str(address), f"{collection}/b_1", body, target="b_1", owner=drafts.get(action))
+    assert set((await world.outcomes(plan(call))).values()) == {Outcome.DONE}
+    assert live["backends"] == backends
+    assert all(live[name] == value for name, value in body.items())
+
+
+async def test_a_patch_that_changes_backends_carries_the_new_ones(platform: DelayingPlatform, world: World) -> None:
+    address, path = Address("FailoverBackend", "pay"), "/backends/failover"
+    record = owners.write("", Owner("prod", address, "intent-of-ours-1"))
+    platform.objects[path] = {"b_1": {"id": "b_1", "metadata": record, "backends": ["bkdhr_1"]}}
+    changes: list[list[str]] = [["bkdhr_2"], []]
+    for backends in changes:
+        await world.apply(plan(update(str(address), f"{path}/b_1", {"backends": backends}, target="b_1")))
+        assert platform.objects[path]["b_1"]["backends"] == backends
