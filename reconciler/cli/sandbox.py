@@ -75,6 +75,11 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     callback=_number,
     help="Milliseconds that each answer takes at least.",
 )
+@click.option(
+    "--patch-empties",
+    is_flag=True,
+    help="Empty `backends` of failover and weighted backends when a PATCH leaves it out, as the public platform does.",
+)
 @click.option("--agent", is_flag=True, help="Run an agent beside it; the second line is the address of its API.")
 @click.option(
     "--agent-port",
@@ -101,6 +106,7 @@ def command(
     seed: tuple[Path, ...],
     requests_per_minute: int | None,
     latency: float,
+    patch_empties: bool,
     agent: bool,
     agent_port: int,
     agent_config: tuple[Path, ...],
@@ -112,6 +118,7 @@ def command(
         if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{option.replace('_', '-')} is for an agent; add --agent")
     from reconciler.sandbox.server import serve
+    from reconciler.sandbox.variants import Variants
 
     try:
         serve(
@@ -124,6 +131,7 @@ def command(
             latency=latency / 1000,
             agent_port=agent_port if agent else None,
             agent_configs=agent_config,
+            variants=Variants(patch_empties=patch_empties),
         )
     except ValueError as error:
         raise exits.Stop(exits.ERROR, f"error: {error}") from error

@@ -1,10 +1,10 @@
 """The sandbox on the wire: headers, bodies, queries, error answers, and the `/_sandbox` paths that only it has.
 
 What an operation does is said in `objects`. Under `/_sandbox`, which takes no key and no version:
-GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget`, POST and DELETE
-`objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET `deliveries?destination=ed_…` (what
-it would have been sent, see `events`), POST `agent` (it ends and starts again, with another `authtoken` if one is
-given), GET `openapi.json`.
+GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget`, PUT `variants`,
+POST and DELETE `objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET
+`deliveries?destination=ed_…` (what it would have been sent, see `events`), POST `agent` (it ends and starts again, with
+another `authtoken` if one is given), GET `openapi.json`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from reconciler.sandbox.responses import View
 from reconciler.sandbox.routes import Act, Operation, Router, operations
 from reconciler.sandbox.seeds import Planted
 from reconciler.sandbox.tunnels import Failed
+from reconciler.sandbox.variants import Variants
 
 CONTROL = "/_sandbox"
 _LARGEST_BODY = 4 * 2**20
@@ -67,6 +68,7 @@ class App:
         self, objects: Objects, *, api_key: str, cut: Cut, per_minute: int | None = None, latency: float = 0.0
     ) -> None:
         self.objects = objects
+        self._first = objects.variants
         self.table = tuple(operations(objects.kinds))
         self.router = Router(self.table)
         self.log, self.faults, self.budget = Log(), Faults(), Budget(per_minute)
@@ -249,6 +251,8 @@ class App:
                 self.faults.all.clear()
             case "PUT", "budget":
                 self.budget.become(_formed(Limits, await _value(request)))
+            case "PUT", "variants":
+                self.objects.variants = _formed(Variants, await _value(request))
             case "POST", "objects":
                 planted = await _told(request, Planted)
                 with self.objects.database.transaction():
@@ -261,6 +265,7 @@ class App:
                 self.faults.all.clear()
                 self.log.clear()
                 self.budget.clear()
+                self.objects.variants = self._first
                 if self.agent is not None:
                     with suppress(Failed):  # of what its files name, much is gone
                         self.agent.start("")

@@ -4,6 +4,8 @@ Choices where the platform's documentation is silent:
 
 - PATCH writes what its body supplies. Null for a field that has a DELETE path is refused; null for any other puts it
   back to the platform's default. A module in the body replaces the whole module, and PUT on its path does the same.
+- PATCH keeps what its body leaves out. With the variant `patch_empties` it empties the fields that the public platform
+  does not keep: `backends` of failover and weighted backends.
 - GET and DELETE of a module that is not set answer 404, as of an object that does not exist.
 - Deleting an edge deletes its routes, a subscription its sources, a policy its rules; an object that others refer to is
   not deleted. The credentials of a deleted bot stay.
@@ -48,7 +50,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
 
-from reconciler.model.kind import Field, Kind
+from reconciler.model.kind import AlwaysSent, Field, Kind
 from reconciler.model.value import Json
 from reconciler.sandbox import bodies, derive, keys, links, refusal, rules, twins
 from reconciler.sandbox.database import Database, Document, Stored
@@ -58,6 +60,7 @@ from reconciler.sandbox.ids import is_id, prefix_of
 from reconciler.sandbox.queries import Query, check_id
 from reconciler.sandbox.responses import View
 from reconciler.sandbox.routes import Act, Operation
+from reconciler.sandbox.variants import Variants
 
 PLATFORM_DOMAIN = "sandbox.test"
 
@@ -69,6 +72,7 @@ class Objects:
         self.database = database
         self.kinds = tuple(kinds)
         self.events = Events(database)
+        self.variants = Variants()
         self.obey: Callable[[Stored, str], bool] | None = None  # of an agent, if one runs: whether the session is its
         self.world = World(database, kinds, PLATFORM_DOMAIN)
         self._by_name = {kind.name: kind for kind in kinds}
@@ -213,6 +217,9 @@ class Objects:
         bodies.check(known, body)
         rules.check_update(kind.name, body)
         doc, by_name = dict(stored.body), {each.name: each for each in known}
+        left_out = [each for each in known if AlwaysSent in each and each.name not in body]
+        for field in left_out if self.variants.patch_empties else ():
+            doc[field.name] = bodies.filled(kind.name, field, None)
         for name, value in body.items():
             field = by_name[name]
             if value is None and field.clearing is not None:

@@ -25,6 +25,7 @@ from reconciler.sandbox.database import Database
 from reconciler.sandbox.objects import Objects
 from reconciler.sandbox.seeds import plant
 from reconciler.sandbox.tunnels import Failed
+from reconciler.sandbox.variants import Variants
 
 DEFAULT_KEY = "sandbox"
 _PATIENCE = 2  # seconds for what is being answered when the end comes
@@ -110,6 +111,7 @@ def serve(
     latency: float = 0.0,
     agent_port: int | None = None,
     agent_configs: Sequence[Path] = (),
+    variants: Variants | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; the first line written to `out` is the base URL.
 
@@ -121,6 +123,7 @@ def serve(
     database = Database(db)
     try:
         objects = Objects(database, observed.served())
+        objects.variants = variants or Variants()
         for path in seed:
             plant(objects, path)
         agent = Agent(objects, agent_configs)

@@ -28,6 +28,7 @@ class Life:
     beside    the other resources that it refers to, before and after
     bound     paths of fields that others of the spec do not go without
     brief     what it has in common with another life of the kind is left to that one
+    variants  of the sandbox
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Life:
     bound: tuple[str, ...] = ()
     called: str = ""
     brief: bool = False
+    variants: Mapping[str, bool] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.kind}-{self.called}" if self.called else self.kind

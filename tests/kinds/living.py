@@ -19,6 +19,7 @@ from reconciler.cli.options import Options
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.kind import (
+    AlwaysSent,
     Field,
     Immutable,
     InputOnly,
@@ -291,7 +292,10 @@ class Project:
         """The field as in the spec. Somebody who edits metadata with care leaves our record in it."""
         value = _spelt(self.kind.by_name[top], self.resolved(spec[top]))
         owner = owners.read(live.body.get("metadata"))[1]
-        self.sandbox.patch(live.path, {top: owners.write(value, owner) if top == "metadata" and owner else value})
+        kept = {each.name: live.body[each.name] for each in self.kind.fields if AlwaysSent in each}
+        self.sandbox.patch(
+            live.path, {**kept, top: owners.write(value, owner) if top == "metadata" and owner else value}
+        )
 
 
 def _spelt(field: Field, value: Any) -> Any:

@@ -4,6 +4,7 @@ made again, adopted, destroyed. What is right to expect is derived from the kind
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from reconciler import kinds
 from reconciler.cli import applying, exits
 from reconciler.cli import plan as plan_command
 from reconciler.model.change import Action, Mover, Order
-from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.kind import AlwaysSent, Field, Kind, Shape
 from reconciler.model.plan import Plan
-from tests.kinds.lives import LIVES, Document, Life
+from tests.kinds import lives
+from tests.kinds.lives import Document, Life
 from tests.kinds.living import (
     Found,
     Leaf,
@@ -58,6 +60,14 @@ def choices_of(life: Life) -> list[str]:
     ]
 
 
+LIVES = (
+    *lives.LIVES,
+    *(
+        replace(life, called="patch-empties", variants={"patch_empties": True})
+        for life in lives.LIVES
+        if any(AlwaysSent in each for each in kinds.get(life.kind).fields)
+    ),
+)
 FIRST = {life.kind: life for life in reversed(LIVES)}  # each kind's fullest life
 WHOLE = [life for life in LIVES if not life.brief]
 each_life = pytest.mark.parametrize("life", LIVES, ids=str)
@@ -70,6 +80,8 @@ with_parts = pytest.mark.parametrize("life", [life for life in WHOLE if parts(li
 
 @pytest.fixture
 def project(life: Life, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    if life.variants:
+        assert sandbox.request("PUT", "/_sandbox/variants", dict(life.variants)).status_code == 204
     monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
     monkeypatch.setenv("RECONCILER_API_KEY", KEY)
     monkeypatch.delenv("RECONCILER_STORE", raising=False)
@@ -100,12 +112,12 @@ def born(project: Project) -> Project:
 
 @pytest.mark.parametrize("kind", kinds.every(), ids=lambda kind: kind.name)
 def test_the_lives_of_a_kind_declare_and_change_every_field(kind: Kind) -> None:
-    known, lives = leaves(kind), [life for life in LIVES if life.kind == kind.name]
-    declared = {path for path in known for life in lives if value_at(life.spec, path) is not None}
-    changed = {path for life in lives for path in life.others}
+    known, its_lives = leaves(kind), [life for life in LIVES if life.kind == kind.name]
+    declared = {path for path in known for life in its_lives if value_at(life.spec, path) is not None}
+    changed = {path for life in its_lives for path in life.others}
     assert declared == known.keys()
     assert changed == {path for path, leaf in known.items() if len(leaf.field.choices) != 1}
-    parts = {path for life in lives for path in life.anew}
+    parts = {path for life in its_lives for path in life.anew}
     assert parts == {field.name for field in kind.fields if field.immutable_part is not None}
 
 
