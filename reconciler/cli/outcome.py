@@ -6,9 +6,11 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 
+from reconciler import kinds
 from reconciler.cli import exits, stale, talk
 from reconciler.cli.progress import Witness
 from reconciler.engine.apply import STOPPED
+from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.event import Outcome
 from reconciler.model.plan import Plan
@@ -101,13 +103,29 @@ _PAST = {
 
 
 def rest(changes: list[Change]) -> int:
-    """What a fresh look finds still to be done; nothing, if all is well."""
+    """Reports what a fresh read of the account finds still different, with the way out; returns the exit code."""
     if not changes:
         return exits.DONE
-    talk.say("error: everything was carried out, and yet this differs from what is declared:")
+    talk.say("error: applied, but these resources still differ from the manifests:")
     for each in changes:
         fields = ", ".join(field.path for field in each.fields)
         talk.say(
             f"  {symbol(each.action, each.order)} {each.address}: {each.reason}" + (f": {fields}" if fields else "")
         )
+        if each.action is Action.UPDATE and each.fields:
+            paths = dict.fromkeys(_declared_path(each.address, field.path) for field in each.fields)
+            ignore = f"lifecycle: {{ignore: [{', '.join(paths)}]}}"
+            talk.say(f"    if the platform keeps a value of its own, declare that value, or add `{ignore}`")
     return exits.ERROR
+
+
+def _declared_path(address: Address, path: str) -> str:
+    """The dotted path of the field that a change lies in, without the place inside a document."""
+    fields, names = kinds.get(address.kind).fields, list[str]()
+    for name in path.replace("[", ".").split("."):
+        field = next((each for each in fields if each.name == name), None)
+        if field is None:
+            break
+        names.append(name)
+        fields = field.fields
+    return ".".join(names)

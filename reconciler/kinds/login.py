@@ -26,7 +26,7 @@ class SAMLModule(LoginModule):
 
     idp_metadata: Annotated[NonEmpty, Sensitive, Doc("The identity provider's EntityDescriptor, as XML.")]
     force_authn: Annotated[bool, Doc("Ask for credentials even when a session exists.")] = False
-    allow_idp_initiated: Annotated[bool, Doc("Let the identity provider start a login.")] = False
+    allow_idp_initiated: Annotated[bool, Doc("Let the identity provider start a login.")] = True
     authorized_groups: Annotated[list[Text], Unordered, Doc("If present, only members of these groups pass.")] = []
     nameid_format: Annotated[Text, Doc("The name identifier format asked for.")] = PERSISTENT
 

@@ -19,7 +19,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.choices import kept
 from reconciler.planning.decide import Decision
-from reconciler.planning.normalize import body_value
+from reconciler.planning.normalize import agrees, body_value
 
 
 def calls_of(decision: Decision) -> Iterator[Call]:
@@ -257,11 +257,27 @@ def _sent(decision: Decision, field: Field) -> Value:
     else:
         value = field.default_beside(decision.want) if ServerDefault in field else decision.have.get(field.name)
     if value is not None:
+        value = _with_defaults(field, value, decision.want.get(field.name), decision.have.get(field.name))
         if not _excludes_choices(decision.kind, field, value):
             value = kept(field, value, decision.have.get(field.name), differing)
         return body_value(field, value)
     empty = canon(field, None)
     return "" if empty is None and field.shape is Shape.TEXT else empty
+
+
+def _with_defaults(field: Field, value: Value, want: Value, have: Value) -> Value:
+    """A declared value with the documented default of each part that is not declared and not live: left out, the
+    platform might take another value for it."""
+    if not (isinstance(value, dict) and isinstance(want, dict) and isinstance(have, dict)):
+        return value
+    whole = dict(value)
+    for sub in field.fields:
+        said, due, live = value.get(sub.name), want.get(sub.name), have.get(sub.name)
+        if said is not None:
+            whole[sub.name] = _with_defaults(sub, said, due, live)
+        elif due is not None and InputOnly not in sub and not agrees(sub, due, live):
+            whole[sub.name] = due
+    return whole
 
 
 def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:

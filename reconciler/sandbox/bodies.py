@@ -34,6 +34,7 @@ _DEFAULTS: dict[str, Json] = {
     "active": True,
     "terminate_at": "edge",
     "min_version": None,
+    "allow_idp_initiated": True,
     "cookie_prefix": "ngrok.",
     "nameid_format": "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
     "authority": "letsencrypt",
