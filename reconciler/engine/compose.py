@@ -86,7 +86,10 @@ def body(call: Call, known: Known, kind: Kind, owner: Owner | None) -> dict[str,
             filled[name] = spelt.written(filled[name])
     if owner is not None and kind.keeps_owner and call.owner is not None:
         text = known.resolve(call.owner.text)
-        written = owners.write(str(reveal(text) or ""), owner)
+        own = str(reveal(text) or "")
+        written = owners.write(own, owners.fit(own, owner, kind))
+        if (over := len(written.encode(errors="surrogatepass")) - owners.LIMIT) > 0:
+            raise Refused(f"its metadata is {over} bytes too long to leave room for the owner record; shorten it")
         filled["metadata"] = Secret(written, "metadata") if has_secret(text) else written
     return filled
 

@@ -204,15 +204,18 @@ def applied(kind: Kind, form: Form) -> dict[str, Value]:
         if field.name not in form or PathOnly in field:
             continue
         value = form[field.name]
-        told = {
-            path: each
-            for path, leaf, each in leaves(field, value)
-            if ServerDefault in leaf or each != canon(leaf, leaf.default)
-        }
-        if not told and value != canon(field, field.default):
-            told = {field.name: {}}
-        record.update(told)
+        inside = applied_in(field, value)
+        record.update(inside or ({field.name: {}} if value != canon(field, field.default) else {}))
     return record
+
+
+def applied_in(field: Field, value: Value) -> dict[str, Value]:
+    """Of one field every leaf that is not its default."""
+    return {
+        path: each
+        for path, leaf, each in leaves(field, value)
+        if ServerDefault in leaf or each != canon(leaf, leaf.default)
+    }
 
 
 def settle(kind: Kind, applied: Mapping[str, Value], resolve: Callable[[Ref], Value]) -> dict[str, Value]:

@@ -3,6 +3,8 @@
 An empty text or a JSON object with members carries the record as its last key, `reconciler`; any other text as a last
 line `#reconciler {…}`. The user's text reads back byte for byte. A record that somebody re-formatted, or wrote text
 behind, still counts: who loses sight of an object makes it a second time.
+
+A record holds a digest for each field inside a field, or one for all of them where that would take too many bytes.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import leaf_at
+from reconciler.model.kind import Field, InputOnly, Kind, ServerDefault
+from reconciler.model.value import digest
 
 KEY = "reconciler"
 LIMIT: Final = 4096  # bytes of metadata that the platform takes
-_ROOM: Final = 2048  # no record is longer: names are bounded, and no kind has more than thirty fields
+MOST: Final = 1280  # bytes of the longest record of any kind, with what separates it from the user's text
 _MARK = f"#{KEY} "
 _NAME = f'"{KEY}"'
 _MEMBER = f"{_NAME}:"
@@ -28,7 +33,7 @@ class Owner(NamedTuple):
     """Which declaration of which stack an object belongs to. A tuple, because a look makes one for every object.
 
     intent     random, new with every create: finds the object of a create whose answer was lost
-    applied    a digest per field that was last applied with a value other than its default
+    applied    a digest per field that was last applied with a value other than its default, or per `fold`
     protect    the object may not be deleted, even when its declaration is gone
     pending    the object's one-time secret has not been delivered yet
     replaces   id of the object this one was created to replace; tells the two apart while both live
@@ -55,12 +60,59 @@ def write(text: str, owner: Owner) -> str:
     return f"{text}\n{_MARK}{record}"
 
 
-def overflow(text: str, record: Owner) -> int:
-    """The bytes that the text has too many for the record to fit beside it, whatever its digests; 0 if it fits."""
-    if len(text.encode()) <= LIMIT - _ROOM:
-        return 0
+def fit(text: str, record: Owner, kind: Kind) -> Owner:
+    """The record as it is written beside the user's text: where it would exceed LIMIT, the digests inside the largest
+    fields are bundled, one field after the other, until it fits."""
+    over = _bytes(write(text, record)) - LIMIT
+    if over <= 0:
+        return record
+    folded = {field.name: fold(field, record.applied) for field in kind.fields}
+    for name in sorted(folded, key=lambda name: (_length(folded[name]), name)):
+        applied = fold(kind.by_name[name], record.applied)
+        if over > 0 and _length(applied) < _length(record.applied):
+            over -= _length(record.applied) - _length(applied)
+            record = record._replace(applied=applied)
+    return record
+
+
+def fold(field: Field, applied: Mapping[str, str]) -> dict[str, str]:
+    """The digests with those inside one field bundled under `field.*`: a digest of their paths and digests.
+
+    Digests that are asked for each by itself stay: of values that responses never show, and of the platform's choices.
+    """
+    inside = {path: told for path, told in applied.items() if path.startswith(f"{field.name}.")}
+    bundled = {path: told for path, told in inside.items() if may_bundle(leaf_at((field,), path))}
+    if not bundled:
+        return dict(applied)
+    rest = {path: told for path, told in applied.items() if path not in bundled}
+    return {**rest, bundle(field.name): digest(bundled)}
+
+
+def bundle(name: str) -> str:
+    """The path under which a record holds the bundled digests of a field."""
+    return f"{name}.*"
+
+
+def may_bundle(leaf: Field | None) -> bool:
+    """Whether the digest of a field inside another may be bundled with those beside it."""
+    return leaf is not None and InputOnly not in leaf and ServerDefault not in leaf
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _length(applied: Mapping[str, str]) -> int:
+    return len(json.dumps(dict(applied), separators=(",", ":")))
+
+
+def room(text: str, record: Owner, kind: Kind) -> int:
+    """The bytes that the user's text may have beside the record, whatever its digests. At least LIMIT - MOST."""
+    size = _bytes(text)
+    if size <= LIMIT - MOST:
+        return LIMIT - MOST
     full = record._replace(intent="0" * 16, applied=dict.fromkeys(record.applied, "0" * 10))
-    return max(0, len(write(text, full).encode()) - LIMIT)
+    return LIMIT - _bytes(write(text, fit(text, full, kind))) + size
 
 
 def read(metadata: str | None) -> tuple[str, Owner | None]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.model import owner
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form, applied, canon, digests, leaves
+from reconciler.model.canonical import Form, applied, applied_in, canon, digests, leaves
 from reconciler.model.change import FieldChange, Mover
 from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape
 from reconciler.model.manifest import Declaration
@@ -23,6 +23,13 @@ Follows = Callable[[Ref, Value], bool]
 
 _ABSENT = "-"  # the digest of a leaf whose object is not there
 _LEFT_OPEN = "?"  # the platform's own choice was applied: not ours, and not known
+
+
+class _Bundle(NamedTuple):
+    """Whether each side is not what was applied to a field as a whole. `git` None: not known yet."""
+
+    platform: bool
+    git: bool | None
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,18 @@ class Record:
         if digest(value, self.salt) == told:
             return True
         return value.__class__ is Secret and digest(value.reveal()) == told
+
+    def bundle(self, field: Field, want: Value, have: Value) -> _Bundle | None:
+        """How both sides of a field compare with the bundled digests of what was applied inside it, if they are."""
+        told = (self.applied or {}).get(owner.bundle(field.name))
+        if told is None:
+            return None
+        platform = self._bundled(field, have) != told
+        return _Bundle(platform, self._bundled(field, want) != told if is_known(want) else None)
+
+    def _bundled(self, field: Field, value: Value) -> str:
+        inside = applied_in(field, value) if isinstance(value, dict) else {}
+        return owner.fold(field, digests(inside, self.salt)).get(owner.bundle(field.name), _ABSENT)
 
     def holds(self, name: str) -> bool:
         """Whether anything was applied to this field, or inside it."""
@@ -115,9 +134,13 @@ def record_is_current(kind: Kind, want: Form, record: Record) -> bool:
     if record.applied is None:
         return False
     due = applied(kind, want)
-    if due.keys() != record.applied.keys() or not all(map(is_known, due.values())):
+    bundled = [field for field in kind.fields if owner.bundle(field.name) in record.applied]
+    if not all(map(is_known, due.values())) or (due.keys() != record.applied.keys() and not bundled):
         return False
-    return digests(due, record.salt) == dict(record.applied)
+    told = digests(due, record.salt)
+    for field in bundled:
+        told = owner.fold(field, told)
+    return told == dict(record.applied)
 
 
 def _changes(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
@@ -154,22 +177,23 @@ def _told(field: Field, want: Value, have: Value, record: Record) -> Iterator[To
     if field.shape is not Shape.OBJECT:
         yield from _explained(field.name, have, want, _mover(field.name, field, field, have, want, record))
         return
+    bundle = record.bundle(field, want, have)
     if want is None:
-        yield field.name, have, None, _remover(field.name, field, field, have, record)
+        yield field.name, have, None, _remover(field.name, field, field, have, record, bundle)
         return
     old_leaves = {path: old for path, _, old in leaves(field, have)} if isinstance(have, dict) else {}
     told = False
     for path, leaf, new in leaves(field, want):
         if leaf.shape is Shape.OBJECT and new is None and isinstance(gone := _at(path, have), dict):
             told = True
-            yield path, gone, None, _remover(path, leaf, field, gone, record)
+            yield path, gone, None, _remover(path, leaf, field, gone, record, bundle)
             continue
         absent = path not in old_leaves and InputOnly not in leaf
         old = UNREAD if InputOnly in leaf else old_leaves.get(path)
         if InputOnly in leaf or (agrees(leaf, new, old) and not (absent and new != canon(leaf, leaf.default))):
             continue
         told = True
-        mover = _mover(path, leaf, field, old, new, record, have_absent=absent)
+        mover = _mover(path, leaf, field, old, new, record, bundle, have_absent=absent)
         yield from _explained(path, old, new, mover)
     if not told:  # nothing but the object itself is missing
         rec = None if record.applied is None else record.holds(field.name)
@@ -183,11 +207,11 @@ def _at(path: str, form: Value) -> Value:
     return form
 
 
-def _remover(path: str, field: Field, top: Field, have: Value, record: Record) -> Mover:
+def _remover(path: str, field: Field, top: Field, have: Value, record: Record, bundle: _Bundle | None) -> Mover:
     """Who moved an object that is there and not wanted."""
     return _together(
         {
-            _mover(place, leaf, top, old, None, record, want_absent=True)
+            _mover(place, leaf, top, old, None, record, bundle, want_absent=True)
             for place, leaf, old in leaves(field, have, path)
         }
     )
@@ -215,6 +239,7 @@ def _mover(
     old: Value,
     new: Value,
     record: Record,
+    bundle: _Bundle | None = None,
     *,
     have_absent: bool = False,
     want_absent: bool = False,
@@ -226,11 +251,19 @@ def _mover(
         return Mover.UNKNOWN
     if last == _LEFT_OPEN:
         return Mover.GIT  # where the platform chose, only a declaration makes a difference
-    platform = last != _ABSENT if have_absent else not record.tells(last, old)
+    if bundle is not None and not owner.may_bundle(leaf):
+        bundle = None
+    if bundle is not None:
+        platform = bundle.platform
+    else:
+        platform = last != _ABSENT if have_absent else not record.tells(last, old)
     if not is_known(new):
         follows = all(record.follows(ref, old) for ref in references(new))
         return Mover.PLATFORM if platform else Mover.FOLLOWS if follows else Mover.GIT
-    git = last != _ABSENT if want_absent else not record.tells(last, new)
+    if bundle is not None:
+        git = bundle.git is not False
+    else:
+        git = last != _ABSENT if want_absent else not record.tells(last, new)
     if platform and git:
         return Mover.BOTH
     return Mover.PLATFORM if platform else Mover.GIT

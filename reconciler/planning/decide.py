@@ -169,8 +169,8 @@ def _overfull(stack: str, decision: Decision, declaration: Declaration) -> Probl
         pending=decision.is_new and kind.one_time is not None,
         replaces=live.id if decision.is_new else live.owner.replaces if live.owner is not None else None,
     )
-    over = owners.overflow(live.metadata, record)
-    if not over:
+    over = len(live.metadata.encode()) - owners.room(live.metadata, record, kind)
+    if over <= 0:
         return None
     text = f"the metadata of {live.id} leaves no room for the owner record: it is {over} bytes too long"
     return _problem(declaration, text, "shorten it there, or declare it")

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from reconciler import kinds
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
+from reconciler.model.canonical import applied, wanted
 from reconciler.model.kind import Kind, Parent
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Path
 from reconciler.model.owner import Owner
@@ -299,16 +300,17 @@ def _metadata(declaration: Declaration, stack: str) -> Problem | None:
         stack=stack,
         address=declaration.address,
         intent="",
-        applied=dict.fromkeys(declaration.spec, ""),
+        applied=dict.fromkeys(applied(kind, wanted(kind, declaration.spec)), ""),
         protect=declaration.lifecycle.protect,
         pending=kind.one_time is not None,
         replaces="0" * 36,
     )
-    over = owners.overflow(text, record)
-    if not over:
+    room = owners.room(text, record, kind)
+    if size <= room:
         return None
-    text = f"{size} bytes, and {owners.LIMIT + over} with the owner record; at most {owners.LIMIT} are allowed"
-    return Problem(text, f"shorten it by {over} bytes", subject, declaration.at("metadata"))
+    text = f"has {size} bytes, and {room} are available beside the owner record"
+    where = declaration.at("metadata")
+    return Problem(text, f"shorten it by {size - room} bytes", subject, where, code="metadata-too-long")
 
 
 def _holds_record(text: str) -> bool:

@@ -365,7 +365,7 @@ def test_what_is_doubtful_is_a_warning() -> None:
 
 def test_metadata_must_leave_room_for_the_owner_record() -> None:
     assert told(f"kind: IPPolicy\nname: a\nspec: {{metadata: {'x' * 4090}}}") == [
-        "a.yaml:3:18: IPPolicy/a.metadata: 4090 bytes, and 4256 with the owner record; at most 4096 are allowed;"
+        "a.yaml:3:18: IPPolicy/a.metadata: has 4090 bytes, and 3930 are available beside the owner record;"
         " shorten it by 160 bytes"
     ]
 

@@ -1,0 +1,197 @@
+"""The owner record fits for every kind at its fullest, and leaves room for the user's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.engine import compose
+from reconciler.engine.compose import Known
+from reconciler.engine.ports import Refused
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.canonical import applied, wanted
+from reconciler.model.change import Mover
+from reconciler.model.kind import Field, Kind, Sensitive, ServerDefault, Shape
+from reconciler.model.owner import LIMIT, MOST, Owner, fit, read, write
+from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
+from reconciler.model.value import Secret, reveal
+from reconciler.planning.normalize import body_value
+from reconciler.project.crosschecks import metadata
+from tests.planning import builders
+
+STACK = "s" * 63  # as long as names may be
+NAME = "n" * 100
+ID = "edghtsrt_" + "0" * 27
+KINDS = [kind for kind in kinds.planned() if kind.keeps_owner]
+ROUTE = kinds.get("HTTPSEdgeRoute")
+
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+each_form = pytest.mark.parametrize("form", ["%s", '{"a": "%s"}', '{"a": "%s"}\n'], ids=["text", "JSON", "line"])
+
+
+def fullest(fields: tuple[Field, ...]) -> dict[str, Any]:
+    """A value other than the default for every field, also where only one of some may be declared."""
+    return {each.name: _some(each) for each in fields if each.name != "metadata"}
+
+
+def _some(field: Field) -> Any:
+    match field.shape:
+        case Shape.OBJECT:
+            return fullest(field.fields)
+        case Shape.LIST if field.item is not None:
+            return [_some(field.item)]
+        case Shape.MAP:
+            return {"some": "some"}
+        case Shape.FLAG:
+            return not field.default
+        case Shape.INTEGER | Shape.NUMBER:
+            return 7
+    return Secret("some", "env:SOME") if Sensitive in field else "some"
+
+
+def leaves(fields: tuple[Field, ...], above: str = "") -> Iterator[str]:
+    for each in fields:
+        if each.shape is Shape.OBJECT:
+            yield from leaves(each.fields, f"{above}{each.name}.")
+        elif each.name not in ("metadata", str(ROUTE.parent and ROUTE.parent.field)):
+            yield above + each.name
+
+
+def written(kind: Kind, text: str) -> str:
+    """The metadata that the engine sends for the fullest object of a kind that takes the place of another."""
+    address = Address(kind.name, NAME)
+    due = applied(kind, wanted(kind, {**fullest(kind.fields), "metadata": text}))
+    draft = OwnerDraft(address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID)
+    call = Call(f"create {address}", address, Verb.CREATE, kind.path, owner=draft)
+    known = Known(Plan(STACK))
+    record = compose.owner(draft, known, kind, stack=STACK, intent="i" * 16)
+    body = compose.body(call, known, kind, record)
+    assert body is not None
+    return str(body["metadata"])
+
+
+@each_form
+@each_kind
+def test_the_fullest_record_fits_beside_the_text_that_every_kind_has_room_for(kind: Kind, form: str) -> None:
+    text = form % ("x" * (LIMIT - MOST - len(form % "")))
+    told = written(kind, text)
+    assert len(told.encode()) <= LIMIT
+    again, record = read(told)
+    assert again == text
+    assert record is not None
+    assert (record.stack, record.address, record.replaces) == (STACK, Address(kind.name, NAME), ID)
+    fields = applied(kind, wanted(kind, {**fullest(kind.fields), "metadata": text}))
+    assert {path.partition(".")[0] for path in record.applied} == {path.partition(".")[0] for path in fields}
+
+
+def test_the_fullest_kind_would_take_more_than_the_platform_does() -> None:
+    due = applied(ROUTE, wanted(ROUTE, fullest(ROUTE.fields)))
+    assert len(due) > 90
+    full = Owner(STACK, Address("HTTPSEdgeRoute", NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
+    assert len(write("", full)) > LIMIT
+
+
+@each_kind
+def test_as_few_digests_are_bundled_as_it_takes(kind: Kind) -> None:
+    due = applied(kind, wanted(kind, fullest(kind.fields)))
+    full = Owner(STACK, Address(kind.name, NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
+    fits = len(write("", full)) <= LIMIT
+    assert (fit("", full, kind) == full) is fits
+    if not fits:
+        assert any(path in fit("", full, kind).applied for path in due if "." in path)
+
+
+@each_form
+@each_kind
+def test_validate_tells_to_the_byte_what_the_platform_would_refuse(kind: Kind, form: str) -> None:
+    """Accepted: the engine can write it, whatever becomes of the object. Refused: it cannot at some time."""
+
+    def wrong(size: int) -> list[str]:
+        spec = {**fullest(kind.fields), "metadata": form % ("x" * (size - len(form % "")))}
+        where = builders.declare(f"{kind.name}/{NAME}", spec, protect=True)
+        return [f"{each.text}; {each.remedy}" for each in metadata({kind: [where]}, STACK)]
+
+    (told,) = wrong(LIMIT)
+    room = int(told.partition(" and ")[2].partition(" ")[0])
+    assert (
+        told
+        == f"has {LIMIT} bytes, and {room} are available beside the owner record; shorten it by {LIMIT - room} bytes"
+    )
+    assert room >= LIMIT - MOST
+    assert wrong(room) == []
+    assert wrong(room + 1) != []
+    assert len(written(kind, form % ("x" * (room - len(form % "")))).encode()) == LIMIT
+    with pytest.raises(Refused, match="1 bytes too long"):
+        written(kind, form % ("x" * (room + 1 - len(form % ""))))
+
+
+# --- which side changed ---------------------------------------------------------------------------------------------
+
+
+def _route(**login: Any) -> dict[str, Any]:
+    spec = {name: value for name, value in fullest(ROUTE.fields).items() if name not in ("oidc", "oauth")}
+    return {**spec, "edge_id": "edghts_1", "saml": {**spec["saml"], **login}}
+
+
+def _movers(was: dict[str, Any], now: dict[str, Any], there: dict[str, Any]) -> dict[str, Mover]:
+    """Of a route to which `was` was applied with bundled digests."""
+    owner = builders.record("HTTPSEdgeRoute/a", was)
+    for field in ROUTE.fields:
+        owner = owner._replace(applied=owners.fold(field, owner.applied))
+    assert "saml.*" in owner.applied
+    shown = {name: reveal(body_value(ROUTE.by_name[name], value)) for name, value in there.items()}
+    live = builders.live("HTTPSEdgeRoute", "edghtsrt_1", shown, owner=owner, parent="edghts_1")
+    made = builders.planned(builders.declare("HTTPSEdgeRoute/a", now), seen=builders.snapshot(live))
+    assert made.errors == ()
+    return {each.path: each.mover for change in made.changes for each in change.fields}
+
+
+WAS = _route()
+OTHER = _route(force_authn=False)
+
+
+@pytest.mark.parametrize(
+    ("now", "there", "movers"),
+    [
+        (WAS, WAS, {}),
+        (WAS, OTHER, {"saml.force_authn": Mover.PLATFORM}),
+        (OTHER, WAS, {"saml.force_authn": Mover.GIT}),
+        (OTHER, OTHER, {}),
+        (_route(maximum_duration=1), OTHER, {"saml.force_authn": Mover.BOTH, "saml.maximum_duration": Mover.BOTH}),
+        ({**WAS, "saml": None}, WAS, {"saml": Mover.GIT}),
+        (WAS, {**WAS, "saml": None}, {"saml": Mover.PLATFORM}),
+        (_route(cookie_prefix="other"), WAS, {"saml.cookie_prefix": Mover.GIT}),
+        (WAS, _route(cookie_prefix="other"), {"saml.cookie_prefix": Mover.PLATFORM}),
+    ],
+    ids=["same", "platform", "git", "alike", "both", "removed", "vanished", "choice in git", "choice on the platform"],
+)
+def test_bundled_digests_still_tell_who_changed_a_field(
+    now: dict[str, Any], there: dict[str, Any], movers: dict[str, Mover]
+) -> None:
+    found = _movers(WAS, now, there)
+    if "saml" in movers or (there.get("saml") is None and movers):
+        assert {mover for path, mover in found.items() if path.startswith("saml")} == set(movers.values())
+    else:
+        assert found == movers
+
+
+def test_the_platforms_choices_are_never_bundled() -> None:
+    """A line that goes gives back only what was applied."""
+    choices = [path for path in leaves(ROUTE.fields) if _is_choice(path)]
+    digests = dict.fromkeys(leaves(ROUTE.fields), "0" * 10)
+    for field in ROUTE.fields:
+        digests = owners.fold(field, digests)
+    assert choices
+    assert digests.keys() >= set(choices)
+
+
+def _is_choice(path: str) -> bool:
+    fields, found = ROUTE.fields, False
+    for name in path.split("."):
+        field = next(each for each in fields if each.name == name)
+        found, fields = ServerDefault in field, field.fields
+    return found
