@@ -101,6 +101,7 @@ _SCOPES = {  # what may be allowed: of one kind, of all kinds together
     "delete": (True, True),
     "delete-protected": (True, False),
     "adopt": (True, False),
+    "overwrite": (True, False),
     "update": (False, True),
     "empty": (False, True),
     "account": (False, True),

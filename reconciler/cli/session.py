@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,9 +31,9 @@ from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
-from reconciler.model.snapshot import Listing, Snapshot
+from reconciler.model.snapshot import Issued, Listing, Snapshot, Target
 from reconciler.model.value import Sealed, Secret, secrets_in
-from reconciler.planning import planner
+from reconciler.planning import planner, targets
 from reconciler.planning.planner import Policy
 from reconciler.project import config, manifests, variables
 from reconciler.project.config import Config
@@ -90,13 +91,25 @@ class Session:
         )
         _refuse_blindness(snapshot, self.account.base_url)
         membership = await store.membership(stack) if store else None
-        secretive = (kind.name for kind in kinds.every() if kind.one_time)
+        secretive = [kind.name for kind in kinds.every() if kind.one_time]
         return replace(
             snapshot,
+            targets=await self._targets(snapshot, await store.issued(stack, secretive) if store else ()),
             undelivered=await store.undelivered(stack, secretive) if store else frozenset(),
             overwritten=await store.overwritten(stack) if store else {},
             doubt=belonging.doubt(membership, self.home, stack, snapshot),
         )
+
+    async def _targets(self, snapshot: Snapshot, issued: Sequence[Issued]) -> Mapping[Address, Target]:
+        """What is known of the files that declared secrets are delivered to."""
+        declared = targets.declared(self.manifest, kinds.planned())
+        if not declared:
+            return {}
+        from reconciler.project import sinks
+
+        root = self.config.root
+        place, is_there = partial(sinks.place, root), partial(sinks.is_there, root)
+        return await asyncio.to_thread(targets.targets, self.manifest, snapshot, declared, issued, place, is_there)
 
     def _concerned(self, bindings: Iterable[Address], named: Iterable[str]) -> Iterator[Kind]:
         """Every kind of the platform, one of two that share their objects. Of an agent, which few projects have, and of

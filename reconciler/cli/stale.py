@@ -178,6 +178,7 @@ def _consents(plan: Plan, left: Sequence[Change]) -> Iterator[Consent]:
 _COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: rather too much than too little
     "update": (Action.UPDATE, Action.MOVE),
     "adopt": (Action.ADOPT, Action.REPLACE),
+    "overwrite": (Action.CREATE, Action.REPLACE),
     "delete": (Action.DELETE, Action.REPLACE),
     "delete-protected": (Action.DELETE, Action.REPLACE),
 }

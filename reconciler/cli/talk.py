@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TextIO
 import click
 
 from reconciler.cli import exits
-from reconciler.model.problem import Problem, Rejected
+from reconciler.model.problem import Problem, Rejected, Severity
 from reconciler.rendering import cells
 
 FILE_WIDTH = 100  # columns where no terminal says otherwise: logs of pipelines are read in a browser
@@ -144,9 +145,9 @@ def _fields(problem: Problem) -> dict[str, object]:
 
 def tally(found: Sequence[Problem]) -> str:
     """`3 problems, 1 warning`"""
-    errors = sum(problem.is_error for problem in found)
-    warnings = len(found) - errors
-    counted = [(errors, "problem"), (warnings, "warning")]
+    nouns = {"error": "problem"}
+    counts = Counter(problem.severity for problem in found)
+    counted = [(counts[each], nouns.get(each, each)) for each in Severity]
     return ", ".join(count(number, noun) for number, noun in counted if number) or "no problems"
 
 

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from reconciler.cli import exits, judging, options, talk
+from reconciler.cli import exits, judging, options, sharing, talk
 from reconciler.cli.group import Command
 from reconciler.model import codes
 
@@ -29,7 +29,11 @@ def command(common: options.Options, strict: bool) -> int:
     project = config.load(common.project, os.environ, common.environment)
     loaded = manifests.load(project, os.environ, common.variables)
     rules = judging.rules(project)
-    problems = (*loaded.warnings, *judging.of_manifest(rules, loaded.manifest, time.time()))
+    problems = (
+        *loaded.warnings,
+        *sharing.check(common),
+        *judging.of_manifest(rules, loaded.manifest, time.time()),
+    )
     talk.problems(problems)
     refused = sorted({each.code for each in problems if codes.is_strict(each.code)}) if strict else []
     if refused:

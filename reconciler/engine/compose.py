@@ -16,6 +16,7 @@ from reconciler.model.concealing import Veil
 from reconciler.model.kind import Kind
 from reconciler.model.owner import Owner
 from reconciler.model.plan import Call, OwnerDraft, Plan
+from reconciler.model.snapshot import Place
 from reconciler.model.value import (
     Json,
     Ref,
@@ -114,7 +115,15 @@ def locator(kind: Kind, collection: str, object_id: str) -> str:
     return object_id if kind.parent is None else f"{unquote(collection.split('/')[-2])}/{object_id}"
 
 
-def intent(intent_id: str, call: Call, filled: Mapping[str, Value], kind: Kind, plan: Plan, path: str) -> Intent:
+def intent(
+    intent_id: str,
+    call: Call,
+    filled: Mapping[str, Value],
+    kind: Kind,
+    plan: Plan,
+    path: str,
+    place: Place | None = None,
+) -> Intent:
     """What the journal must know before the create leaves."""
     unmarked = not kind.keeps_owner
     return Intent(
@@ -125,6 +134,7 @@ def intent(intent_id: str, call: Call, filled: Mapping[str, Value], kind: Kind, 
         # Where a name is the id, a new object may bear the same one, and the natural key is unique there.
         before=ids(plan, kind.name) if unmarked and kind.id_prefix else frozenset(),
         identity=natural_key(kind, filled) if unmarked else {},
+        place=place,
     )
 
 

@@ -93,7 +93,8 @@ class _Create:
         if call.owner is not None:
             self._record = compose.owner(call.owner, means.known, self._kind, stack=means.plan.stack, intent=intent_id)
         self._body = compose.body(call, means.known, self._kind, self._record) or {}
-        intent = compose.intent(intent_id, call, self._body, self._kind, means.plan, self._path)
+        places = [means.sinks.place(each) for each in call.deliver.values()]
+        intent = compose.intent(intent_id, call, self._body, self._kind, means.plan, self._path, *places)
         self._intents.append(intent)
         self._is_spent = False
         await means.step("intend", call, lambda: means.journal.intend(intent))

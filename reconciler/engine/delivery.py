@@ -17,7 +17,7 @@ async def prove(means: Means, call: Call) -> None:
     """Raises Refused if a secret of this call would have nowhere to go."""
     for delivery in call.deliver.values():
         try:
-            await means.step("prove", call, lambda delivery=delivery: means.sinks.prove(delivery))  # type: ignore[misc]
+            await means.step("prove", call, lambda d=delivery: means.sinks.prove(d, overwrites=call.overwrites))  # type: ignore[misc]
         except Undeliverable as why:
             raise Refused(f"nothing was created, because its secret cannot be delivered: {why}") from why
 
@@ -31,7 +31,11 @@ async def deliver(means: Means, call: Call, path: str, answer: Mapping[str, Json
                 raise Undeliverable(f"the platform's answer holds no {name}")
             secret = Secret(text, f"{call.address}.{name}")
             means.veil.add(text)
-            await means.step("deliver", call, lambda d=delivery, s=secret: means.sinks.deliver(d, s))  # type: ignore[misc]
+            await means.step(
+                "deliver",
+                call,
+                lambda d=delivery, s=secret: means.sinks.deliver(d, s, overwrites=call.overwrites),  # type: ignore[misc]
+            )
     except Undeliverable as why:
         await revoke(means, call, path, because=str(why))
         raise Refused(f"created and deleted again, because its secret could not be delivered: {why}") from why

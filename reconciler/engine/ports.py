@@ -16,7 +16,7 @@ from typing import Protocol
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Place
 from reconciler.model.value import Json, Secret
 
 
@@ -138,6 +138,7 @@ class Intent:
     path: str
     before: frozenset[str] = field(default=frozenset())
     identity: Mapping[str, Json] = field(default_factory=dict)
+    place: Place | None = None  # where the object's one-time secret is to be delivered
     opened: float = field(default=0.0, compare=False)
 
 
@@ -174,11 +175,17 @@ class Chance(Protocol):
 class Sinks(Protocol):
     """Where one-time secrets go."""
 
-    async def prove(self, delivery: Delivery) -> None:
+    def place(self, delivery: Delivery) -> Place:
+        """Where the delivery goes, as the journal keeps it."""
+
+    async def prove(self, delivery: Delivery, *, overwrites: bool) -> None:
         """Raises Undeliverable unless a delivery would work now. Leaves nothing behind."""
 
-    async def deliver(self, delivery: Delivery, secret: Secret) -> None:
-        """Returns when the secret would survive a loss of power; raises Undeliverable."""
+    async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:
+        """Returns when the secret would survive a loss of power; raises Undeliverable.
+
+        What is at the target already is replaced only where it `overwrites`.
+        """
 
 
 class Undeliverable(Exception):

@@ -27,6 +27,7 @@ CODES: Final = {
     "no-manifests": Code("A path under manifests: contains no manifests.", True),
     "policy-expression-source": Code("{ref: …}, {from_env: …} or {from_file: …} inside a traffic policy.", True),
     "retired-kind": Code("The platform no longer accepts new resources of this kind."),
+    "shared-delivery-target": Code("Several environments deliver a one-time secret to the same target."),
     # what this version does not know
     "unknown-binding": Code("A binding is not known to this version."),
     "unknown-event-type": Code("An event type is not known to this version."),
@@ -46,6 +47,7 @@ CODES: Final = {
     "traffic-value": Code("A value of a setting is not known to this version."),
     "traffic-variable": Code("An expression of a traffic policy names a variable that is not known to this version."),
     # plans
+    "delivered-file-gone": Code("A note: a file to which a one-time secret was delivered is gone from this machine."),
     "delete-includes-children": Code("The platform deletes other objects together with this one."),
     "dependency-cannot-be-planned": Code("A resource waits for another one that cannot be planned."),
     "kind-not-listed": Code("Objects of a kind could not be listed completely, so none is deleted."),

@@ -58,6 +58,7 @@ class Call:
     needs: tuple[str, ...] = ()  # calls that must have succeeded
     owner: OwnerDraft | None = None
     deliver: Mapping[str, Delivery] = field(default_factory=dict)
+    overwrites: bool = False  # what is at a delivery's target is ours, or a consent of the plan is about it
     unbinds: bool = True  # of a delete: the store may forget the address; False where another object has it now
 
     @property
@@ -78,7 +79,7 @@ class Seen:
 class Consent:
     """Something the user must allow by name: `--allow delete:ReservedDomain=1`."""
 
-    what: str  # "delete", "delete-protected", "update", "adopt", "empty", "account"
+    what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account"
     kind: str  # a kind, or "*" for a guard over all of them
     count: int
     why: str

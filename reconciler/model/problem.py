@@ -22,6 +22,7 @@ class Position:
 class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"  # good to know: it has no say in how a command ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""
-        mark = "warning: " if self.severity is Severity.WARNING else ""
+        mark = "" if self.severity is Severity.ERROR else f"{self.severity}: "
         subject = f"{self.subject}: " if self.subject else ""
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{where}{mark}{subject}{self.text}{remedy}"

@@ -76,6 +76,56 @@ class Binding:
     replaces: str | None = None  # locator of the object this one was created to replace, until that is deleted
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a one-time secret was to be delivered.
+
+    path       a file below the project's root, or a program
+    entry      within the file, where it has entries
+    checkout   tells this folder on this machine from every other one
+    """
+
+    way: str
+    path: str
+    entry: str = ""
+    host: str = ""
+    checkout: str = ""
+
+    def is_same(self, other: Place) -> bool:
+        """Whether the two name the same target of a project, on whatever machine."""
+        return (self.way, self.path, self.entry) == (other.way, other.path, other.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A create of an object with a one-time secret, as the store knows it.
+
+    place     None: of a store of before, which did not record it
+    arrived   whether the delivery is known to have succeeded; otherwise it may have
+    """
+
+    intent: str
+    address: Address
+    place: Place | None
+    arrived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is known of the place where a declared one-time secret goes.
+
+    shown        in words: "secrets/agent.token"
+    is_there     something is there that a delivery would overwrite
+    is_ours      a secret of this resource was, or may have been, delivered there
+    is_gone      what was delivered there on this machine is not there any more
+    """
+
+    shown: str
+    is_there: bool = False
+    is_ours: bool = False
+    is_gone: bool = False
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """One look at the account, and the store's memory beside it."""
@@ -85,6 +135,7 @@ class Snapshot:
     receipts: frozenset[str] = frozenset()  # intents whose one-time secret the store knows to be delivered
     undelivered: frozenset[str] = frozenset()  # and those whose secret it knows to have arrived nowhere
     overwritten: Mapping[str, Address] = field(default_factory=dict)  # and those after which the address got another
+    targets: Mapping[Address, Target] = field(default_factory=dict)  # of deliveries to files; empty if not looked at
     doubt: str = ""  # why this may not be the account that the stack belongs to
 
     def of(self, kind: str) -> Listing:

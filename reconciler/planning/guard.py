@@ -10,6 +10,7 @@ from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Consent
 from reconciler.model.snapshot import Live
+from reconciler.planning import targets
 from reconciler.planning.decide import Decision
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register
@@ -32,6 +33,7 @@ def consents(
     needed = [
         *_strangeness(decisions, register.snapshot.doubt),
         *_of_kind(decisions, parts, register),
+        *targets.consents(decisions, register.snapshot),
         *_shares(decisions, owned, policy),
         *_emptiness(owned, len(register.manifest.declarations), policy),
     ]

@@ -20,7 +20,7 @@ from reconciler.model.plan import Call, Forecast, Plan, Seen
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Ref, Value, references, substitute
-from reconciler.planning import order
+from reconciler.planning import order, targets
 from reconciler.planning.age import overlaps
 from reconciler.planning.aliases import spelt_out
 from reconciler.planning.claims import LiveKey
@@ -249,8 +249,14 @@ class _Planning:
         return Plan(
             stack=manifest.stack,
             changes=tuple(changes),
-            calls=calls,
-            problems=(*self.problems, *problems, *self._torn(taken), *_unread(self.register.snapshot)),
+            calls=tuple(map(self._told_what_it_overwrites, calls)),
+            problems=(
+                *self.problems,
+                *problems,
+                *self._torn(taken),
+                *_unread(self.register.snapshot),
+                *self._notes(decisions),
+            ),
             consents=consents(moving, parts, self.register, len(ours), self.policy),
             seen=dict(self._seen([*self.orphaned, *self.decided.values()])),
             bindings=self._bindings(),
@@ -262,6 +268,13 @@ class _Planning:
             commit=self.policy.commit,
             forecast=_forecast(calls, self.register.snapshot, self.kinds, self.policy.requests_per_minute),
         )
+
+    def _told_what_it_overwrites(self, call: Call) -> Call:
+        target = self.register.snapshot.targets.get(call.address) if call.deliver else None
+        return call if target is None else replace(call, overwrites=target.is_there or target.is_ours)
+
+    def _notes(self, decisions: Iterable[Decision]) -> Iterable[Problem]:
+        return targets.notes((each for each in decisions if self.policy.selects(each.address)), self.register.snapshot)
 
     def _torn(self, taken: Mapping[LiveKey, Address]) -> Iterator[Problem]:
         """What is to stay, and would go with what it is part of."""

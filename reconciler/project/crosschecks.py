@@ -7,7 +7,7 @@ from __future__ import annotations
 import graphlib
 import json
 import shlex
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
@@ -202,6 +202,34 @@ def misdelivered(
         other = by_target.setdefault(key, each)
         if other is not each:
             yield _shared(each, other, where)
+
+
+def shared_between(
+    declared: Mapping[str | None, Iterable[Declaration]], place_of: Callable[[str], str]
+) -> Iterator[tuple[Problem, Collection[str | None]]]:
+    """Targets that deliveries of several environments share, and which environments. None: the project without one."""
+    found: dict[Hashable, dict[str | None, _Delivered]] = {}
+    for name, declarations in declared.items():
+        by_kind: dict[Kind, list[Declaration]] = {}
+        for declaration in declarations:
+            by_kind.setdefault(kinds.get(declaration.address.kind), []).append(declaration)
+        for each in _delivered(by_kind):
+            found.setdefault(_target(each.delivery, place_of)[0], {}).setdefault(name, each)
+    for by_environment in found.values():
+        if len(by_environment) > 1:
+            yield _shared_problem(by_environment, place_of), by_environment.keys()
+
+
+def _shared_problem(by_environment: Mapping[str | None, _Delivered], place_of: Callable[[str], str]) -> Problem:
+    first = next(iter(by_environment.values()))
+    names = [name or "the project without an environment" for name in by_environment]
+    text = f"goes to {_target(first.delivery, place_of)[1]} in several environments ({', '.join(names)})"
+    address = first.declaration.address
+    remedy = (
+        "the later apply would overwrite the other's secret: give each a place of its own in environments/NAME.yaml, "
+        f"as in `{address}: {{deliver: {{{first.output}: {{to_file: secrets/NAME/{address.name}}}}}}}`"
+    )
+    return first.problem(text, remedy, "shared-delivery-target", Severity.WARNING)
 
 
 class _Delivered(NamedTuple):

@@ -62,7 +62,7 @@ def read(root: Folder, name: str) -> Environment:
     try:
         text = files.read(root, file, _MAX_BYTES)
     except files.Unreadable as wrong:
-        known = _names(root)
+        known = names(root)
         if name in known:
             raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable")]) from None
         remedy = wording.meant(name, known) or (f"there are {wording.listed(known, 'and')}" if known else "write it")
@@ -130,7 +130,8 @@ def unknown_keys(patch: Mapping[str, Json], path: tuple[str, ...], known: tuple[
             yield Finding((*path, each), validation.UNKNOWN_FIELD, remedy)
 
 
-def _names(root: Folder) -> list[str]:
+def names(root: Folder) -> list[str]:
+    """The environments of a project, at most twenty."""
     try:
         return sorted(each.stem for each in (root / FOLDER).glob("*.yaml") if not each.name.startswith("."))[:20]
     except OSError:

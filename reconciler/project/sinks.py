@@ -6,11 +6,13 @@ What a command prints is not shown: it may hold the secret.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -20,6 +22,7 @@ from typing import Any
 from reconciler.engine.means import Stop
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
+from reconciler.model.snapshot import Place
 from reconciler.model.value import Secret
 from reconciler.project import dotenv, secret_files
 from reconciler.project.reserved import Reserved
@@ -29,6 +32,7 @@ PATIENCE = 60.0  # seconds that a command may take
 GRACE = 5.0  # seconds of these that are left to it once the run is to stop
 _PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none of a command's business
 _PASSED = ("PATH", "HOME", "LANG", "LANGUAGE")  # to every command, with LC_*
+_MACHINE = Path("/etc/machine-id")
 _STAND_IN = Secret("secret", "proof")
 
 OwnPlaces = Callable[[], Mapping[str, str]]
@@ -49,11 +53,14 @@ class ProjectSinks:
     def _reserved(self) -> Reserved:
         return Reserved(os.path.realpath(self._root), self._own())
 
-    async def prove(self, delivery: Delivery) -> None:
+    def place(self, delivery: Delivery) -> Place:
+        return place(self._root, delivery)
+
+    async def prove(self, delivery: Delivery, *, overwrites: bool = False) -> None:
         if delivery.way not in WAYS:
             raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
         if delivery.way != "to_command":
-            content = _contents(delivery, _STAND_IN)
+            content = _contents(delivery, _STAND_IN, overwrites)
             async with self._turn:
                 await asyncio.to_thread(
                     secret_files.prove, self._root, delivery.target, content, await self._reserved_places()
@@ -67,12 +74,12 @@ class ProjectSinks:
         if check := delivery.settings.get("check"):
             await self._run(check, b"", delivery.settings.get("env", ()))
 
-    async def deliver(self, delivery: Delivery, secret: Secret) -> None:
+    async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool = False) -> None:
         if delivery.way == "to_command":
             settings = delivery.settings
             await self._run(settings["run"], secret.reveal().encode(), settings.get("env", ()))
             return
-        content = _contents(delivery, secret)
+        content = _contents(delivery, secret, overwrites)
         async with self._turn:
             await asyncio.to_thread(
                 secret_files.write, self._root, delivery.target, content, await self._reserved_places()
@@ -137,14 +144,55 @@ def command_environment(environ: Mapping[str, str], passed: Iterable[str]) -> di
     }
 
 
-def _contents(delivery: Delivery, secret: Secret) -> secret_files.Content:
-    match delivery.way:
-        case "to_file":
-            return lambda present: secret.reveal()
-        case "to_dotenv":
-            name = str(delivery.settings["name"])
-            return lambda present: dotenv.with_entry(present or "", name, _spelt(secret.reveal()))
-    return lambda present: _kubernetes_secret(delivery, secret.reveal())
+def place(root: Path, delivery: Delivery) -> Place:
+    """Where a delivery goes, as it is recorded."""
+    settings, entry = delivery.settings, ""
+    if delivery.way == "to_dotenv":
+        entry = str(settings["name"])
+    elif delivery.way == "to_kubernetes_secret":
+        entry = "/".join(str(settings.get(name, "")) for name in ("namespace", "name", "key"))
+    return Place(delivery.way, delivery.target, entry, socket.gethostname(), _checkout(root))
+
+
+def _checkout(root: Path) -> str:
+    """What tells a project's folder from every other, also from one of the same path on a machine of the same name."""
+    real = os.path.realpath(root)
+    parts = [real]
+    with suppress(OSError):
+        parts.append(str(os.stat(real).st_ino))  # noqa: PTH116 - a real path
+    with suppress(OSError):
+        parts.append(_MACHINE.read_text(encoding="utf-8").strip())
+    return hashlib.blake2b("\0".join(parts).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+
+def is_there(root: Path, delivery: Delivery) -> bool | None:
+    """Whether a delivery to a file would overwrite something; None where that cannot be told."""
+    try:
+        return _is_taken(delivery, secret_files.read(root, delivery.target))
+    except Undeliverable:
+        return None
+
+
+def _is_taken(delivery: Delivery, present: str | None) -> bool:
+    if delivery.way == "to_dotenv":
+        return bool(dotenv.entry(present or "", str(delivery.settings["name"])))
+    return bool(present)
+
+
+def _contents(delivery: Delivery, secret: Secret, overwrites: bool) -> secret_files.Content:
+    def content(present: str | None) -> str:
+        if not overwrites and _is_taken(delivery, present):
+            what = f"the entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "it"
+            remedy = "move it away, or plan again and allow it with `--allow overwrite:KIND=N`"
+            raise Undeliverable(f"{what} exists, and is not known to be ours; {remedy}")
+        match delivery.way:
+            case "to_file":
+                return secret.reveal()
+            case "to_dotenv":
+                return dotenv.with_entry(present or "", str(delivery.settings["name"]), _spelt(secret.reveal()))
+        return _kubernetes_secret(delivery, secret.reveal())
+
+    return content
 
 
 def _spelt(secret: str) -> str:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from reconciler.model.change import Risk
 from reconciler.model.plan import Plan
-from reconciler.model.problem import Position
+from reconciler.model.problem import Position, Severity
 from reconciler.rendering import wording
 from reconciler.rendering.cells import clean
 from reconciler.rendering.excerpts import excerpts
@@ -48,9 +48,10 @@ RISKS = {
     Risk.TOKEN: Rule("token-will-be-issued", "A one-time secret will be issued", Level.WARNING),
 }
 PROTECTED = Rule("protected", "A protected object is touched", Level.WARNING)
+NOTE = Rule("note", "Good to know", Level.NOTE)
 CHANGE = Rule("change", "The platform differs from what is declared", Level.NOTE)
 DRIFT = Rule("drift", "The platform moved since the last apply", Level.WARNING)
-RULES = (PROBLEM, POLICY, CONSENT, *RISKS.values(), PROTECTED, ADVICE, WARNING, DRIFT, CHANGE)  # gravest first
+RULES = (PROBLEM, POLICY, CONSENT, *RISKS.values(), PROTECTED, ADVICE, WARNING, DRIFT, CHANGE, NOTE)  # gravest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ def _problems(plan: Plan) -> Iterator[Finding]:
     for problem in plan.problems:
         text = clean(problem.text + (f"; {problem.remedy}" if problem.remedy else ""))
         ours, theirs = (PROBLEM, POLICY) if problem.is_error else (WARNING, ADVICE)
+        ours = NOTE if problem.severity is Severity.NOTE else ours
         rule = theirs if problem.rule else ours
         yield _placed(Finding(rule, text, clean(problem.subject), code=problem.code), problem.position)
 

@@ -116,7 +116,7 @@ def decode(content: Mapping[str, Json]) -> Taken:
         for name, listing in read.listings.items()
     }
     known = frozenset(read.receipts), frozenset(read.undelivered), read.overwritten
-    seen = Snapshot(listings, read.bindings, *known, read.doubt)
+    seen = Snapshot(listings, read.bindings, *known, doubt=read.doubt)
     secrets = {source: _unmarked(each) for source, each in read.secrets.items()}
     if not all(isinstance(each, Sealed) for each in secrets.values()):
         raise Malformed("what stands for a secret is not understood")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Executable, bindparam, delete, func, insert, select, update
@@ -81,8 +82,10 @@ class StoreJournal:
             "before": schema.written(sorted(intent.before)),
             "identity": schema.written(dict(intent.identity)),
         }
-        seal = schema.seal(intent.id, *content.values())
+        place = schema.written(asdict(intent.place)) if intent.place is not None else None
+        seal = schema.seal(intent.id, *content.values(), *([place] if place is not None else []))
         row = {"id": intent.id, "opened": self._now(), "concluded": None, "object": None, "seal": seal, **content}
+        row["place"] = place
         await self._write([("intent", intent.id)], (_INTEND, row))
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
-VERSION = 3
+VERSION = 4
 NAME = "reconciler"  # of the schema that holds the tables, where a database has schemas
 
 metadata = MetaData()
@@ -61,6 +61,7 @@ intents = Table(
     Column("concluded", Float),
     Column("object", String),
     Column("seal", String, nullable=False),  # over what was intended
+    Column("place", Text),  # JSON object, of deliveries: where the secret goes; since version 4
 )
 
 receipts = Table(
@@ -142,6 +143,8 @@ def _made(*tables: Table) -> Iterator[ExecutableDDLElement]:
 
 _PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place INTEGER DEFAULT 0 NOT NULL")  # type: ignore[no-untyped-call]
 
+_DELIVERY_PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place TEXT")  # type: ignore[no-untyped-call]
+
 # Version → what it brought. Receipts of before are at place 0: among each other, their clocks are all there is.
 ADDED: dict[int, tuple[ExecutableDDLElement, ...]] = {
     2: tuple(_made(looks, drifts)),
@@ -149,6 +152,7 @@ ADDED: dict[int, tuple[ExecutableDDLElement, ...]] = {
         _PLACE.against(receipts),
         *(CreateIndex(index, if_not_exists=True) for index in receipts.indexes if "place" in index.columns),
     ),
+    4: (_DELIVERY_PLACE.against(intents),),
 }
 
 

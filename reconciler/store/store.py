@@ -16,7 +16,7 @@ from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Issued, Place
 from reconciler.store import database, lock, schema
 from reconciler.store.chronicle import Chronicle
 from reconciler.store.failures import Damaged, StoreError
@@ -84,6 +84,18 @@ class Store:
         found = select(made.c.id).where(made.c.stack == stack, of_kinds, made.c.id.not_in(arrived))
         return frozenset(row.id for row in await self._rows(found))
 
+    async def issued(self, stack: str, kinds: Iterable[str]) -> tuple[Issued, ...]:
+        """Creates of objects with a one-time secret, of these kinds, whose secret was or may have been delivered."""
+        made, known = schema.intents, schema.receipts
+        of_kinds = or_(false(), *(made.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        joined = select(made, known.c.intent).join_from(made, known, known.c.intent == made.c.id, isouter=True)
+        settled = made.c.concluded.is_not(None) & made.c.object.is_(None)  # nothing came of it
+        relevant = known.c.intent.is_not(None) | ~settled
+        rows = await self._rows(joined.where(made.c.stack == stack, of_kinds, relevant))
+        for row in rows:
+            self._check_intent(row)
+        return tuple(Issued(row.id, Address.parse(row.address), _place(row), row.intent is not None) for row in rows)
+
     async def overwritten(self, stack: str) -> Mapping[str, Address]:
         """Intents whose one-time secret was delivered and is there no more: another followed for the same address."""
         made, known = schema.intents, schema.receipts
@@ -105,7 +117,7 @@ class Store:
         return tuple(self._intent(row) for row in await self._rows(open_ones))
 
     def _intent(self, row: Row[Any]) -> Intent:
-        self._check(row, row.id, row.stack, row.address, row.path, row.before, row.identity)
+        self._check_intent(row)
         return Intent(
             id=row.id,
             address=Address.parse(row.address),
@@ -113,8 +125,13 @@ class Store:
             path=row.path,
             before=frozenset(json.loads(row.before)),
             identity=json.loads(row.identity),
+            place=_place(row),
             opened=row.opened,
         )
+
+    def _check_intent(self, row: Row[Any]) -> None:
+        place = [] if row.place is None else [row.place]  # older rows have none
+        self._check(row, row.id, row.stack, row.address, row.path, row.before, row.identity, *place)
 
     async def membership(self, stack: str) -> Membership | None:
         """Which account the stack belongs to; None if it was never applied."""
@@ -200,3 +217,7 @@ class Store:
     def _check(self, row: Row[Any], *content: object) -> None:
         if row.seal != schema.seal(*content):
             raise Damaged(self._place, "a row does not match its seal")
+
+
+def _place(row: Row[Any]) -> Place | None:
+    return None if row.place is None else Place(**json.loads(row.place))

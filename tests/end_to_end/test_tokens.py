@@ -8,6 +8,8 @@ import stat
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.project import Project
 from tests.platform import Sandbox
 
@@ -82,3 +84,90 @@ def test_an_interrupt_kills_the_command_that_was_to_take_the_token(on_sandbox: P
     assert sandbox.get("/credentials")["credentials"] == []
     alive = Path("/proc", child.read_text().strip(), "stat")
     assert not alive.exists() or alive.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_token_overwrites_a_file_that_is_not_its_own_only_if_that_is_allowed(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_file": "precious.txt"}}})
+    precious = on_sandbox.root / "precious.txt"
+    precious.write_text("the only copy", encoding="utf-8")
+    said = on_sandbox("apply", "-y")
+    assert said.code == 4
+    assert "--allow overwrite:TunnelCredential=1" in said.err
+    assert "precious.txt exists" in said.out
+    assert (precious.read_text(encoding="utf-8"), sandbox.get("/credentials")["credentials"]) == ("the only copy", [])
+    assert on_sandbox("apply", "-y", "--allow", "overwrite:TunnelCredential=1").code == 0
+    first = precious.read_text(encoding="utf-8")
+    assert on_sandbox("apply", "-y", "--replace", "TunnelCredential/agent").code == 0  # by now it is its own
+    assert precious.read_text(encoding="utf-8") not in (first, "the only copy")
+
+
+def test_the_target_of_one_environment_is_not_another_s(on_sandbox: Project) -> None:
+    on_sandbox.declare(CREDENTIAL)
+    for name in ("staging", "production"):
+        on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n")
+    assert on_sandbox("apply", "-y", "--env", "production").code == 0
+    token = (on_sandbox.root / "secrets/agent.token").read_text(encoding="utf-8")
+    said = on_sandbox("apply", "-y", "--env", "staging")
+    assert (said.code, "overwrite:TunnelCredential=1" in said.err) == (4, True)
+    assert (on_sandbox.root / "secrets/agent.token").read_text(encoding="utf-8") == token
+
+
+def test_a_file_that_appears_after_the_plan_keeps_its_credential_from_being_made(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.declare(CREDENTIAL)
+    assert on_sandbox("plan", "--out", "plan.json").code == 0
+    on_sandbox.write("secrets/agent.token", "theirs")
+    said = on_sandbox("apply", "-y", "plan.json")
+    assert said.code == 1
+    assert "nothing was created" in said.err
+    assert "not known to be ours" in said.err
+    assert sandbox.get("/credentials")["credentials"] == []
+    assert (on_sandbox.root / "secrets/agent.token").read_text(encoding="utf-8") == "theirs"
+
+
+def test_a_delivered_file_that_is_gone_is_a_note_of_plan_and_drift(
+    on_sandbox: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_sandbox.declare(CREDENTIAL)
+    assert on_sandbox("apply", "-y").code == 0
+    assert "not there any more" not in on_sandbox("drift").out
+    (on_sandbox.root / "secrets/agent.token").unlink()
+    note = "note: TunnelCredential/agent: its token was delivered to secrets/agent.token on this machine"
+    for words in (("plan", "--detailed-exitcode"), ("drift",)):
+        said = on_sandbox(*words)
+        assert (said.code, note in said.out.replace("\n  ", " ")) == (0, True), said
+        assert "--replace TunnelCredential/agent" in said.out
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("socket.gethostname", lambda: "another")
+        assert "not there any more" not in on_sandbox("plan").out
+    on_sandbox.environ["RECONCILER_STORE"] = "memory:"  # as on a fresh runner
+    assert "not there any more" not in on_sandbox("plan").out
+
+
+@pytest.mark.parametrize(
+    ("delivery", "shared"),
+    [
+        ({"to_file": "secrets/agent.token"}, "secrets/agent.token"),
+        ({"to_dotenv": {"file": "secrets/.env", "name": "A"}}, "the entry A of secrets/.env"),
+        ({"to_command": {"run": ["vault", "kv", "put", "it"]}}, "the command vault kv put it"),
+    ],
+)
+def test_a_target_that_environments_share_is_a_warning(
+    on_sandbox: Project, delivery: dict[str, object], shared: str
+) -> None:
+    on_sandbox.declare({**CREDENTIAL, "deliver": {"token": delivery}})
+    for name in ("production", "staging"):
+        on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n")
+    told = f"warning: TunnelCredential/agent.deliver.token: goes to {shared} in several environments"
+    for words in (("validate",), ("validate", "--env", "staging")):
+        said = on_sandbox(*words)
+        assert (said.code, told in said.err) == (0, True), said
+        assert "(the project without an environment, production, staging)" in said.err
+    for name in ("production", "staging"):  # as the remedy says
+        patch = f"TunnelCredential/agent: {{deliver: {{token: {{to_file: secrets/{name}/agent}}}}}}"
+        on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n{patch}\n")
+    said = on_sandbox("validate")
+    assert (said.code, said.err) == (0, "")

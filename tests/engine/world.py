@@ -23,7 +23,7 @@ from reconciler.model.event import Ended, Event, Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
-from reconciler.model.snapshot import Binding, Snapshot
+from reconciler.model.snapshot import Binding, Issued, Place, Snapshot
 from reconciler.model.value import Json, Secret
 
 
@@ -213,6 +213,7 @@ class MemoryJournal:
         self.receipts: set[str] = set()
         self.bindings: dict[Address, Binding] = {}
         self.made: dict[str, Address] = {}
+        self.places: dict[str, Place] = {}
         self.arrived: list[str] = []
         self.fails: Exception | None = None
 
@@ -224,6 +225,15 @@ class MemoryJournal:
     def overwritten(self) -> dict[str, Address]:
         latest = {self.made[intent]: intent for intent in self.arrived if intent in self.made}
         return {each: self.made[each] for each in self.arrived if each in self.made and each not in latest.values()}
+
+    @property
+    def issued(self) -> tuple[Issued, ...]:
+        nothing = {intent for intent, made in self.concluded.items() if made is None} - self.receipts
+        return tuple(
+            Issued(intent, self.made[intent], place, intent in self.receipts)
+            for intent, place in self.places.items()
+            if intent not in nothing
+        )
 
     def beside(self, snapshot: Snapshot, bound: Mapping[Address, Binding]) -> Snapshot:
         """The snapshot with this memory beside it; `bound` is what was settled after the look."""
@@ -239,6 +249,8 @@ class MemoryJournal:
         await self._write()
         self.open[intent.id] = intent
         self.made[intent.id] = intent.address
+        if intent.place is not None:
+            self.places[intent.id] = intent.place
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         await self._write()
@@ -270,11 +282,14 @@ class MemorySinks:
         self.proves: str = ""  # why it does not
         self.delivers: str = ""
 
-    async def prove(self, delivery: Delivery) -> None:
+    def place(self, delivery: Delivery) -> Place:
+        return Place(delivery.way, delivery.target, host="here", checkout="here")
+
+    async def prove(self, delivery: Delivery, *, overwrites: bool) -> None:
         if self.proves:
             raise Undeliverable(self.proves)
 
-    async def deliver(self, delivery: Delivery, secret: Secret) -> None:
+    async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:
         await asyncio.sleep(0)
         if self.delivers:
             raise Undeliverable(self.delivers)

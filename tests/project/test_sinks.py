@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -19,7 +20,7 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.project import sinks as sinks_module
-from reconciler.project.sinks import ProjectSinks
+from reconciler.project.sinks import ProjectSinks, is_there, place
 
 TOKEN = Secret("canary-token", "test")
 
@@ -55,7 +56,7 @@ async def test_an_older_file_is_replaced_whole_and_loses_its_loose_mode(root: Pa
     file.write_text("a longer token from before")
     file.chmod(0o644)
     before = file.stat().st_ino
-    await ProjectSinks(root).deliver(to("agent.token"), TOKEN)
+    await ProjectSinks(root).deliver(to("agent.token"), TOKEN, overwrites=True)
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("canary-token", 0o600)
     assert file.stat().st_ino != before
 
@@ -63,7 +64,7 @@ async def test_an_older_file_is_replaced_whole_and_loses_its_loose_mode(root: Pa
 async def test_proving_leaves_nothing_behind(root: Path) -> None:
     (root / "kept.token").write_text("old")
     for target in ("agent.token", "secrets/berlin/agent.token", "kept.token"):
-        await ProjectSinks(root).prove(to(target))
+        await ProjectSinks(root).prove(to(target), overwrites=True)
     assert [each.name for each in root.rglob("*")] == ["kept.token"]
     assert (root / "kept.token").read_text() == "old"
 
@@ -72,7 +73,7 @@ async def test_proving_one_does_not_take_the_folder_from_under_another(root: Pat
     sinks = ProjectSinks(root)
     for number in range(20):
         targets = [to(f"secrets/{number}/{name}") for name in "abcd"]
-        both = ((sinks.prove(each), sinks.deliver(each, TOKEN)) for each in targets)
+        both = ((sinks.prove(each, overwrites=True), sinks.deliver(each, TOKEN)) for each in targets)
         await asyncio.gather(*(work for pair in both for work in pair))
     assert len([*root.glob("secrets/*/?")]) == 80
 
@@ -181,7 +182,7 @@ async def test_a_dotenv_entry_is_added_and_other_lines_stay(root: Path) -> None:
 
 async def test_a_dotenv_entry_is_set_anew_in_its_place(root: Path) -> None:
     (root / ".env").write_text("export AGENT_TOKEN='old'\nAGENT_TOKEN_2=kept\n")
-    await ProjectSinks(root).deliver(dotenv(), TOKEN)
+    await ProjectSinks(root).deliver(dotenv(), TOKEN, overwrites=True)
     assert (root / ".env").read_text() == "export AGENT_TOKEN=canary-token\nAGENT_TOKEN_2=kept\n"
 
 
@@ -241,6 +242,69 @@ async def test_a_kubernetes_secret_manifest_is_one_that_kubernetes_reads(root: P
         "stringData": {"token": "canary-token"},
     }
     assert stat.S_IMODE((root / "k8s/agent.yaml").stat().st_mode) == 0o600
+
+
+KUBERNETES = Delivery("to_kubernetes_secret", "a.yaml", settings={"name": "a", "key": "token"})
+
+
+@pytest.mark.parametrize(
+    ("delivery", "present"),
+    [
+        (to("precious.txt"), "the only copy"),
+        (dotenv(), "A=1\nAGENT_TOKEN=theirs\n"),
+        (KUBERNETES, "kind: Secret\n"),
+    ],
+    ids=lambda each: each.way if isinstance(each, Delivery) else "",
+)
+async def test_what_is_there_is_replaced_only_where_that_is_allowed(
+    root: Path, delivery: Delivery, present: str
+) -> None:
+    file = root / delivery.target
+    assert is_there(root, delivery) is False
+    await ProjectSinks(root).prove(delivery)
+    file.write_text(present)
+    assert is_there(root, delivery) is True
+    for act in (ProjectSinks(root).prove(delivery), ProjectSinks(root).deliver(delivery, TOKEN)):
+        with pytest.raises(Undeliverable, match="exists, and is not known to be ours"):
+            await act
+    assert file.read_text() == present
+    await ProjectSinks(root).prove(delivery, overwrites=True)
+    await ProjectSinks(root).deliver(delivery, TOKEN, overwrites=True)
+    assert "canary-token" in file.read_text()
+
+
+@pytest.mark.parametrize("present", ["", "AGENT_TOKEN=\nB=1\n"])
+async def test_an_empty_place_holds_nothing_to_lose(root: Path, present: str) -> None:
+    delivery = dotenv() if present else to(".env")
+    (root / ".env").write_text(present)
+    assert is_there(root, delivery) is False
+    await ProjectSinks(root).deliver(delivery, TOKEN)
+    assert "canary-token" in (root / ".env").read_text()
+
+
+async def test_a_file_that_comes_to_exist_in_the_middle_of_a_delivery_is_not_replaced(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def late(source: str, name: str, **more: Any) -> None:
+        monkeypatch.setattr(os, "link", link)
+        (root / "agent.token").write_text("theirs")
+        link(source, name, **more)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(Undeliverable, match="not known to be ours"):
+        await ProjectSinks(root).deliver(to("agent.token"), TOKEN)
+    assert [each.read_text() for each in root.iterdir()] == ["theirs"]
+
+
+def test_a_place_tells_two_folders_of_one_machine_apart(root: Path) -> None:
+    other = root.parent / "other"
+    other.mkdir()
+    assert place(root, to("a")) == place(root / "." / "", to("a"))
+    assert place(root, to("a")) != place(other, to("a"))
+    assert place(root, to("a")).is_same(place(other, to("a")))
+    assert not place(root, dotenv("A")).is_same(place(root, dotenv("B")))
 
 
 def command(*run: str, check: tuple[str, ...] = ()) -> Delivery:

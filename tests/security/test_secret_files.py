@@ -39,8 +39,8 @@ def _no_mask() -> Iterator[None]:
 def deliver(root: Path, delivery: Delivery) -> None:
     async def run() -> None:
         sinks = ProjectSinks(root)
-        await sinks.prove(delivery)
-        await sinks.deliver(delivery, TOKEN)
+        await sinks.prove(delivery, overwrites=True)
+        await sinks.deliver(delivery, TOKEN, overwrites=True)
 
     asyncio.run(run())
 

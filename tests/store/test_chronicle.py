@@ -46,6 +46,7 @@ async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> No
 NOT_BEFORE = {
     2: "DROP TABLE looks; DROP TABLE drifts",
     3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
+    4: "ALTER TABLE intents DROP COLUMN place",
 }
 
 

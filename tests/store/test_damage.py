@@ -15,7 +15,7 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
-from reconciler.store import database
+from reconciler.store import database, schema
 from reconciler.store.failures import Damaged, Foreign, StoreError, Unavailable
 from reconciler.store.membership import Membership
 from reconciler.store.store import Store, opened
@@ -224,8 +224,8 @@ async def test_a_newer_version_is_refused_and_left_as_it_is(past: Past, tmp_path
     with pytest.raises(Unavailable) as refused:
         await read(file)
     assert str(refused.value) == (
-        f"{file} cannot be used (it was written by a newer reconciler: version 99, not 3); use that one, "
-        "or name another place with RECONCILER_STORE"
+        f"{file} cannot be used (it was written by a newer reconciler: version 99, not {schema.VERSION}); "
+        "use that one, or name another place with RECONCILER_STORE"
     )
 
 

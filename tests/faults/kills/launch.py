@@ -1,7 +1,8 @@
 """`python launch.py SPEC apply …`: the real command in a real process, with a hook that ends it at a chosen moment.
 
 SPEC is JSON: `{"record": FILE}` writes each moment as a line; `{"point", "what", "nth", "signal"}` sends this process
-the signal at the n-th such moment. Moments are the engine's points, the store's commits, every fsync and every rename.
+the signal at the n-th such moment. Moments are the engine's points, the store's commits, every fsync, rename
+and link.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class Moments:
         setattr(DefaultDialect, "do_rollback", self.closing(DefaultDialect.do_rollback))  # noqa: B010 - as above
         setattr(os, "fsync", self.around("fsync", os.fsync))  # noqa: B010 - as above
         setattr(os, "rename", self.around("rename", os.rename))  # noqa: B010 - as above
+        setattr(os, "link", self.around("link", os.link))  # noqa: B010 - as above
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def test_a_real_run_passes_the_points_that_peace_has(moments_of: MomentsOf) -> N
     passed = {point for project in (BUILDING, REBUILDING) for point, _, _ in moments_of(project)}
     only_in_trouble = {"before revoke", "after revoke"}
     assert passed >= {*POINTS} - only_in_trouble
-    assert passed >= {f"{edge} {name}" for name in ("commit", "fsync", "rename") for edge in ("before", "after")}
+    assert passed >= {f"{edge} {name}" for name in ("commit", "fsync", "link") for edge in ("before", "after")}
 
 
 @pytest.mark.soak

@@ -30,8 +30,9 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Json, Secret
-from reconciler.planning import planner
+from reconciler.planning import planner, targets
 from reconciler.planning.policy import Policy
+from reconciler.project import sinks
 from reconciler.project.sinks import ProjectSinks
 from tests.engine.world import MemoryJournal, SeededChance
 from tests.faults.between import Between
@@ -130,7 +131,12 @@ class Stack:
             expected=self.declared,
         )
         bound = await lost.settle(tuple(self.journal.open.values()), snapshot, kinds.every(), self.journal)
-        return self.journal.beside(snapshot, bound)
+        beside = self.journal.beside(snapshot, bound)
+        manifest = Manifest(self.name, dict(self.declared))
+        places, is_there = partial(sinks.place, self.root), partial(sinks.is_there, self.root)
+        deliveries = targets.declared(manifest, kinds.every())
+        found = targets.targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
+        return replace(beside, targets=found)
 
     def plan(self, snapshot: Snapshot) -> Plan:
         return planner.plan(Manifest(self.name, dict(self.declared)), snapshot, kinds.every(), self.policy)

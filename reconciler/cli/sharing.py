@@ -1,0 +1,43 @@
+"""Finds deliveries of several environments to one target: the later apply would overwrite the other's secret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from reconciler.model.problem import Problem, Rejected
+
+if TYPE_CHECKING:
+    from reconciler.cli.options import Options
+    from reconciler.model.manifest import Declaration
+
+
+def check(common: Options) -> Sequence[Problem]:
+    """A warning for each target that environments share, of those that the chosen environment has a part in.
+
+    What is wrong within an environment is not told here; one that cannot be loaded is left out.
+    """
+    from reconciler.project import crosschecks, environments
+
+    names = environments.names(common.project)
+    if not names:
+        return ()
+    declared = {name: _declarations(common, name) for name in (None, *names)}
+    root = os.path.realpath(common.project)
+    found = crosschecks.shared_between(declared, lambda path: os.path.realpath(f"{root}/{path}"))
+    chosen = common.environment or os.environ.get("RECONCILER_ENV")
+    return [problem for problem, involved in found if chosen is None or chosen in involved]
+
+
+def _declarations(common: Options, name: str | None) -> Sequence[Declaration]:
+    from reconciler.model.value import Sealed
+    from reconciler.project import config, manifests
+
+    environ = {key: value for key, value in os.environ.items() if key != "RECONCILER_ENV"}
+    try:
+        project = config.load(common.project, environ, name)
+        loaded = manifests.load(project, environ, common.variables, lambda source, *_: Sealed(source))
+    except Rejected:
+        return ()
+    return tuple(loaded.manifest.declarations.values())

@@ -1,0 +1,158 @@
+"""Whose a delivery's target is: what needs consent before it is overwritten, and what is told to be gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action
+from reconciler.model.manifest import Declaration, Delivery, Ensure
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Severity
+from reconciler.model.snapshot import Issued, Place, Snapshot, Target
+from reconciler.planning import targets
+from reconciler.planning.planner import Policy
+from tests.planning.builders import KINDS, at, declare, live, manifest, planned, record, snapshot
+
+AGENT = at("TunnelCredential/agent")
+HERE = Place("to_file", "secrets/agent", host="laptop", checkout="a")
+ELSEWHERE = replace(HERE, host="runner", checkout="b")
+RENEWED = Policy(to_replace=frozenset([AGENT]))
+
+
+def facts(
+    declared: Declaration, there: bool | None, *issued: Issued, seen: Snapshot | None = None, here: Place = HERE
+) -> Snapshot:
+    """A snapshot with what is known on this machine of the target of a declaration."""
+    seen, wanted = seen or snapshot(), manifest(declared)
+    deliveries = targets.declared(wanted, KINDS)
+    return replace(seen, targets=targets.targets(wanted, seen, deliveries, issued, lambda _: here, lambda _: there))
+
+
+def owned(intent: str = "i1", address: str = str(AGENT), **flags: Any) -> Snapshot:
+    return snapshot(live("TunnelCredential", "cr_1", owner=record(address, {}, intent=intent, **flags)))
+
+
+def consents(plan: Plan) -> list[str]:
+    return [each.flag for each in plan.consents if each.what == "overwrite"]
+
+
+def gone(plan: Plan) -> list[str]:
+    return [each.text for each in plan.problems if each.code == "delivered-file-gone"]
+
+
+@pytest.mark.parametrize(
+    ("issued", "is_ours"),
+    [
+        ((), False),
+        ((Issued("i1", AGENT, HERE, True),), True),
+        ((Issued("i1", AGENT, ELSEWHERE, True),), True),  # the same target, delivered by another machine
+        ((Issued("i1", AGENT, HERE, False),), True),  # a run died before it could say that the token had arrived
+        ((Issued("i1", AGENT, None, True),), True),  # of a store of before
+        ((Issued("i1", AGENT, replace(HERE, path="secrets/other"), True),), False),
+        ((Issued("i1", AGENT, replace(HERE, way="to_dotenv", entry="A"), True),), False),
+        ((Issued("i1", at("TunnelCredential/other"), HERE, True),), False),
+        ((Issued("i1", at("APIKey/agent"), None, True),), False),
+    ],
+)
+def test_what_is_there_is_overwritten_unasked_only_where_a_create_of_this_resource_explains_it(
+    issued: tuple[Issued, ...], is_ours: bool
+) -> None:
+    declared = declare(str(AGENT))
+    made = planned(declared, seen=facts(declared, True, *issued))
+    assert consents(made) == ([] if is_ours else ["--allow overwrite:TunnelCredential=1"])
+    assert [call.overwrites for call in made.calls if call.deliver] == [True]
+    allowed = Policy(allow={("overwrite", "TunnelCredential"): 1})
+    assert planned(declared, seen=facts(declared, True, *issued), policy=allowed).withheld == ()
+
+
+@pytest.mark.parametrize("there", [False, None])
+def test_a_free_target_needs_no_consent_and_may_not_be_overwritten_if_it_is_taken_by_then(there: bool | None) -> None:
+    declared = declare(str(AGENT))
+    made = planned(declared, seen=facts(declared, there))
+    assert consents(made) == []
+    assert [call.overwrites for call in made.calls if call.deliver] == [False]
+
+
+def test_a_rotation_elsewhere_may_overwrite_what_was_delivered_there_before() -> None:
+    """Planned where the file is not, carried out where it is."""
+    declared = declare(str(AGENT))
+    made = planned(declared, seen=facts(declared, False, Issued("i1", AGENT, ELSEWHERE, True), seen=owned()))
+    assert made.changes == ()
+    made = planned(
+        declared, seen=facts(declared, False, Issued("i1", AGENT, ELSEWHERE, True), seen=owned()), policy=RENEWED
+    )
+    assert [call.overwrites for call in made.calls if call.deliver] == [True]
+
+
+@pytest.mark.parametrize("moved", [["TunnelCredential/before"], []])
+def test_a_renamed_resource_knows_the_target_of_its_former_name(moved: list[str]) -> None:
+    declared = declare(str(AGENT), moved=moved)
+    former = at("TunnelCredential/before")
+    seen = owned(address=str(former if moved else AGENT))
+    found = facts(declared, True, Issued("i1", former, HERE, True), seen=seen)
+    assert found.targets[AGENT].is_ours
+
+
+def test_nothing_is_asked_where_nothing_is_issued() -> None:
+    declared = declare(str(AGENT))
+    seen = owned()
+    assert consents(planned(declared, seen=facts(declared, True, seen=seen))) == []
+    assert consents(planned(declared, seen=facts(declared, True, seen=seen), policy=RENEWED)) != []
+
+
+def test_a_command_and_a_tombstone_have_no_target_to_look_at() -> None:
+    for declared in (
+        replace(declare(str(AGENT)), deliver={"token": Delivery("to_command", "put", settings={"run": ["put"]})}),
+        declare(str(AGENT), ensure=Ensure.ABSENT),
+    ):
+        assert targets.declared(manifest(declared), KINDS) == {}
+
+
+@pytest.mark.parametrize(
+    ("there", "place", "arrived", "intent", "told"),
+    [
+        (False, HERE, True, "i1", True),
+        (True, HERE, True, "i1", False),
+        (None, HERE, True, "i1", False),  # nobody can tell
+        (False, ELSEWHERE, True, "i1", False),
+        (False, None, True, "i1", False),  # a store of before does not say where
+        (False, HERE, False, "i1", False),
+        (False, HERE, True, "i0", False),  # of an earlier object
+        (False, replace(HERE, path="secrets/former"), True, "i1", False),  # another target is declared by now
+    ],
+)
+def test_a_delivered_file_that_is_gone_is_a_note_on_the_machine_that_had_it(
+    there: bool | None, place: Place | None, arrived: bool, intent: str, told: bool
+) -> None:
+    declared = declare(str(AGENT))
+    made = planned(declared, seen=facts(declared, there, Issued(intent, AGENT, place, arrived), seen=owned()))
+    assert (made.changes, made.errors) == ((), ())
+    assert bool(gone(made)) == told
+    if told:
+        (note,) = made.problems
+        assert (note.severity, note.remedy) == (
+            Severity.NOTE,
+            "if it is lost, issue a new one with `apply --replace TunnelCredential/agent`",
+        )
+
+
+def test_a_file_that_will_be_delivered_anew_is_not_told_to_be_gone() -> None:
+    declared, issued = declare(str(AGENT)), Issued("i1", AGENT, HERE, True)
+    assert gone(planned(declared, seen=facts(declared, False, issued, seen=owned()), policy=RENEWED)) == []
+    assert gone(planned(declared, seen=facts(declared, False, issued))) == []
+    others = Policy(excludes=(str(AGENT),))
+    assert gone(planned(declared, seen=facts(declared, False, issued, seen=owned()), policy=others)) == []
+
+
+def test_several_are_counted_by_kind() -> None:
+    declared = [declare(f"TunnelCredential/{name}") for name in "abcde"]
+    state = Target("secrets/x", is_there=True)
+    seen = replace(snapshot(), targets={each.address: state for each in declared})
+    (consent,) = (each for each in planned(*declared, seen=seen).consents if each.what == "overwrite")
+    assert (consent.count, " and 2 more exist" in consent.why) == (5, True)
+    assert {each.action for each in planned(*declared, seen=seen).changes} == {Action.CREATE}
+    assert Address("TunnelCredential", "a") in seen.targets
