@@ -195,10 +195,10 @@ class SlowSinks(MemorySinks):
         self._clock = clock
         self._meanwhile = meanwhile
 
-    async def deliver(self, delivery: Delivery, secret: Secret) -> None:
+    async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:
         await self._clock.sleep(60)
         self._meanwhile()
-        await super().deliver(delivery, secret)
+        await super().deliver(delivery, secret, overwrites=overwrites)
 
 
 CREDENTIAL = create(
