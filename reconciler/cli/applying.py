@@ -18,7 +18,7 @@ from reconciler.api.platform import HTTPPlatform, changing
 from reconciler.cli import belonging, exits, judging, selection, signals, stale, talk
 from reconciler.cli.delays import Reading
 from reconciler.cli.options import Options
-from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest
+from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest, tell_additions
 from reconciler.cli.plan import show
 from reconciler.cli.planfile import PlanFile
 from reconciler.cli.progress import Witness, telling
@@ -84,6 +84,7 @@ async def apply(
                 except asyncio.CancelledError:
                     report_torn(plan, seen)
                     raise
+            tell_additions(plan)
             if plan.is_empty:
                 return exits.DONE
             code = report(plan, seen, halt, wording, left)

@@ -1,7 +1,10 @@
-"""`reconciler drift`: what moved since the last apply, and who moved it. A plan that is shown and dropped."""
+"""`reconciler drift`: what changed on the platform since the last apply. A plan that is shown and dropped."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -20,44 +23,59 @@ if TYPE_CHECKING:
     cls=Command,
     examples="""
         reconciler drift
+        reconciler drift 'TLSEdge/*' --pending
         reconciler drift --exclude 'BotUser/*' --format json=drift.json
         reconciler drift --record --format markdown=drift.md
         reconciler drift --notify env:SLACK_WEBHOOK --notify mailto:ops@example.com
         reconciler drift --accept TLSEdge/payments
-        reconciler drift --unowned
+        reconciler drift --ignore 'TLSEdge/payments.description'
+        reconciler drift --unmanaged
     """,
 )
 @forms.option
+@click.option("--pending", is_flag=True, help="Exit 2 also if only Git has changes that were not applied yet.")
+@click.option(
+    "--ignore",
+    "ignored",
+    metavar="GLOB",
+    multiple=True,
+    help="Do not report this difference, as 'Kind/name.field'; may be repeated.",
+)
 @click.option("--record", is_flag=True, help="Keep what was found, for `report`: names and paths, no values.")
 @notifying.option
 @click.option("--accept", is_flag=True, help="Write the platform's values into the manifests, and print the patch.")
 @click.option("--both", is_flag=True, help="Of --accept: also what was changed in Git too, or nobody knows by whom.")
-@click.option("--unowned", is_flag=True, help="Also name what exists and is declared by nobody.")
+@click.option("--unmanaged", is_flag=True, help="Also list the objects that no stack manages.")
 @click.argument("named", nargs=-1, metavar="[KIND/NAME]...")
 @options.drifting
 def command(
     common: options.Options,
     chosen: forms.Chosen,
+    pending: bool,
+    ignored: tuple[str, ...],
     record: bool,
     targets_told: tuple[str, ...],
     accept: bool,
     both: bool,
-    unowned: bool,
+    unmanaged: bool,
     named: tuple[str, ...],
 ) -> int:
-    """Show what moved since the last apply, and who moved it; exit 2 if anything did.
+    """Show what changed on the platform since the last apply; exit 2 if anything did.
 
-    With --accept, what the platform moved is written into the manifests, of all resources or of those that are named.
-    A webhook is signed if RECONCILER_NOTIFY_KEY is set; mail needs RECONCILER_SMTP_URL and RECONCILER_MAIL_FROM.
+    KIND/NAME narrows it, as --target does. Unapplied changes in Git are listed apart. With --accept, what the platform
+    changed is written into the manifests, of all resources or of those that are named. A webhook is signed if
+    RECONCILER_NOTIFY_KEY is set; mail needs RECONCILER_SMTP_URL and RECONCILER_MAIL_FROM.
     """
-    if record and (common.targets or common.excludes):
-        raise exits.Stop(exits.USAGE, "error: --record is of the whole stack; leave --target and --exclude out")
-    _refuse_to_mix(accept, both, unowned, named, chosen)
+    if record and (common.targets or common.excludes or (named and not accept)):
+        raise exits.Stop(exits.USAGE, "error: --record covers the whole stack; select no resources")
+    _refuse_to_mix(accept, both, unmanaged, chosen)
     notifying.check(targets_told)
     from reconciler.cli import plan, selection, session
     from reconciler.planning.policy import Policy
     from reconciler.rendering.wording import Flavour
 
+    if not accept:
+        common = replace(common, targets=(*common.targets, *named))
     opened = session.opened(common)
     if record:
         _refuse_forgetfulness(opened)
@@ -65,54 +83,88 @@ def command(
     wanted = Policy(targets=named)
     for policy in (opened.policy, wanted):
         selection.check(policy, opened.manifest, seen)
-    made = opened.plan(seen)
+    made = _without_known(opened, opened.plan(seen), ignored)
     if record:
         _record(opened, made)
     if accept:
-        code = _accept(opened, common, made, seen, wanted, both=both)
+        code = _accept(opened, common, made, seen, wanted, ignored, both=both)
     else:
         plan.show(made, opened, common, chosen, Flavour.DRIFT)
-        if unowned:
-            _tell_unowned(made, seen)
+        if unmanaged:
+            _list_unmanaged(made, seen)
         session.tell_problems(made)
-        code = session.exit_of(made, changes=exits.CHANGES)
+        code = _exit_of(made, pending=pending)
     # Others last: whatever becomes of that, it was shown here.
     notifying.tell(targets_told, made, opened.policy.now, quiet=common.quiet)
     return code
 
 
-def _tell_unowned(made: Plan, seen: Snapshot) -> None:
-    """Each newcomer with the name that `import` would give it."""
+def _without_known(opened: Session, made: Plan, ignored: tuple[str, ...]) -> Plan:
+    """The plan without known drift, as the project file and --ignore tell it."""
+    from reconciler.model.known_drift import KnownDrift
+    from reconciler.planning.known_drift import ignore_known
+
+    today = datetime.fromtimestamp(opened.policy.now, UTC).date().isoformat()
+    known = (*opened.config.known_drift, *(KnownDrift(each, reason="--ignore") for each in ignored))
+    return ignore_known(made, known, today)
+
+
+def _exit_of(made: Plan, *, pending: bool) -> int:
+    from reconciler.cli import session
+
+    if made.errors:
+        return session.exit_of(made)
+    return exits.CHANGES if made.has_drift or (pending and made.has_pending) else exits.DONE
+
+
+def _list_unmanaged(made: Plan, seen: Snapshot) -> None:
+    """Each object with the name that `import` would give it; what other stacks manage is counted."""
     from reconciler import kinds
     from reconciler.planning import naming
+    from reconciler.rendering import cells
 
-    there = {(name, live.locator): live for name, listing in seen.listings.items() for live in listing.objects}
+    there = {live.key: live for listing in seen.listings.values() for live in listing.objects}
     lines = [
         f"  {kind}/{naming.name(kinds.get(kind), there[kind, id], lambda *_: None, ())}  {id}"
-        for kind, id in made.unowned
+        for kind, id in made.unmanaged
         if (kind, id) in there
     ]
-    talk.answer("\n".join(["", "Declared by nobody:", *lines]) if lines else "\nNothing is declared by nobody.")
+    talk.answer("\n".join(["", "Not managed:", *lines]) if lines else "\nEvery object is managed.")
+    stacks = Counter(live.owner.stack for live in there.values() if live.owner is not None)
+    stacks.update({stack: len(found) for stack, found in made.elsewhere.items()})
+    del stacks[made.stack]
+    if stacks:
+        listed = ", ".join(f"{cells.clean(stack)} ({talk.count(stacks[stack], 'object')})" for stack in sorted(stacks))
+        talk.answer(f"Managed by other stacks: {listed}.")
 
 
-def _refuse_to_mix(accept: bool, both: bool, unowned: bool, named: tuple[str, ...], chosen: forms.Chosen) -> None:
-    if not accept and (both or named):
-        raise exits.Stop(exits.USAGE, f"error: {'--both' if both else named[0]} is for --accept; give that too")
+def _refuse_to_mix(accept: bool, both: bool, unmanaged: bool, chosen: forms.Chosen) -> None:
+    if not accept and both:
+        raise exits.Stop(exits.USAGE, "error: --both is for --accept; give that too")
     if accept and any(form != "text" or file for form, file in chosen):
         raise exits.Stop(exits.USAGE, "error: --accept prints a patch; leave --format out")
-    if accept and unowned:
-        raise exits.Stop(exits.USAGE, "error: --accept prints a patch; leave --unowned out")
+    if accept and unmanaged:
+        raise exits.Stop(exits.USAGE, "error: --accept prints a patch; leave --unmanaged out")
 
 
-def _accept(opened: Session, common: options.Options, made: Plan, seen: Snapshot, wanted: Policy, *, both: bool) -> int:
-    """Exit 2 if anything still differs."""
-    from reconciler.cli import accepting, session
+def _accept(
+    opened: Session,
+    common: options.Options,
+    made: Plan,
+    seen: Snapshot,
+    wanted: Policy,
+    ignored: tuple[str, ...],
+    *,
+    both: bool,
+) -> int:
+    """Exit 2 if anything still differs that is not known drift."""
+    from reconciler.cli import accepting
 
     found = accepting.accept(opened, made, seen, common.variables, selects=wanted.selects, both=both)
     accepting.write(opened, found)
     accepting.tell(found, quiet=common.quiet)
     talk.problems(found.left.problems)
-    return session.exit_of(found.left, changes=exits.CHANGES)
+    return _exit_of(_without_known(opened, found.left, ignored), pending=True)
 
 
 def _refuse_forgetfulness(opened: Session) -> None:
@@ -131,12 +183,12 @@ def _record(opened: Session, made: Plan) -> None:
     if made.errors:  # what could not be seen would pass for what no longer differs
         talk.say("note: not recorded, because of the problems")
         return
-    rows = outline.outline(made).changes
+    outlined = outline.outline(made)
     moved = tuple(
         Moved(
             change.address, change.action, change.reason, wording.side(row), tuple(each.path for each in change.fields)
         )
-        for change, row in zip(made.changes, rows, strict=True)
+        for change, row in zip((*made.additions, *made.changes), (*outlined.additions, *outlined.changes), strict=True)
     )
     look = Look(opened.policy.now, len(opened.manifest.declarations), made.commit, moved)
     session.run(session.record(opened, look))

@@ -34,7 +34,7 @@ option = click.option(
 def tell(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
     """Everybody, if there is drift. A failure to tell somebody is told, and changes nothing else."""
     told = [_target(each) for each in wheres]
-    if plan.is_empty or not told:
+    if not plan.has_drift or not told:
         return
     from reconciler.api.notify import Mail
     from reconciler.engine.ports import Failure

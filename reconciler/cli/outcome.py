@@ -17,6 +17,8 @@ from reconciler.model.plan import Plan
 from reconciler.rendering.outline import symbol
 from reconciler.store.failures import StoreError
 
+_MOST = 20  # additions named one by one
+
 
 @dataclass(frozen=True)
 class Wording:
@@ -83,6 +85,17 @@ def report(plan: Plan, seen: Witness, halt: Halt, wording: Wording, left: stale.
     if done or unknown:
         return exits.PARTLY
     return exits.AUTH if failed and all(each.denied for each in failed) else exits.ERROR
+
+
+def tell_additions(plan: Plan) -> None:
+    """What was added to our objects on the platform, and stays there."""
+    flags = {each.kind: each.flag for each in plan.withheld_options}
+    for each in plan.additions[:_MOST]:
+        flag = flags.get(each.address.kind)
+        remedy = f"delete it with {flag}" if flag else "declare it, or delete it on the platform"
+        talk.say(f"left alone: {each.address}: added to {each.parent} on the platform, not declared; {remedy}")
+    if len(plan.additions) > _MOST:
+        talk.say(f"left alone: {talk.count(len(plan.additions) - _MOST, 'more addition')}")
 
 
 def _sums(plan: Plan) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from reconciler import kinds
@@ -23,7 +23,7 @@ def check(policy: Policy, manifest: Manifest, snapshot: Snapshot) -> None:
         return
     owners = (live.owner for name in snapshot.listings for live in snapshot.of(name).objects)
     ours = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
-    known = {*manifest.declarations, *snapshot.bindings, *ours}
+    known = {*manifest.declarations, *snapshot.bindings, *ours, *_children(snapshot)}
     wrong = [glob for glob in policy.unmatched(known) if not _may_match(glob, snapshot)]
     told = [_unmatched(glob, sorted(map(str, known))) for glob in wrong]
     if policy.destroy:
@@ -31,6 +31,14 @@ def check(policy: Policy, manifest: Manifest, snapshot: Snapshot) -> None:
             talk.say(f"warning: {each}")
     elif told:
         raise exits.Stop(exits.USAGE, *(f"error: {each}" for each in told))
+
+
+def _children(snapshot: Snapshot) -> Iterator[Address]:
+    """What additions are called that have an id."""
+    for kind in kinds.every():
+        for live in snapshot.of(kind.name).objects if kind.part_of is not None and kind.key == "id" else ():
+            if live.owner is None:
+                yield Address(kind.name, live.id)
 
 
 def _may_match(glob: str, snapshot: Snapshot) -> bool:

@@ -91,13 +91,17 @@ class Session:
         )
         _refuse_blindness(snapshot, self.account.base_url)
         membership = await store.membership(stack) if store else None
+        unmarked = [kind.name for kind in kinds.every() if not kind.keeps_owner]
         secretive = [kind.name for kind in kinds.every() if kind.one_time]
+        doubt = belonging.doubt(membership, self.home, stack, snapshot)
         return replace(
             snapshot,
             targets=await self._targets(snapshot, await store.issued(stack, secretive) if store else ()),
             undelivered=await store.undelivered(stack, secretive) if store else frozenset(),
             overwritten=await store.overwritten(stack) if store else {},
-            doubt=belonging.doubt(membership, self.home, stack, snapshot),
+            doubt=doubt,
+            elsewhere=await store.bound_elsewhere(stack, unmarked) if store else {},
+            is_remembered=membership is not None and not doubt,
         )
 
     async def _targets(self, snapshot: Snapshot, issued: Sequence[Issued]) -> Mapping[Address, Target]:

@@ -139,7 +139,7 @@ class Telemetry:
             change.reason is Reason.VANISHED or any(each.mover in moved for each in change.fields)
             for change in plan.changes
         )
-        self._drift.set(sum(drifted))
+        self._drift.set(sum(drifted) + len(plan.additions))
 
 
 @dataclass

@@ -169,7 +169,8 @@ async def _update(means: Means, call: Call) -> Made:
         answer = await _send(means, call, body or {})
         if call.verb is Verb.UPDATE:
             means.known.learn(call.address, kind, answer)
-    remembered = not kind.keeps_owner or call.address in means.formers
+    # Of what was adopted no create is remembered: without this, the store could not tell that it vanished.
+    remembered = not kind.keeps_owner or call.address in means.formers or call.address in means.adopted
     if remembered and call.verb is Verb.UPDATE and record is not None:
         await create.bind(means, call, _locator(means, call, kind), record)
     return Made(Outcome.DONE, call.target)

@@ -165,4 +165,5 @@ def _secrets(value: Value) -> list[str]:
 def ids(plan: Plan, kind: str) -> frozenset[str]:
     """Objects of the kind that were there when the plan was made."""
     seen = {each.id for address, each in plan.seen.items() if address.kind == kind}
-    return frozenset(seen | {id for name, id in plan.unowned if name == kind})
+    others = (each for found in plan.elsewhere.values() for each in found)
+    return frozenset(seen | {id for name, id in (*plan.unmanaged, *others) if name == kind})

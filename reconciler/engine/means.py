@@ -15,6 +15,7 @@ from reconciler.engine.compose import Known
 from reconciler.engine.ownership import Ownership
 from reconciler.engine.ports import Chance, Clock, Failure, Journal, Lost, Platform, Sinks, Transient, Withheld
 from reconciler.model.address import Address
+from reconciler.model.change import Action
 from reconciler.model.concealing import Veil
 from reconciler.model.event import Event, Retried
 from reconciler.model.kind import Kind
@@ -64,6 +65,7 @@ class Means:
 
     def __post_init__(self) -> None:
         self.formers = {each.address: each.former for each in self.plan.changes if each.former}
+        self.adopted = {each.address for each in self.plan.changes if each.action is Action.ADOPT}
         self.ownership = Ownership(self.plan, self.platform, self.clock, self.kinds)
 
     def kind_of(self, call: Call) -> Kind:

@@ -67,7 +67,8 @@ class Ownership:
             return None
         if call.verb in (Verb.PUT, Verb.REMOVE):
             path = path.rpartition("/")[0]
-        return Check(self, kind, path, call=call, was_ours=self._was_ours(call))
+        was_nobodys = call.verb is Verb.DELETE and call.address in self._additions
+        return Check(self, kind, path, call=call, was_ours=self._was_ours(call), was_nobodys=was_nobodys)
 
     def check_made(self, call: Call, path: str) -> Check | None:
         """The check of a delete of what this run itself has made for a call."""
@@ -128,9 +129,11 @@ class Ownership:
             if live.owner is not None and live.owner.stack == self._plan.stack:
                 self._readings[path] = _Reading(left, live)
 
-    def verify(self, live: Live, *, was_ours: bool) -> None:
-        """Raises Refused if the object is another stack's by now, or was ours and is nobody's."""
+    def verify(self, live: Live, *, was_ours: bool, was_nobodys: bool = False) -> None:
+        """Raises Refused if the owner changed: to another stack, from us to nobody, or from nobody to us."""
         owner = live.owner
+        if owner is not None and was_nobodys and owner.stack == self._plan.stack:
+            raise Refused(f"{live.id} was left alone: since the plan was made it became {owner.address}")
         if owner is not None and owner.stack != self._plan.stack:
             raise Refused(
                 f"{live.id} was left alone: since the plan was made it became {owner.address} of stack {owner.stack}"
@@ -151,8 +154,9 @@ class Ownership:
         self._anybodys = {
             each.address
             for each in self._plan.changes
-            if each.action is Action.ADOPT or each.reason is Reason.TOMBSTONE
+            if each.action is Action.ADOPT or each.reason in (Reason.TOMBSTONE, Reason.ADDED)
         }
+        self._additions = {each.address for each in self._plan.changes if each.reason is Reason.ADDED}
         for call in self._plan.calls:
             kind = self._kinds[call.address.kind]
             if call.target is None or not kind.keeps_owner or kind.parent is not None:
@@ -170,7 +174,14 @@ class Check:
     """Confirms one attempt of a request, when it may leave; see the port."""
 
     def __init__(
-        self, ownership: Ownership, kind: Kind, path: str, *, was_ours: bool, call: Call | None = None
+        self,
+        ownership: Ownership,
+        kind: Kind,
+        path: str,
+        *,
+        was_ours: bool,
+        was_nobodys: bool = False,
+        call: Call | None = None,
     ) -> None:
         self.path = path
         self.call = call
@@ -178,6 +189,7 @@ class Check:
         self._ownership = ownership
         self._kind = kind
         self._was_ours = was_ours
+        self._was_nobodys = was_nobodys
 
     def is_due(self) -> bool:
         return self._ownership.fresh(self.path) is None
@@ -192,7 +204,7 @@ class Check:
             began = self._ownership.clock.now()
             live = _live(self._kind, await read(), self.path)
             self._ownership.keep(self.path, _Reading(began, live))
-        self._ownership.verify(live, was_ours=self._was_ours)
+        self._ownership.verify(live, was_ours=self._was_ours, was_nobodys=self._was_nobodys)
         self._ownership.confirmed(self)
         self.left = self._ownership.clock.now()
         return _kept(self._kind, live) if self.call is not None and self.call.verb is Verb.UPDATE else {}

@@ -58,6 +58,16 @@ def declarable() -> tuple[Kind, ...]:
     return tuple(sorted(found, key=lambda kind: kind.name))
 
 
+def children(kind: Kind) -> tuple[Kind, ...]:
+    """The kinds whose objects are part of an object of this kind, by name."""
+    return tuple(each for each in every() if each.part_of is not None and each.part_of.kind == kind.name)
+
+
+def with_children() -> tuple[str, ...]:
+    """The names of the kinds that have children, in order."""
+    return tuple(sorted({each.part_of.kind for each in every() if each.part_of is not None}))
+
+
 def _home(name: str) -> str:
     """`HTTPSEdgeRoute` lives in `https_edge_route`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

@@ -29,7 +29,7 @@ KIND = Kind(
     id_prefix="",
     identity=("subscription_id", "type"),
     unique=True,
-    parent=Parent("EventSubscription", field="subscription_id", embedded="sources"),
+    part_of=Parent("EventSubscription", field="subscription_id", embedded="sources"),
     key="type",
     untimed=True,
     example="""

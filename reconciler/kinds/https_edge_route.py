@@ -66,10 +66,10 @@ KIND = Kind(
     list_key="routes",
     id_prefix="edghtsrt_",
     serves=True,
-    settled_by={"IPPolicyRule": "ip_policy_id"},  # by a policy that is not whole yet anybody might come in
+    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
     identity=("edge_id", "match_type", "match"),
     unique=True,
-    parent=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
+    part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
     required_unless_id=("match_type", "match"),
     # Protection is put before the backend is attached and removed after it is detached.
     modules_by_id=(

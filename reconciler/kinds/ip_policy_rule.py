@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.fields import Cidr, Deferred, Description, Id, Metadata
-from reconciler.model.kind import Immutable, Kind, ReadAs, RefTo, Spec
+from reconciler.model.kind import Immutable, Kind, PartOf, ReadAs, RefTo, Spec
 
 
 class IPPolicyRule(Spec):
@@ -25,6 +25,7 @@ KIND = Kind(
     id_prefix="ipr_",
     identity=("ip_policy_id", "cidr"),
     unique=True,
+    part_of=PartOf("IPPolicy", field="ip_policy_id"),
     example="""
         ip_policy_id: {ref: IPPolicy/office}
         cidr: 203.0.113.0/24

@@ -42,7 +42,7 @@ KIND = Kind(
     identity=("type",),
     unique=True,
     # By policies without their rules it would shut out everybody, whoever applies this included.
-    settled_by={"IPPolicyRule": "ip_policy_id"},
+    settled_by=("IPPolicyRule",),
     insists=_insists,
     example="""
         type: api

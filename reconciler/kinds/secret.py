@@ -12,6 +12,7 @@ from reconciler.model.kind import (
     InputOnly,
     Kind,
     NameOf,
+    PartOf,
     Read,
     ReadAs,
     Ref,
@@ -63,6 +64,7 @@ KIND = Kind(
     id_prefix="secret_",
     identity=("vault_id", "name"),
     unique=True,
+    part_of=PartOf("Vault", field="vault_id", deleted_with=False),
     example="""
         vault_id: {ref: Vault/payments}
         name: stripe

@@ -32,7 +32,7 @@ KIND = Kind(
     list_key="tcp_edges",
     id_prefix="edgtcp_",
     serves=True,
-    settled_by={"IPPolicyRule": "ip_policy_id"},  # by a policy that is not whole yet anybody might come in
+    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
     example="""
         hostports: ["${{ ReservedAddress/ssh.addr }}"]
         backend: {backend_id: {ref: TunnelGroupBackend/ssh}}

@@ -50,7 +50,7 @@ KIND = Kind(
     id_prefix="edgtls_",
     removals_first={"tls_termination.terminate_at": "upstream"},
     serves=True,
-    settled_by={"IPPolicyRule": "ip_policy_id"},  # by a policy that is not whole yet anybody might come in
+    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
     example="""
         hostports: ["payments.example.com:443"]
         backend: {backend_id: {ref: FailoverBackend/payments}}

@@ -43,6 +43,7 @@ class Risk(StrEnum):
     TRAFFIC = "breaks live traffic"
     GONE = "cannot be had back"
     COMMAND = "runs a command"
+    ADDED = "added on the platform, outside Git"
     TOKEN = "token will be issued"  # noqa: S105 - words for a reviewer, no password
 
 
@@ -66,6 +67,7 @@ class Reason(StrEnum):
     FIELDS = "fields differ"
     IMMUTABLE = "a field that cannot change in place differs"
     REMOVED = "no longer declared"
+    ADDED = "added on the platform, not declared"
     SUPERSEDED = "another took its place"
     DESTROYED = "all of the stack goes"
     TOMBSTONE = "declared absent"
@@ -96,3 +98,5 @@ class Change:
     protected: bool = False
     position: Position | None = None
     former: Address | None = None  # of a move, and of what was renamed as it was replaced
+    parent: Address | None = None  # of an addition: the declared resource that it is part of
+    is_pending: bool = False  # proven to come from Git alone: the platform is still as it was last applied

@@ -46,7 +46,10 @@ CODES: Final = {
     "traffic-unchecked": Code("An expression of a traffic policy could not be checked."),
     "traffic-value": Code("A value of a setting is not known to this version."),
     "traffic-variable": Code("An expression of a traffic policy names a variable that is not known to this version."),
-    # plans
+    # plans and drift
+    "additions-unknown": Code("A list broke off, so it is unknown whether children of an owned object were added."),
+    "known-drift-expired": Code("An entry of drift.ignore is past its date and hides nothing."),
+    "known-drift-unmatched": Code("An entry of drift.ignore, or an --ignore, matches no difference."),
     "delivered-file-gone": Code("A note: a file to which a one-time secret was delivered is gone from this machine."),
     "delete-includes-children": Code("The platform deletes other objects together with this one."),
     "dependency-cannot-be-planned": Code("A resource waits for another one that cannot be planned."),

@@ -302,16 +302,23 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Parent:
-    """The kind below whose path an object lives.
+class PartOf:
+    """The kind that an object is part of; `field` is the spec field that names its parent.
 
-    `field` is the spec field that names the parent; `embedded` the key under which the parent's own response
-    carries its children, so that they need no list call.
+    deleted_with   the platform deletes the object with its parent; False: it refuses to delete a parent that has parts
     """
 
     kind: str
     field: str
-    embedded: str
+    deleted_with: bool = True
+
+
+@dataclass(frozen=True)
+class Parent(PartOf):
+    """A parent below whose path the object lives. `embedded` is the key under which the parent's own response carries
+    its children, so that they need no list call."""
+
+    embedded: str = ""
 
 
 class Home(StrEnum):
@@ -333,7 +340,7 @@ class Kind:
     read: type[Read] = Read
     identity: tuple[str, ...] = ()
     unique: bool = False
-    parent: Parent | None = None
+    part_of: PartOf | None = None
     key: str = "id"
     fixed: Mapping[str, str] = field(default_factory=dict)
     one_time: str | None = None
@@ -352,7 +359,7 @@ class Kind:
     offers: tuple[str, ...] | None = None
     home: Home = Home.PLATFORM
     automatic: str | None = None
-    settled_by: Mapping[str, str] = field(default_factory=dict)
+    settled_by: tuple[str, ...] = ()
     insists: Callable[[Mapping[str, Any]], bool] | None = None
     stands_at: tuple[str, str] | None = None
     example: str = ""
@@ -362,6 +369,7 @@ class Kind:
     id_prefix       with its underscore; empty where the platform gives no id
     identity        fields that find an object again when there is no owner record
     unique          the platform refuses a second object with the same identity
+    part_of         the parent that an object is a child of; what nobody declares below a parent of ours is drift
     key             the response field that names an object in its path
     fixed           values every create sends, and that tell this kind from others in the same collection
     one_time        the response field that is readable once, in the answer to the create
@@ -379,8 +387,8 @@ class Kind:
     offers          of what nobody can make through the API: what can be done with it besides reading, such as `delete`
     home            whose API has the collection
     automatic       the response field that is set while the platform itself made the object and renews it
-    settled_by      kinds whose objects make what this one refers to whole, and their field that names it: this comes
-                    after they are made, and leaves before they go
+    settled_by      kinds that are part of what this one refers to: this one is created or updated after the parts are
+                    created, and detached before they are deleted
     insists         of what is settled by parts: whether one with these fields cannot do without any for a moment
     stands_at       the field with its url, and the exclusive field in which no object of another kind may have the host
                     and port of that
@@ -390,6 +398,11 @@ class Kind:
     @property
     def name(self) -> str:
         return self.spec.__name__
+
+    @cached_property
+    def parent(self) -> Parent | None:
+        """The parent whose path the object's path begins with."""
+        return self.part_of if isinstance(self.part_of, Parent) else None
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:

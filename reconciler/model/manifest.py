@@ -19,6 +19,14 @@ class Ensure(StrEnum):
     FORGOTTEN = "forgotten"  # the object stays, our record on it goes
 
 
+class UnmanagedChildren(StrEnum):
+    """What happens to children of a resource that exist on the platform and that no manifest declares."""
+
+    REPORT = "report"  # as drift
+    DELETE = "delete"  # once the delete is approved; until then as REPORT
+    IGNORE = "ignore"
+
+
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
     """Exceptions to the rule, per resource."""
@@ -27,6 +35,7 @@ class Lifecycle:
     ignore: tuple[str, ...] = ()
     adopt: bool = False
     replace: bool = True  # False: a change that needs another object is a problem instead
+    unmanaged_children: UnmanagedChildren = UnmanagedChildren.REPORT
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from enum import StrEnum
 
 from reconciler.model.address import Address
 from reconciler.model.change import Change
+from reconciler.model.known_drift import IgnoredDifference
 from reconciler.model.manifest import Delivery
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Template, Value
 
-VERSION = 1  # of the plan's JSON form; raised with every change a reader would notice
+VERSION = 2  # of the plan's JSON form; raised with every change a reader would notice
 
 
 class Verb(StrEnum):
@@ -85,6 +86,7 @@ class Consent:
     why: str
     granted: bool = False
     parts: int = 0  # of these, what goes with something and is no change of its own
+    is_optional: bool = False  # without it the rest of the plan is carried out all the same
 
     @property
     def flag(self) -> str:
@@ -111,7 +113,11 @@ class Plan:
     seen: Mapping[Address, Seen] = field(default_factory=dict)
     resolved: Mapping[str, Json] = field(default_factory=dict)  # "Kind/name.output" of live objects calls refer to
     bindings: Mapping[Address, Binding | None] = field(default_factory=dict)  # for the store to remember or forget
-    unowned: tuple[tuple[str, str], ...] = ()  # (kind, id) of live objects that nobody declares or owns
+    additions: tuple[Change, ...] = ()  # children of our objects that nobody declares, and that no call deletes
+    unmanaged: tuple[tuple[str, str], ...] = ()  # (kind, id) of live objects that nobody declares or owns
+    elsewhere: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """By stack: objects of other stacks that carry no owner record, as (kind, id)."""
+    ignored: tuple[IgnoredDifference, ...] = ()  # known drift, which is among neither changes nor additions
     account: str = ""  # where it is to be carried out: base address, and the account's name if it has one
     targets: tuple[str, ...] = ()  # globs; what they leave out was not planned
     excludes: tuple[str, ...] = ()
@@ -128,9 +134,24 @@ class Plan:
         return not self.changes
 
     @property
+    def has_drift(self) -> bool:
+        """Whether anything differs that Git alone is not proven to have changed."""
+        return bool(self.additions) or any(not change.is_pending for change in self.changes)
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether Git has changes that no apply carried out yet."""
+        return any(change.is_pending for change in self.changes)
+
+    @property
     def errors(self) -> tuple[Problem, ...]:
         return tuple(problem for problem in self.problems if problem.is_error)
 
     @property
     def withheld(self) -> tuple[Consent, ...]:
-        return tuple(consent for consent in self.consents if not consent.granted)
+        return tuple(consent for consent in self.consents if not (consent.granted or consent.is_optional))
+
+    @property
+    def withheld_options(self) -> tuple[Consent, ...]:
+        """Consents that are not given, and that nothing else waits for."""
+        return tuple(consent for consent in self.consents if consent.is_optional and not consent.granted)

@@ -137,6 +137,8 @@ class Snapshot:
     overwritten: Mapping[str, Address] = field(default_factory=dict)  # and those after which the address got another
     targets: Mapping[Address, Target] = field(default_factory=dict)  # of deliveries to files; empty if not looked at
     doubt: str = ""  # why this may not be the account that the stack belongs to
+    elsewhere: Mapping[tuple[str, str], str] = field(default_factory=dict)  # kind and locator → the other stack
+    is_remembered: bool = False  # the store took part in an apply of this stack
 
     def of(self, kind: str) -> Listing:
         return self.listings.get(kind, Listing(complete=False, why="it was not listed"))

@@ -61,7 +61,12 @@ def offers(
     for change in plan.changes:
         if selects(change.address):
             accepting.consider(change)
-    return list(accepting.offered.values()), accepting.declined
+    declined = [
+        Declined(str(each.address), f"added to {each.parent} on the platform; `reconciler import` writes its manifest")
+        for each in plan.additions
+        if selects(each.address) or (each.parent is not None and selects(each.parent))
+    ]
+    return list(accepting.offered.values()), [*accepting.declined, *declined]
 
 
 class _Accepting:

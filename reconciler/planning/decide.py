@@ -211,7 +211,7 @@ def _creation(register: Register, base: Decision, spec: dict[str, Value]) -> Dec
         return replace(base, problem=_undeliverable(base.kind, declaration))
     if hidden := ignore.unsaid(base.kind, spec, declaration.lifecycle.ignore):
         return replace(base, problem=_untold(declaration, "it does not exist, and cannot be made", hidden))
-    known = declaration.address in register.snapshot.bindings
+    known = any(each in register.snapshot.bindings for each in (declaration.address, *declaration.moved))
     return replace(
         base,
         action=Action.CREATE,

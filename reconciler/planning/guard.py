@@ -11,6 +11,7 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Consent
 from reconciler.model.snapshot import Live
 from reconciler.planning import targets
+from reconciler.planning.additions import Addition
 from reconciler.planning.decide import Decision
 from reconciler.planning.policy import Policy
 from reconciler.planning.register import Register
@@ -24,11 +25,17 @@ def is_protected(decision: Decision) -> bool:
 
 
 def consents(
-    decisions: Sequence[Decision], parts: Sequence[Live], register: Register, owned: int, policy: Policy
+    decisions: Sequence[Decision],
+    parts: Sequence[Live],
+    register: Register,
+    owned: int,
+    policy: Policy,
+    additions: Sequence[Addition] = (),
 ) -> tuple[Consent, ...]:
     """Everything that needs consent, marked with whether the policy gives it.
 
-    `parts` go with what they are part of, without a call of their own; `owned` counts the live objects of this stack.
+    `parts` go with what they are part of, without a call of their own; `owned` counts the live objects of this stack;
+    `additions` are children that no manifest declares.
     """
     needed = [
         *_strangeness(decisions, register.snapshot.doubt),
@@ -36,6 +43,7 @@ def consents(
         *targets.consents(decisions, register.snapshot),
         *_shares(decisions, owned, policy),
         *_emptiness(owned, len(register.manifest.declarations), policy),
+        *_of_additions(additions),
     ]
     return tuple(
         replace(each, granted=each.granted or policy.allow.get((each.what, each.kind), 0) >= each.count)
@@ -70,6 +78,13 @@ def _of_kind(decisions: Sequence[Decision], parts: Sequence[Live], register: Reg
         yield Consent("adopt", kind, count, "exists already and belongs to nobody")
 
 
+def _of_additions(additions: Sequence[Addition]) -> Iterator[Consent]:
+    wanted = Counter(each.decision.kind.name for each in additions if each.is_to_go)
+    for kind, count in sorted(wanted.items()):
+        why = "added on the platform, to be deleted by `unmanaged_children: delete`; left alone without this"
+        yield Consent("delete", kind, count, why, is_optional=True)
+
+
 def _is_unmarked(decision: Decision) -> bool:
     """Whether nothing on the platform says whose it is: the store does, and may be older than the platform."""
     return not decision.kind.keeps_owner and decision.kind.parent is None
@@ -84,7 +99,9 @@ def _shares(decisions: Sequence[Decision], owned: int, policy: Policy) -> Iterat
     if owned < FEW or policy.destroy:
         return
     # What a run left half done, and the next one only clears up, is not a change that anybody asked for.
-    deletes = sum(each.ends_live and not _buried(each) and each.reason is not Reason.UNDELIVERED for each in decisions)
+    # An addition is none of the owned objects, and is approved by number.
+    no_delete = (Reason.UNDELIVERED, Reason.ADDED)
+    deletes = sum(each.ends_live and not _buried(each) and each.reason not in no_delete for each in decisions)
     if deletes * 100 > owned * policy.max_delete_percent:
         yield Consent("delete", "*", deletes, f"more than {policy.max_delete_percent} % of {owned} owned objects")
     updates = sum(each.action in (Action.UPDATE, Action.MOVE) and not _is_settling(each) for each in decisions)

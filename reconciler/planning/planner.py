@@ -21,6 +21,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Ref, Value, references, substitute
 from reconciler.planning import order, targets
+from reconciler.planning.additions import Addition, approved, find_additions, unknown_additions
 from reconciler.planning.age import overlaps
 from reconciler.planning.aliases import spelt_out
 from reconciler.planning.claims import LiveKey
@@ -29,8 +30,9 @@ from reconciler.planning.decide import Decision, decide
 from reconciler.planning.exchange import Exchange
 from reconciler.planning.guard import consents, is_protected
 from reconciler.planning.identify import copied, match
+from reconciler.planning.pending import is_pending
 from reconciler.planning.policy import Policy
-from reconciler.planning.register import Register, copies, orphans, unowned, whose
+from reconciler.planning.register import Register, copies, elsewhere, orphans, unmanaged, whose
 from reconciler.planning.sequence import Sequenced, sequence
 from reconciler.planning.unchanged import unchanged
 
@@ -54,6 +56,7 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], policy: 
     for address in ordered:
         planning.consider(manifest.declarations[address])
     planning.consider_orphans()
+    planning.consider_additions()
     return planning.finish()
 
 
@@ -87,6 +90,7 @@ class _Planning:
     dependencies: Mapping[Address, Collection[Address]]
     decided: dict[Address, Decision] = field(default_factory=dict)
     orphaned: list[Decision] = field(default_factory=list)
+    additions: list[Addition] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     def consider(self, declaration: Declaration) -> None:
@@ -196,6 +200,13 @@ class _Planning:
                     )
                 )
 
+    def consider_additions(self) -> None:
+        """What was added to our objects on the platform; what is to be deleted, and may, is an orphan."""
+        kinds = self.kinds.values()
+        self.additions = find_additions(self.register, kinds, self.decided.values(), self.policy)
+        self.orphaned += [each.decision for each in approved(self.additions, self.policy)]
+        self.problems += unknown_additions(self.register, kinds, self.decided.values())
+
     def _spared(self) -> set[Address]:
         """The addresses of which nothing is an orphan: what is left out or could not be matched, under any name."""
         spared: set[Address] = set()
@@ -244,11 +255,18 @@ class _Planning:
         parts = [self.register.by_locator[key] for key in sorted(taken)]
         moving = [each for each in decisions if each.action is not None]
         ours = [live for live in self.register.by_locator.values() if self.register.is_ours(live)]
-        changes = [change for each in moving if (change := each.change(is_protected(each))) is not None]
+        changes = {
+            id(each): replace(change, is_pending=is_pending(each, self.register))
+            for each in moving
+            if (change := each.change(is_protected(each))) is not None
+        }
+        changes |= {id(each.decision): each.change() for each in self.additions if id(each.decision) in changes}
+        left = [each for each in self.additions if id(each.decision) not in changes]
+        known = {*taken, *(each.decision.live.key for each in self.additions if each.decision.live is not None)}
         manifest = self.register.manifest
         return Plan(
             stack=manifest.stack,
-            changes=tuple(changes),
+            changes=tuple(changes.values()),
             calls=tuple(map(self._told_what_it_overwrites, calls)),
             problems=(
                 *self.problems,
@@ -257,10 +275,12 @@ class _Planning:
                 *_unread(self.register.snapshot),
                 *self._notes(decisions),
             ),
-            consents=consents(moving, parts, self.register, len(ours), self.policy),
+            consents=consents(moving, parts, self.register, len(ours), self.policy, self.additions),
             seen=dict(self._seen([*self.orphaned, *self.decided.values()])),
             bindings=self._bindings(),
-            unowned=tuple(each for each in unowned(self.register, ours) if each not in taken),
+            additions=tuple(each.change() for each in left),
+            unmanaged=tuple(each for each in unmanaged(self.register, ours) if each not in known),
+            elsewhere=elsewhere(self.register),
             targets=self.policy.targets,
             excludes=self.policy.excludes,
             manifest_digest=manifest.digest,

@@ -208,6 +208,13 @@ class Register:
         return frozenset(name for name, listing in self.snapshot.listings.items() if listing.complete)
 
     @cached_property
+    def knows_all_creates(self) -> bool:
+        """Whether the store surely knows of each create of the stack: it took part in an apply, and knows all of our
+        objects that are there. Of a store that is new, lost, or one of several, this cannot be said."""
+        ours = (live for lives in self.by_owner.values() for live in lives)
+        return self.snapshot.is_remembered and all(self.bound(live) for live in ours)
+
+    @cached_property
     def replaced(self) -> frozenset[Address]:
         """The addresses with an object that another took the place of."""
         return frozenset(address for address, _ in self.superseded)
@@ -320,15 +327,38 @@ def copies(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]
     }
 
 
-def unowned(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], ...]:
-    """What nobody declares and nobody's record is on."""
+def unmanaged(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], ...]:
+    """What no declaration, record or binding of any stack claims."""
     unmarked = [live for live in register.by_locator.values() if live.owner is None]
     if not unmarked:
         return ()
     known = {live.key for live in ours} | register.taken.keys()
     known |= {twin for key in known if (twin := register.twins.get(key)) is not None}
     known |= register.seconds
-    return tuple(sorted(live.key for live in unmarked if live.key not in known and not _is_within(register, live)))
+    found = (live for live in unmarked if live.key not in known and not _is_within(register, live))
+    return tuple(sorted(live.key for live in found if _other_stack(register, live) is None))
+
+
+def elsewhere(register: Register) -> dict[str, tuple[tuple[str, str], ...]]:
+    """By stack: what carries no record, and still is another stack's."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for live in register.by_locator.values():
+        if live.owner is None and not register.is_taken(live) and (stack := _other_stack(register, live)) is not None:
+            found[stack].append(live.key)
+    return {stack: tuple(sorted(found[stack])) for stack in sorted(found)}
+
+
+def _other_stack(register: Register, live: Live) -> str | None:
+    """The other stack that an object without a record belongs to: by its binding in the same store, or by its parent's
+    record, where the object cannot have a record of its own."""
+    if (stack := register.snapshot.elsewhere.get(live.key)) is not None:
+        return stack
+    kind = register.kinds[live.kind]
+    if kind.keeps_owner or kind.parent is None:
+        return None
+    parent = register.by_locator.get((kind.parent.kind, str(live.parent_id)))
+    owner = parent.owner if parent is not None else None
+    return owner.stack if owner is not None and owner.stack != register.stack else None
 
 
 def _is_within(register: Register, live: Live) -> bool:

@@ -140,8 +140,7 @@ def _order_deletes(
     holders = {
         (decision.live.kind, decision.live.locator): decision for decision in decisions if decision.live is not None
     }
-    parts = {part: through for kind in kinds.values() for part, through in kind.settled_by.items()}
-    parts |= {name: kind.parent.field for name, kind in kinds.items() if kind.parent is not None}
+    parts = {name: kind.part_of.field for name, kind in kinds.items() if kind.part_of and kind.part_of.deleted_with}
     staying: dict[tuple[LiveKey, LiveKey], Problem | None] = {}  # one for each two, through however many fields
     within: dict[LiveKey, list[str]] = defaultdict(list)  # what goes with a whole, and is ours
     held: set[LiveKey] = set()  # what others stay on

@@ -29,7 +29,8 @@ def order_settling(
 ) -> Iterator[Problem]:
     """Who refers to a whole comes after its parts are made, and leaves before they go; while it stays, they do not all
     go at once, or it is told that they would."""
-    settled = {part: through for kind in kinds.values() for part, through in kind.settled_by.items()}
+    settling = {name for kind in kinds.values() for name in kind.settled_by}
+    settled = {kind.name: kind.part_of.field for kind in kinds.values() if kind.name in settling and kind.part_of}
     made: dict[Address, list[str]] = defaultdict(list)
     come: dict[str, list[str]] = defaultdict(list)  # by the id of a whole that is there already
     for decision in decisions:

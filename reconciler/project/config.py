@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from typing_extensions import Doc
 from reconciler.kinds.fields import Deferred, checked
 from reconciler.model import profile as profiles
 from reconciler.model.kind import Between, Finding, Sensitive, fields_of
+from reconciler.model.known_drift import KnownDrift
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.model.profile import PROFILES
 from reconciler.model.value import Json, Secret, canonical
@@ -34,6 +36,7 @@ FILE: Final = "reconciler.yaml"
 _MAX_BYTES: Final = 1024 * 1024
 DEFAULT_STORE: Final = "state/reconciler.db"  # below the project's folder
 _STORED: Final = ("", "-wal", "-shm")  # what a store's file is called, and those that SQLite keeps beside it
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 AGENT_URL: Final = "http://127.0.0.1:4040"  # where an agent serves its API unless it is told otherwise
 _STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves room for the owner record in 4096 bytes
 
@@ -78,6 +81,7 @@ class Config:
     limits: Limits = Limits()
     guards: Guards = Guards()
     snapshots: Snapshots = Snapshots()
+    known_drift: tuple[KnownDrift, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
     settings: Mapping[str, Setting] = field(default_factory=dict)  # the same, with types and sources
     defaults: Mapping[str, Layer] = field(default_factory=dict)  # by kind
@@ -222,6 +226,41 @@ class GuardsForm(_Form):
     max_update_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may update.")] = 30
 
 
+def _date(text: str) -> str | None:
+    """What is wrong with a date, as `what; what to do`."""
+    wrong = f"{text!r} is not a date; write it like 2026-12-31"
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return wrong
+    return None if _DATE.fullmatch(text) else wrong
+
+
+def _difference(text: str) -> str | None:
+    kind, slash, name = text.partition("/")
+    if slash and kind and name:
+        return None
+    return f"{text!r} names no difference; write Kind/name or Kind/name.field, with * for any text"
+
+
+def _nonblank(text: str) -> str | None:
+    return None if text.strip() else "is empty; say why the difference is expected"
+
+
+class KnownDriftForm(_Form):
+    """A difference that is expected for a while."""
+
+    match: Annotated[str, checked(_difference), Deferred, Doc("Kind/name, or Kind/name.field; * stands for any text.")]
+    until: Annotated[str, checked(_date), Deferred, Doc("The last day on which it is ignored, in UTC.")]
+    reason: Annotated[str, checked(_nonblank), Deferred, Doc("Why it is expected.")]
+
+
+class DriftForm(_Form):
+    """What `drift` does not report."""
+
+    ignore: Annotated[list[KnownDriftForm], Doc("Known drift, each with a date and a reason.")] = []
+
+
 def _public_key(text: str) -> str | None:
     from reconciler.project import snapshots  # and with it cryptography
 
@@ -249,6 +288,7 @@ class ProjectForm(_Form):
     limits: LimitsForm = LimitsForm()
     guards: GuardsForm = GuardsForm()
     snapshots: SnapshotsForm = SnapshotsForm()
+    drift: DriftForm = DriftForm()
     variables: Annotated[
         dict[str, Any],
         Doc("Values for ${{ var.name }}, or {type, default, description}; environments and --var override them."),
@@ -312,6 +352,10 @@ def load(root: Path, environ: Mapping[str, str], environment: str | None = None)
         limits=Limits(**form.limits.model_dump()),
         guards=Guards(**form.guards.model_dump()),
         snapshots=Snapshots(**form.snapshots.model_dump()),
+        known_drift=tuple(
+            KnownDrift(each.match, each.until, each.reason, places.nearest(("drift", "ignore", index)))
+            for index, each in enumerate(form.drift.ignore)
+        ),
         variables={name: each.value for name, each in settings.items() if each.value is not None},
         settings=settings,
         defaults=layers,

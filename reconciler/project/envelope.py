@@ -15,7 +15,7 @@ from reconciler import kinds
 from reconciler.kinds.fields import checked
 from reconciler.model.address import NAME, Address
 from reconciler.model.kind import Finding, Home, Kind, fields_of
-from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
+from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation, UnmanagedChildren
 from reconciler.model.problem import Position
 from reconciler.project import files, validation, values, wording
 from reconciler.project.yaml import Document
@@ -83,6 +83,10 @@ class LifecycleForm(_Form):
     ignore: Annotated[list[str], Doc("Fields that are left to others, by dotted path.")] = []
     adopt: Annotated[bool, Doc("Take over an object that exists already and belongs to nobody.")] = False
     replace: Annotated[bool, Doc("False: a change that needs another object is a problem instead.")] = True
+    unmanaged_children: Annotated[
+        Literal["report", "delete", "ignore"],
+        Doc("What happens to children that exist on the platform and that no manifest declares."),
+    ] = "report"
 
 
 _NO_EXCEPTIONS = LifecycleForm()
@@ -277,6 +281,9 @@ def _inside(made: Draft, form: ManifestForm, kind: Kind) -> Iterator[Finding]:
         if name.partition(".")[0] not in kind.by_name:
             remedy = wording.meant(name, kind.by_name) or f"use {wording.listed(kind.by_name)}"
             yield Finding(("lifecycle", "ignore", index), f"{kind.name} has no field {name!r}", remedy)
+    if form.lifecycle.unmanaged_children != "report" and not kinds.children(kind):
+        path = ("lifecycle", "unmanaged_children")
+        yield Finding(path, f"{kind.name} has no children", f"use it for {wording.listed(kinds.with_children())}")
     yield from _moved(made, form)
     yield from _deliveries(made, form, kind)
     if form.rotate is not None and kind.one_time is None:
@@ -353,4 +360,5 @@ def _lifecycle(form: ManifestForm) -> Lifecycle:
     written = form.lifecycle
     if written is _NO_EXCEPTIONS:
         return _NOTHING_SPECIAL
-    return Lifecycle(written.protect, tuple(written.ignore), written.adopt, written.replace)
+    children = UnmanagedChildren(written.unmanaged_children)
+    return Lifecycle(written.protect, tuple(written.ignore), written.adopt, written.replace, children)

@@ -45,6 +45,9 @@ RISKS = {
     Risk.COMMAND: Rule("runs-a-command", "A command will run, and gets a one-time secret", Level.WARNING),
     Risk.GONE: Rule("cannot-be-had-back", "What is deleted cannot be had back", Level.WARNING),
     Risk.TRAFFIC: Rule("breaks-live-traffic", "Live traffic is interrupted", Level.WARNING),
+    Risk.ADDED: Rule(
+        "added-on-platform", "A child of an owned object was added on the platform, and is not declared", Level.WARNING
+    ),
     Risk.TOKEN: Rule("token-will-be-issued", "A one-time secret will be issued", Level.WARNING),
 }
 PROTECTED = Rule("protected", "A protected object is touched", Level.WARNING)
@@ -104,11 +107,17 @@ def _consents(plan: Plan) -> Iterator[Finding]:
 
 
 def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
-    for change, row in zip(plan.changes, outline(plan).changes, strict=True):
+    rows = outline(plan)
+    for change, row in zip(plan.additions, rows.additions, strict=True):
+        brief = _told(row._replace(fields=tuple(map(_cut, row.fields))), Flavour.DRIFT)
+        rule = RISKS[Risk.ADDED]
+        yield _placed(Finding(rule, _told(row, Flavour.DRIFT), row.address, brief=brief), change.position)
+    for change, row in zip(plan.changes, rows.changes, strict=True):
         text = _told(row, flavour)
         brief = _told(row._replace(fields=tuple(map(_cut, row.fields))), flavour)
         if flavour is Flavour.DRIFT:
-            yield _placed(Finding(DRIFT, text, row.address, brief=brief), change.position)
+            rule = CHANGE if change.is_pending else DRIFT
+            yield _placed(Finding(rule, text, row.address, brief=brief), change.position)
             continue
         rules = [RISKS[risk] for risk in row.risks] + ([PROTECTED] if row.protected else [])
         for rule in rules or [CHANGE]:

@@ -124,6 +124,7 @@ class _Page:
         yield from self.problems()
         yield from self.consents()
         yield from self.risks()
+        yield from self.additions()
 
     def summary(self) -> Iterator[str]:
         """A line per kind and a column per action, as far as there are any; then the same in a sentence."""
@@ -187,13 +188,25 @@ class _Page:
             lines = (_risk(row) for _, row in wording.gravest(rows))
             yield from self.first(lines, len(rows), "change")
 
+    def additions(self) -> Iterator[str]:
+        rows = self.rows.additions
+        if rows:
+            yield f"### ⚠️ {wording.ADDITIONS.removesuffix(':')}"
+            yield ""
+            yield from self.first(map(_addition, rows), len(rows), "addition")
+            yield wording.CHOICES
+            yield ""
+
     def tail(self) -> Iterator[str]:
         if self.flavour is Flavour.PLAN and self.rows.changes:
             yield f"Forecast: {wording.forecast(self.rows.forecast, self.cover.budget)}."
             yield ""
-        if self.rows.unowned:
-            counted = ", ".join(f"{number} {code(kind)}" for kind, number in list(self.rows.unowned.items())[:_KINDS])
-            yield f"Left alone, declared by nobody: {counted}."
+        if known := wording.ignored(self.rows):
+            yield known
+            yield ""
+        if self.rows.unmanaged:
+            some = list(self.rows.unmanaged.items())[:_KINDS]
+            yield f"Not managed: {', '.join(f'{number} {code(kind)}' for kind, number in some)} ({wording.LISTS})."
             yield ""
 
     def note(self, folded: int, unnamed: int, calls: int) -> str:
@@ -222,7 +235,7 @@ class _Page:
 
     def changes(self, room: int) -> tuple[str, int, int]:
         """The changes, how many of them without their fields, and how many are not there at all."""
-        rows = [row for _, row in wording.gravest(self.rows.changes)]
+        rows = wording.pending_last((row for _, row in wording.gravest(self.rows.changes)), self.flavour)
         brief = [_joined(self.brief(row)) for row in rows]
         left = room - sum(map(len, brief)) - 1
         blocks, folded, unnamed = [], 0, 0
@@ -252,6 +265,8 @@ class _Page:
         was = f", was {_inert(row.former)}" if row.former else ""
         risks = "".join(f" · <b>{risk}</b>" for risk in row.risks) + (" · <b>protected</b>" if row.protected else "")
         place = f" · {_inert(row.position)}" if row.position else ""
+        if self.flavour is Flavour.DRIFT and row.is_pending:
+            place = f" · unapplied Git change{place}"
         yield "<details>"
         yield (f"<summary>{_inert(row.symbol)} {_inert(row.address)} {row.action}{was}{risks}{place}</summary>")
         yield ""
@@ -318,6 +333,13 @@ class _Page:
 def _risk(row: ChangeRow) -> str:
     told = [f"- {_reasons(row)}: {row.action} {code(_cut(row.address, 160))}"]
     return "\n".join([*told, *(f"  - {code(_cut_told(line, _LONGEST_LINE))}" for line in row.deliveries)])
+
+
+def _addition(row: ChangeRow) -> str:
+    """`**risk**: `IPPolicyRule/ipr_1` in `IPPolicy/office`: `cidr: "0.0.0.0/0"``"""
+    told = ", ".join(f"{field.path}: {field.old.line}" for field in row.fields if field.old)
+    content = f": {code(_cut(told, 300))}" if told else ""
+    return f"- {_reasons(row)}: {code(_cut(row.address, 160))} in {code(_cut(row.parent, 160))}{content}"
 
 
 def _reasons(row: ChangeRow) -> str:

@@ -6,10 +6,11 @@ Pure; `reconciler.api.notify` sends it.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.change import Action, Mover
+from reconciler.model.change import Action, Mover, Reason
 from reconciler.model.plan import Plan
 from reconciler.model.value import Json
 from reconciler.rendering import wording
@@ -54,12 +55,18 @@ def notice(plan: Plan) -> Notice:
 
 
 def _lines(rows: Outline) -> Iterator[str]:
-    for row in rows.changes[:_LISTED]:
+    drift = _drift(rows)
+    for row in drift[:_LISTED]:
         where = f" ({row.position})" if row.position else ""
         yield _short(f"- {row.address}: {_said(row)}{where}")
-    if len(rows.changes) > _LISTED:
-        yield f"- and {wording.count(len(rows.changes) - _LISTED, 'more resource')}"
+    if len(drift) > _LISTED:
+        yield f"- and {wording.count(len(drift) - _LISTED, 'more resource')}"
     yield _short(f"Account: {rows.account}" if rows.account else "")
+
+
+def _drift(rows: Outline) -> list[ChangeRow]:
+    """Additions first: each of them opens or shuts something that no manifest mentions."""
+    return [*rows.additions, *(row for row in rows.changes if not row.is_pending)]
 
 
 def _said(row: ChangeRow) -> str:
@@ -80,22 +87,26 @@ def _some(paths: Sequence[str]) -> str:
 
 
 def _written(rows: Outline) -> Json:
+    drift = _drift(rows)
     return {
         "format": FORMAT,
         "version": VERSION,
         "stack": rows.stack,
         "account": rows.account,
         "commit": rows.commit,
-        "summary": {str(action): count for action, count in sorted(rows.counts.items())},
+        "summary": {str(action): count for action, count in sorted(Counter(row.action for row in drift).items())},
+        "ignored": rows.ignored,
+        "pending": sum(row.is_pending for row in rows.changes),
         "changes": [
             {
                 "address": row.address,
-                "action": str(row.action),
+                "action": "added" if row.reason is Reason.ADDED else str(row.action),
                 "mover": wording.side(row).name.lower(),
                 "fields": [field.path for field in row.fields],
+                "parent": row.parent or None,
                 "position": row.position,
             }
-            for row in rows.changes
+            for row in drift
         ],
     }
 

@@ -63,6 +63,8 @@ class ChangeRow(NamedTuple):
     position: str
     fields: tuple[FieldRow, ...]
     deliveries: tuple[str, ...] = ()  # where one-time secrets will go, and which commands will run
+    parent: str = ""  # of an addition
+    is_pending: bool = False
 
 
 class CallRow(NamedTuple):
@@ -77,6 +79,7 @@ class ConsentRow(NamedTuple):
     flag: str
     why: str
     granted: bool
+    is_optional: bool = False
 
 
 class ProblemRow(NamedTuple):
@@ -91,12 +94,15 @@ class Outline(NamedTuple):
     problems: tuple[ProblemRow, ...]
     consents: tuple[ConsentRow, ...]
     counts: Mapping[Action, int]
-    unowned: Mapping[str, int]  # live objects per kind that are neither
+    additions: tuple[ChangeRow, ...]
+    unmanaged: Mapping[str, int]  # live objects per kind that no stack manages
     forecast: Forecast
     account: str = ""
     commit: str = ""
     targets: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
+    ignored: int = 0  # differences that are known drift
+    ignored_until: tuple[str, ...] = ()  # the days on which they are reported again, in order
 
     @property
     def errors(self) -> tuple[ProblemRow, ...]:
@@ -104,7 +110,7 @@ class Outline(NamedTuple):
 
     @property
     def withheld(self) -> tuple[ConsentRow, ...]:
-        return tuple(row for row in self.consents if not row.granted)
+        return tuple(row for row in self.consents if not (row.granted or row.is_optional))
 
 
 def outline(plan: Plan) -> Outline:
@@ -117,12 +123,15 @@ def outline(plan: Plan) -> Outline:
         problems=tuple(ProblemRow(clean(str(problem)), problem.is_error) for problem in plan.problems),
         consents=tuple(_consent(consent) for consent in plan.consents),
         counts=Counter(change.action for change in plan.changes),
-        unowned=dict(sorted(Counter(clean(kind) for kind, _ in plan.unowned).items())),
+        additions=tuple(_change(change, words) for change in plan.additions),
+        unmanaged=dict(sorted(Counter(clean(kind) for kind, _ in plan.unmanaged).items())),
         forecast=plan.forecast,
         account=clean(plan.account),
         commit=clean(plan.commit),
         targets=tuple(clean(each) for each in plan.targets),
         excludes=tuple(clean(each) for each in plan.excludes),
+        ignored=len(plan.ignored),
+        ignored_until=tuple(sorted({clean(each.until) for each in plan.ignored if each.until})),
     )
 
 
@@ -159,6 +168,8 @@ def _change(change: Change, words: _Words) -> ChangeRow:
         protected=change.protected,
         position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
         fields=tuple(_field(each, words) for each in change.fields),
+        parent=clean(str(change.parent)) if change.parent else "",
+        is_pending=change.is_pending,
     )
 
 
@@ -190,7 +201,7 @@ def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
 
 
 def _consent(consent: Consent) -> ConsentRow:
-    return ConsentRow(clean(consent.flag), clean(consent.why), consent.granted)
+    return ConsentRow(clean(consent.flag), clean(consent.why), consent.granted, consent.is_optional)
 
 
 def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:

@@ -72,8 +72,8 @@ def _facts(kind: Kind, width: int) -> Iterator[str]:
     if kind.identity:
         unique = f", and {kind.home} refuses a second" if kind.unique else ""
         facts.append(("found by", f"{' and '.join(kind.identity)}{unique}"))
-    if kind.parent is not None:
-        facts.append(("belongs to", f"{kind.parent.kind}, by {kind.parent.field}"))
+    if kind.part_of is not None:
+        facts.append(("part of", f"{kind.part_of.kind}, by {kind.part_of.field}"))
     if kind.one_time:
         facts.append(("readable once", kind.one_time))
     if kind.irreplaceable:

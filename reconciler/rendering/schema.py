@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from reconciler import kinds
 from reconciler.kinds import canon, traffic
 from reconciler.model.address import NAME
 from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
+from reconciler.model.manifest import UnmanagedChildren
 
 Schema = dict[str, Any]
 
@@ -135,12 +137,19 @@ def _lifecycle(kind: Kind) -> Schema:
         "adopt": "Consent to take over an object that exists and belongs to nobody.",
         "replace": "false: a change that needs another object is a problem instead.",
     }
+    children: Schema = {
+        "enum": [str(each) for each in UnmanagedChildren],
+        "default": str(UnmanagedChildren.REPORT),
+        "description": "What happens to children that exist on the platform and that no manifest declares. "
+        "delete: deleted once approved.",
+    }
     return {
         "type": "object",
         "additionalProperties": False,
         "description": "Exceptions to the rule.",
         "properties": {
             **{name: {"type": "boolean", "description": text} for name, text in flags.items()},
+            **({"unmanaged_children": children} if kinds.children(kind) else {}),
             "ignore": {
                 "type": "array",
                 "items": {"type": "string", "examples": [field.name for field in kind.fields]},

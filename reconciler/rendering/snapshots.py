@@ -16,7 +16,7 @@ from reconciler.rendering import codec
 from reconciler.rendering.codec import Malformed
 
 FORMAT = "reconciler snapshot"
-VERSION = 1  # raised with every change of the form, and when what is canonical changes
+VERSION = 2  # raised with every change of the form, and when what is canonical changes
 _MARK = "$sealed"
 
 
@@ -66,6 +66,8 @@ class _Content:
     receipts: tuple[str, ...]
     undelivered: tuple[str, ...]
     overwritten: Mapping[str, Address]
+    elsewhere: tuple[tuple[str, str, str], ...]  # kind, locator, stack
+    is_remembered: bool
     secrets: Mapping[str, Json]
 
 
@@ -93,6 +95,8 @@ def encode(taken: Taken) -> dict[str, Json]:
         receipts=tuple(sorted(seen.receipts)),
         undelivered=tuple(sorted(seen.undelivered)),
         overwritten=seen.overwritten,
+        elsewhere=tuple((*key, stack) for key, stack in sorted(seen.elsewhere.items())),
+        is_remembered=seen.is_remembered,
         secrets={source: _marked(each) for source, each in taken.secrets.items()},
     )
     return {"format": FORMAT, "version": VERSION, **codec.encode(_Content, content, "", {})}
@@ -115,8 +119,16 @@ def decode(content: Mapping[str, Json]) -> Taken:
         )
         for name, listing in read.listings.items()
     }
-    known = frozenset(read.receipts), frozenset(read.undelivered), read.overwritten
-    seen = Snapshot(listings, read.bindings, *known, doubt=read.doubt)
+    seen = Snapshot(
+        listings,
+        read.bindings,
+        receipts=frozenset(read.receipts),
+        undelivered=frozenset(read.undelivered),
+        overwritten=read.overwritten,
+        doubt=read.doubt,
+        elsewhere={(kind, locator): stack for kind, locator, stack in read.elsewhere},
+        is_remembered=read.is_remembered,
+    )
     secrets = {source: _unmarked(each) for source, each in read.secrets.items()}
     if not all(isinstance(each, Sealed) for each in secrets.values()):
         raise Malformed("what stands for a secret is not understood")

@@ -72,8 +72,13 @@ class _Page:
     def sections(self) -> Iterator[Iterator[str]]:
         yield self.problems()
         yield self.legend()
-        for row in self.rows.changes:
+        for number, row in enumerate(rows := wording.pending_last(self.rows.changes, self.flavour)):
+            if self.flavour is Flavour.DRIFT and row.is_pending and not (number and rows[number - 1].is_pending):
+                yield from self.additions()
+                yield iter([self.paint(Paint.STRONG, wording.PENDING)])
             yield self.change(row)
+        if not (self.flavour is Flavour.DRIFT and any(row.is_pending for row in rows)):
+            yield from self.additions()
         if self.flavour is Flavour.PLAN:
             yield self.calls()
             yield self.consents()
@@ -96,8 +101,15 @@ class _Page:
             yield from self.block(row.text, 2, paint, sign)
 
     def legend(self) -> Iterator[str]:
-        if self.flavour is Flavour.DRIFT and self.rows.changes:
+        if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
             yield from self.block("What the platform has (-) beside what Git says (+):", 0)
+
+    def additions(self) -> Iterator[Iterator[str]]:
+        if self.rows.additions:
+            yield iter([self.paint(Paint.STRONG, wording.ADDITIONS)])
+            sign = "-" if self.flavour is Flavour.DRIFT else "!"  # in a plan, - is what will be deleted
+            yield from (self.change(row._replace(symbol=sign)) for row in self.rows.additions)
+            yield self.block(wording.CHOICES, 0, Paint.FAINT)
 
     def change(self, row: ChangeRow) -> Iterator[str]:
         paint = _PAINTS.get(row.action, Paint.MOVED)
@@ -196,7 +208,9 @@ class _Page:
             yield from self.block(verdict, 0, Paint.STRONG)
         if self.flavour is Flavour.PLAN and rows.changes:
             yield from self.block(f"Forecast: {wording.forecast(rows.forecast, self.budget)}.", 0)
-        if left := wording.unowned(rows):
+        if known := wording.ignored(rows):
+            yield from self.block(known, 0)
+        if left := wording.unmanaged(rows):
             yield from self.block(left, 0, Paint.FAINT)
 
 

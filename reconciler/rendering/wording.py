@@ -24,7 +24,7 @@ ORDERS: Mapping[Order, str] = {
     Order.DELETE_FIRST: "the old one goes first",
 }
 USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even where there are none
-GRAVITY = (Risk.COMMAND, Risk.GONE, Risk.TRAFFIC, Risk.TOKEN)  # gravest first
+GRAVITY = (Risk.COMMAND, Risk.GONE, Risk.TRAFFIC, Risk.ADDED, Risk.TOKEN)  # gravest first
 
 
 def count(number: int, noun: str) -> str:
@@ -84,15 +84,19 @@ def _is_limited(rows: Outline) -> bool:
 
 
 def drifted(rows: Outline, resources: Resources | None) -> str:
-    """`Drift: 2 resources differ: 1 changed on the platform, 1 changed in Git.`"""
-    changes = rows.changes
-    if not changes:
-        return _nothing("drift", rows, resources)
-    sides = [side(row) for row in changes]
-    named = [(sides.count(each), each) for each in SIDES]
-    listed = ", ".join(f"{number} {SIDES[each]}" for number, each in named if number)
-    counted = count(len(changes), "resource") + (" of those selected" if _is_limited(rows) else "")
-    return f"Drift: {counted} {'differs' if len(changes) == 1 else 'differ'}: {listed}."
+    """`Drift: 2 resources changed on the platform. 1 resource has unapplied Git changes.`"""
+    pending = sum(row.is_pending for row in rows.changes)
+    later = f" {count(pending, 'resource')} {'has' if pending == 1 else 'have'} unapplied Git changes."
+    limited = _is_limited(rows)
+    sides = [side(row) for row in rows.changes if not row.is_pending]
+    named = [(sides.count(each), SIDES[each]) for each in SIDES]
+    named.insert(1, (len(rows.additions), "added on the platform"))
+    told = [(number, words) for number, words in named if number]
+    if not told:
+        return f"No drift{' in what was selected' * limited}.{later}" if pending else _nothing("drift", rows, resources)
+    counted = count(sum(number for number, _ in told), "resource") + " of those selected" * limited
+    listed = f" {told[0][1]}" if len(told) == 1 else ": " + ", ".join(f"{number} {words}" for number, words in told)
+    return f"Drift: {counted}{listed}.{later if pending else ''}"
 
 
 SIDES: Mapping[Mover, str] = {
@@ -105,16 +109,18 @@ SIDES: Mapping[Mover, str] = {
 
 
 def side(row: ChangeRow) -> Mover:
-    """Who moved the resource as a whole."""
-    if row.reason is Reason.VANISHED:
+    """Who changed the resource as a whole."""
+    if row.is_pending:
+        return Mover.GIT
+    if row.reason in (Reason.VANISHED, Reason.ADDED):
         return Mover.PLATFORM
+    if row.reason is Reason.REMOVED:
+        return Mover.BOTH
     movers = {field.mover for field in row.fields} - {Mover.UNKNOWN}
     movers = movers - {Mover.FOLLOWS} or movers
-    if len(movers) == 1:
-        return movers.pop()
-    if movers:
-        return Mover.BOTH
-    return Mover.UNKNOWN if row.fields else Mover.GIT
+    if movers <= {Mover.GIT, Mover.FOLLOWS}:  # and yet nothing proves it
+        return Mover.UNKNOWN
+    return movers.pop() if len(movers) == 1 else Mover.BOTH
 
 
 def verdict(rows: Outline, flavour: Flavour, resources: Resources | None = None) -> str:
@@ -126,10 +132,33 @@ def verdict(rows: Outline, flavour: Flavour, resources: Resources | None = None)
     return totals(rows) if rows.changes else _nothing("changes", rows, resources)
 
 
-def unowned(rows: Outline) -> str:
-    """`Left alone, declared by nobody: 2 BotUser.`; empty if there are none."""
-    listed = ", ".join(f"{number} {kind}" for kind, number in rows.unowned.items())
-    return f"Left alone, declared by nobody: {listed}." if listed else ""
+def unmanaged(rows: Outline) -> str:
+    """`Not managed: 2 BotUser (list them with `drift --unmanaged`).`; empty if there are none."""
+    listed = ", ".join(f"{number} {kind}" for kind, number in rows.unmanaged.items())
+    return f"Not managed: {listed} ({LISTS})." if listed else ""
+
+
+def ignored(rows: Outline) -> str:
+    """`2 known differences ignored, until 2026-12-31.`; empty if there are none."""
+    if not rows.ignored:
+        return ""
+    first, *more = rows.ignored_until or ("",)
+    until = f", {'the first ' if more else ''}until {first}" if first else ""
+    return f"{count(rows.ignored, 'known difference')} ignored{until}."
+
+
+LISTS = "list them with `drift --unmanaged`"
+ADDITIONS = "Added on the platform, not declared:"
+PENDING = "Unapplied Git changes:"
+CHOICES = (
+    "Additions stay as they are. To manage one, run `reconciler import`; otherwise delete it on the platform, or set "
+    "`lifecycle.unmanaged_children` of its parent."
+)
+
+
+def pending_last(rows: Iterable[ChangeRow], flavour: Flavour) -> list[ChangeRow]:
+    """Drift before what only Git changed; plans tell no difference between the two."""
+    return sorted(rows, key=lambda row: flavour is Flavour.DRIFT and row.is_pending)
 
 
 def gravest(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
@@ -144,12 +173,20 @@ def gravest(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
 
 def reason(row: ChangeRow, flavour: Flavour) -> str:
     """Why the resource changes."""
+    if row.reason is Reason.ADDED:
+        return f"added to {row.parent} on the platform, not declared"
     if flavour is Flavour.DRIFT:
-        return {
+        pending = {
             Reason.DECLARED: "added in Git, not applied yet",
-            Reason.VANISHED: "deleted on the platform",
             Reason.REMOVED: "removed from Git, not applied yet",
-        }.get(row.reason, str(row.reason))
+            Reason.FIELDS: "changed in Git, not applied yet",
+        }
+        drift = {
+            Reason.DECLARED: "declared, and not on the platform; whether it was ever created is not known",
+            Reason.VANISHED: "deleted on the platform",
+            Reason.REMOVED: "removed from Git, and changed on the platform",
+        }
+        return (pending if row.is_pending else drift).get(row.reason, str(row.reason))
     return str(row.reason)
 
 

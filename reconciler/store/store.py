@@ -67,6 +67,13 @@ class Store:
             found[Address.parse(row.address)] = binding
         return found
 
+    async def bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
+        """Objects of these kinds that other stacks are bound to: kind and locator → stack."""
+        table = schema.bindings
+        of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        rows = await self._rows(select(table).where(table.c.stack != stack, of_kinds))
+        return {(Address.parse(row.address).kind, row.object): row.stack for row in rows}
+
     async def receipts(self, stack: str) -> frozenset[str]:
         """Intents whose one-time secret has been delivered."""
         table = schema.receipts

@@ -122,7 +122,7 @@ def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
 
 def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
     said = shell("drift", "--record", "--target", "IPPolicy/*")
-    assert said == Said(64, "", "error: --record is of the whole stack; leave --target and --exclude out\n")
+    assert said == Said(64, "", "error: --record covers the whole stack; select no resources\n")
 
 
 def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:

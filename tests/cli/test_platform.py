@@ -117,15 +117,17 @@ def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
         """\
 What the platform has (-) beside what Git says (+):
 
-  ~ IPPolicy/office                                                        manifests/payments.yaml:1
-      fields differ (ipp_1)
-      ~ description: "Office" on the platform, "Headquarters" in Git  (changed in Git)
-
   ~ TLSEdge/payments                                                       manifests/payments.yaml:6
       fields differ (edgtls_1)
       ~ description: "by hand" on the platform, "" in Git  (changed on the platform)
 
-Drift: 2 resources differ: 1 changed on the platform, 1 changed in Git.
+Unapplied Git changes:
+
+  ~ IPPolicy/office                                                        manifests/payments.yaml:1
+      changed in Git, not applied yet (ipp_1)
+      ~ description: "Office" on the platform, "Headquarters" in Git  (changed in Git)
+
+Drift: 1 resource changed on the platform. 1 resource has unapplied Git changes.
 """,
         "",
     )
@@ -320,3 +322,28 @@ def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shel
     assert process.returncode == 130
     assert out.endswith("1 call done, 0 failed, 2 not tried.\n")
     assert "not tried: create TLSEdge/payments: the run was stopped" in err
+
+
+def test_what_only_git_changed_is_no_drift_unless_it_is_asked_for(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell("apply", "-y")
+    declared = (shell.root / "manifests/payments.yaml").read_text()
+    added = "---\nkind: IPPolicy\nname: new\nspec: {}\n"
+    shell.write("manifests/payments.yaml", declared.replace("description: Office", "description: New") + added)
+    said = shell("drift")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "No drift. 2 resources have unapplied Git changes.")
+    assert shell("drift", "--pending").code == 2
+    # On a fresh runner the record still tells who changed what is there, and nobody whether the new one was ever made.
+    monkeypatch.setenv("RECONCILER_STORE", "memory:")
+    said = shell("drift")
+    assert (said.code, said.out.splitlines()[-1]) == (
+        2,
+        "Drift: 1 resource without a record of who changed it. 1 resource has unapplied Git changes.",
+    )
+    assert shell("drift", "IPPolicy/office").code == 0
+    monkeypatch.delenv("RECONCILER_STORE")
+    sandbox.send("DELETE", f"/edges/tls/{edge_of(sandbox)}")
+    said = shell("drift", "TLSEdge/*")
+    assert (said.code, "deleted on the platform" in said.out, "IPPolicy/new" in said.out) == (2, True, False)
+    assert shell("drift", "TLSEdge/nothing").code == 64

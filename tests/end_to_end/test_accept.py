@@ -207,10 +207,10 @@ def test_text_of_the_platform_gives_a_terminal_no_orders(applied: Project, sandb
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("IPPolicy/office",), "IPPolicy/office is for --accept; give that too"),
+        (("IPPolicy/office", "--record"), "--record covers the whole stack; select no resources"),
         (("--both",), "--both is for --accept; give that too"),
         (("--accept", "--format", "json"), "--accept prints a patch; leave --format out"),
-        (("--accept", "--unowned"), "--accept prints a patch; leave --unowned out"),
+        (("--accept", "--unmanaged"), "--accept prints a patch; leave --unmanaged out"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(project: Project, words: tuple[str, ...], said: str) -> None:

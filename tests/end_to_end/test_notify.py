@@ -124,7 +124,7 @@ def test_slack_is_told_who_moved_what_and_where_it_is_declared(drifted: Project,
     ((path, headers, body),) = hook.posted
     assert (path, headers["Content-Type"]) == (PATH, "application/json")
     assert json.loads(body)["text"].splitlines()[:2] == [
-        "*Drift in prod: 1 resource differs: 1 changed on the platform*",
+        "*Drift in prod: 1 resource changed on the platform*",
         "- IPPolicy/office: changed on the platform: description (manifests/all.yaml:1)",
     ]
 
@@ -140,6 +140,7 @@ def test_a_webhook_gets_json_without_a_value_in_it(drifted: Project, hook: Hook)
             "action": "update",
             "mover": "platform",
             "fields": ["description"],
+            "parent": None,
             "position": "manifests/all.yaml:1",
         }
     ]
@@ -162,7 +163,7 @@ def test_a_mail_is_sent_to_everybody(drifted: Project, mailing: Post) -> None:
     assert recipients == ["ops@example.com", "night@example.com"]
     assert (message["From"], message["Subject"]) == (
         "drift@example.com",
-        "Drift in prod: 1 resource differs: 1 changed on the platform",
+        "Drift in prod: 1 resource changed on the platform",
     )
     assert "- IPPolicy/office: changed on the platform: description" in str(message.get_payload())
 

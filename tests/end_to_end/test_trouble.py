@@ -150,7 +150,7 @@ def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
   next_page_uri leads to http://127.0.0.1:40000, not to http://127.0.0.1:40000; it was not followed,
   and the key was not sent there; nothing of this kind is planned; try again
 
-Left alone, declared by nobody: 1 IPPolicy.
+Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
         "1 problem\n",
     )
@@ -170,7 +170,7 @@ def test_pages_that_lead_in_a_circle_come_to_an_end(project: Project) -> None:
   /ip_policies lead in a circle; the list is not complete; nothing of this kind is planned; try
   again
 
-Left alone, declared by nobody: 1 IPPolicy.
+Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
         "1 problem\n",
     )

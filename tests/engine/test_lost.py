@@ -60,7 +60,7 @@ async def test_any_number_of_losses_makes_one_object(world: World, seed: int) ->
 async def test_a_name_that_was_there_before_is_not_taken_for_ours(world: World) -> None:
     world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}
     world.platform.faults = [Fault("POST", "/bot_users", RESET)]
-    ended = await only(world, BOT, unowned=(("BotUser", "bot_9"),))
+    ended = await only(world, BOT, unmanaged=(("BotUser", "bot_9"),))
     assert ended.id == "bot_0001"
 
 

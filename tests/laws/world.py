@@ -245,7 +245,8 @@ class World:
             user, known = self.by_name[name], self.known(name, other)
             if user.insists is None or kind.name not in user.settled_by or not user.insists(known.form):
                 continue
-            through = user.settled_by[kind.name]
+            assert kind.part_of is not None
+            through = kind.part_of.field
             whole = self.known(kind.name, locator).form[through]
             parts = [part for part in self.objects if part[0] == kind.name and self.known(*part).form[through] == whole]
             if len(parts) == 1 and any(whole == target for _, target in known.ids):

@@ -104,8 +104,9 @@ def snapshot(
     receipts: Iterable[str] = (),
     undelivered: Iterable[str] = (),
     cut: Iterable[str] = (),
+    remembered: bool = False,
 ) -> Snapshot:
-    """What was seen; `cut` names the kinds whose list broke off."""
+    """What was seen; `cut` names the kinds whose list broke off; `remembered`: the store took part in an apply."""
     found: dict[str, list[Live]] = defaultdict(list)
     for each in objects:
         found[each.kind].append(each)
@@ -117,6 +118,7 @@ def snapshot(
         {at(address): binding for address, binding in (bindings or {}).items()},
         frozenset(receipts),
         frozenset(undelivered),
+        is_remembered=remembered,
     )
 
 

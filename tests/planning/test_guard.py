@@ -232,4 +232,4 @@ def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | No
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8"}, owner=owner)
     made = planned(seen=snapshot(policy, rule), policy=Policy(targets=("IPPolicy/p",), destroy=True))
     assert asked(made) == flags
-    assert made.unowned == ()
+    assert made.unmanaged == ()

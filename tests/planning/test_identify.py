@@ -53,7 +53,7 @@ def test_an_object_of_another_stack_is_never_deleted() -> None:
 
 def test_an_object_that_nobody_owns_is_never_deleted() -> None:
     made = planned(seen=snapshot(live("TLSEdge", EDGE)), policy=Policy(destroy=True))
-    assert (made.changes, made.unowned) == ((), (("TLSEdge", EDGE),))
+    assert (made.changes, made.unmanaged) == ((), (("TLSEdge", EDGE),))
 
 
 def test_an_owned_object_that_is_no_longer_declared_is_deleted() -> None:
@@ -89,7 +89,7 @@ def test_a_record_copied_to_an_object_of_another_kind_says_nothing() -> None:
 def test_a_record_copied_to_an_object_of_another_kind_does_not_delete_it() -> None:
     copied = live("ReservedDomain", "rd_1", DOMAIN, owner=record("TLSEdge/a", {}))
     made = planned(seen=snapshot(copied), policy=LENIENT)
-    assert (made.changes, made.unowned) == ((), (("ReservedDomain", "rd_1"),))
+    assert (made.changes, made.unmanaged) == ((), (("ReservedDomain", "rd_1"),))
 
 
 # --- interrupted replacements -----------------------------------------------------------------------------------------
@@ -582,9 +582,10 @@ def test_an_undeclared_source_that_nobody_bound_stays() -> None:
 
 def test_a_source_that_its_subscription_declares_is_nobodys_but_the_subscriptions() -> None:
     bare = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
-    assert bare.unowned == (("EventSource", SOURCE.locator),)
+    assert [each.id for each in bare.additions] == [SOURCE.id]
     whole = declare("EventSubscription/s", {"sources": [{"type": SOURCE.id}]})
-    assert planned(whole, seen=snapshot(SUBSCRIPTION, SOURCE)).unowned == ()
+    made = planned(whole, seen=snapshot(SUBSCRIPTION, SOURCE))
+    assert (made.additions, made.unmanaged) == ((), ())
 
 
 def test_a_bound_source_that_is_no_longer_declared_goes_alone() -> None:

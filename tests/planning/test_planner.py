@@ -243,7 +243,7 @@ def test_what_nobody_declares_or_owns_is_listed() -> None:
             live("BotUser", "bot_2", {"name": "b"}),
         )
     )
-    assert made.unowned == (("BotUser", "bot_2"), ("TLSEdge", "e"))
+    assert made.unmanaged == (("BotUser", "bot_2"), ("TLSEdge", "e"))
 
 
 LISTS = len({kind.path for kind in KINDS if kind.parent is None})  # requests of the look before the first call

@@ -47,6 +47,7 @@ WHOLE = Plan(
             Reason.DECLARED,
             position=at(1),
             fields=(FieldChange("description", None, "Office", Mover.GIT),),
+            is_pending=True,
         ),
         Change(
             PAYMENTS,
@@ -79,6 +80,7 @@ WHOLE = Plan(
                 FieldChange("ca_pem", "-----BEGIN\nabc\n-----END", "-----BEGIN\nabd\n-----END", Mover.GIT, True),
                 FieldChange("secret", Hidden("a"), Hidden("b"), Mover.GIT),
             ),
+            is_pending=True,
         ),
         Change(
             Address("ReservedDomain", "old"),
@@ -87,14 +89,40 @@ WHOLE = Plan(
             id="rd_1",
             risks=(Risk.GONE,),
             protected=True,
+            is_pending=True,
         ),
         Change(
-            CREDENTIAL, Action.REPLACE, Reason.ROTATION, id="cr_1", risks=(Risk.COMMAND, Risk.TOKEN), position=at(60)
+            CREDENTIAL,
+            Action.REPLACE,
+            Reason.ROTATION,
+            id="cr_1",
+            risks=(Risk.COMMAND, Risk.TOKEN),
+            position=at(60),
+            is_pending=True,
         ),
         Change(
             Address("TunnelCredential", "oslo"), Action.CREATE, Reason.DECLARED, risks=(Risk.TOKEN,), position=at(70)
         ),
-        Change(Address("BotUser", "new"), Action.MOVE, Reason.RENAMED, id="bot_1", former=Address("BotUser", "older")),
+        Change(
+            Address("BotUser", "new"),
+            Action.MOVE,
+            Reason.RENAMED,
+            id="bot_1",
+            former=Address("BotUser", "older"),
+            is_pending=True,
+        ),
+    ),
+    additions=(
+        Change(
+            Address("IPPolicyRule", "ipr_9"),
+            Action.DELETE,
+            Reason.ADDED,
+            id="ipr_9",
+            risks=(Risk.ADDED,),
+            position=at(1),
+            parent=OFFICE,
+            fields=(FieldChange("cidr", "0.0.0.0/0 \x1b[31m\u202eevil", None, Mover.PLATFORM),),
+        ),
     ),
     calls=(
         Call("create IPPolicy/office", OFFICE, Verb.CREATE, "/ip_policies", body={"description": "Office"}),
@@ -127,7 +155,8 @@ WHOLE = Plan(
         Consent("adopt", "BotUser", 1, "exists already and belongs to nobody", granted=True),
     ),
     seen={BACKEND: Seen(BACKEND_ID, {"description": ""}), PAYMENTS: Seen(EDGE_ID, {"$odd": [1, None]})},
-    unowned=(("BotUser", "bot_2"), ("BotUser", "bot_3"), ("TCPEdge", "edgtcp_1")),
+    elsewhere={"staging": (("BotUser", "bot_4"),)},
+    unmanaged=(("BotUser", "bot_2"), ("BotUser", "bot_3"), ("TCPEdge", "edgtcp_1")),
     forecast=Forecast(130, 60.0),
 )
 
@@ -174,6 +203,8 @@ changes = st.builds(
     st.booleans(),
     maybe_position,
     st.none() | addresses,
+    st.none() | addresses,
+    st.booleans(),
 )
 drafts = st.builds(
     OwnerDraft,
@@ -209,11 +240,13 @@ plans = st.builds(
     changes=some(changes),
     calls=some(calls),
     problems=some(st.builds(Problem, texts, texts, texts, maybe_position, st.sampled_from(Severity))),
-    consents=some(st.builds(Consent, texts, texts, st.integers(0, 9), texts, st.booleans())),
+    consents=some(st.builds(Consent, texts, texts, st.integers(0, 9), texts, st.booleans(), is_optional=st.booleans())),
     seen=st.dictionaries(addresses, st.builds(Seen, texts, st.dictionaries(keys, plain, max_size=2)), max_size=2),
     resolved=st.dictionaries(texts, plain, max_size=2),
     bindings=st.dictionaries(addresses, st.none() | st.builds(Binding, texts, digests, st.booleans()), max_size=2),
-    unowned=some(st.tuples(texts, texts)),
+    additions=some(changes),
+    unmanaged=some(st.tuples(texts, texts)),
+    elsewhere=st.dictionaries(texts, some(st.tuples(texts, texts)), max_size=2),
     manifest_digest=texts,
     declared=st.integers(0, 9),
     judged=digests,

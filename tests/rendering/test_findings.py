@@ -135,6 +135,7 @@ def test_the_gravest_come_first() -> None:
         "runs-a-command",
         "cannot-be-had-back",
         "breaks-live-traffic",
+        "added-on-platform",
         "token-will-be-issued",
         "token-will-be-issued",
         "protected",
@@ -147,7 +148,7 @@ def test_the_gravest_come_first() -> None:
 
 def test_drift_is_a_warning_beside_the_declaration() -> None:
     found = findings(WHOLE, flavour=Flavour.DRIFT)
-    assert {each.rule.id for each in found} == {"problem", "warning", "drift"}
+    assert {each.rule.id for each in found} == {"problem", "warning", "added-on-platform", "drift", "change"}
     (office,) = (each for each in found if each.subject == "IPPolicy/office")
     assert (office.file, office.line, office.text) == (
         "manifests/payments.yaml",

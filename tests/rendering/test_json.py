@@ -97,8 +97,8 @@ def test_what_is_not_a_plan_is_refused(text: str) -> None:
 
 
 def test_another_version_is_refused() -> None:
-    text = plan_json.write(WHOLE).replace('"version": 1', '"version": 2')
-    assert refusal(text) == "this plan file cannot be used: it is a plan of version 2, not 1; plan again"
+    text = plan_json.write(WHOLE).replace('"version": 2', '"version": 3')
+    assert refusal(text) == "this plan file cannot be used: it is a plan of version 3, not 2; plan again"
 
 
 def test_a_refused_secret_is_the_callers_to_explain() -> None:

@@ -8,7 +8,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 from reconciler.model.plan import Plan
 from reconciler.rendering.notice import notice
-from tests.planning.builders import declare, planned, settled
+from tests.planning.builders import declare, live, planned, record, settled, snapshot
 
 
 def test_a_long_list_ends_with_how_many_more_there_are() -> None:
@@ -26,8 +26,23 @@ def test_in_slack_nobody_is_mentioned_and_nothing_is_formatted() -> None:
     assert "&lt;!channel&gt; @\u200bhere \u2217b\u2217 \u02cbc\u02cb &amp; &lt;@\u200bU1&gt;" in told["text"]
 
 
-def test_what_is_not_applied_yet_is_said_so() -> None:
-    assert "- IPPolicy/a: added in Git, not applied yet" in notice(planned(declare("IPPolicy/a", {}))).text
+def test_what_only_git_changed_is_counted_and_what_is_not_known_is_told() -> None:
+    said = notice(planned(declare("IPPolicy/a", {})))
+    assert "- IPPolicy/a: declared, and not on the platform; whether it was ever created is not known" in said.text
+    said = notice(planned(declare("IPPolicy/a", {}), seen=snapshot(remembered=True)))
+    assert "IPPolicy/a" not in said.text
+    assert (said.written["changes"], said.written["pending"]) == ([], 1)
+
+
+def test_an_addition_is_told_with_its_parent_and_without_values() -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/a", {}))
+    rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"})
+    said = notice(planned(declare("IPPolicy/a", {}), seen=snapshot(policy, rule)))
+    assert said.subject == "Drift in laws: 1 resource added on the platform"
+    assert "- IPPolicyRule/ipr_1: added to IPPolicy/a on the platform, not declared (m.yaml:1)" in said.text
+    (told,) = said.written["changes"]
+    assert (told["action"], told["mover"], told["parent"]) == ("added", "platform", "IPPolicy/a")
+    assert "0.0.0.0" not in said.text + said.json
 
 
 def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None:

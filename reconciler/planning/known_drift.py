@@ -1,0 +1,109 @@
+"""Hides drift that the project knows of. What only Git changed is no drift, and is never hidden."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
+from reconciler.model.known_drift import IgnoredDifference, KnownDrift
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem, Severity
+
+_GIT = (Mover.GIT, Mover.FOLLOWS)
+_RECORDED = (Mover.PLATFORM, Mover.BOTH)  # which only a record can tell
+_WHOLE = (Action.CREATE, Action.DELETE)  # of which no field can be ignored by itself
+_ENDS = re.compile(r"[.\[]")
+
+
+def ignore_known(plan: Plan, known: Sequence[KnownDrift], today: str) -> Plan:
+    """The plan without the differences that entries hide on this day, with a warning for each entry that hides none.
+
+    Such a plan has no calls: nobody is to apply what was left of it.
+    """
+    if not known:
+        return plan
+    hiding = _Hiding([each for each in known if not each.until or today <= each.until])
+    changes = tuple(left for change in plan.changes if (left := hiding.rest_of(change)) is not None)
+    additions = tuple(left for change in plan.additions if (left := hiding.rest_of(change)) is not None)
+    problems = (*plan.problems, *_warnings(plan, known, hiding))
+    if not hiding.ignored:
+        return replace(plan, problems=problems)
+    return replace(
+        plan,
+        changes=changes,
+        additions=additions,
+        problems=problems,
+        ignored=tuple(hiding.ignored),
+        calls=(),
+        bindings={},
+    )
+
+
+@dataclass
+class _Hiding:
+    entries: Sequence[KnownDrift]
+    ignored: list[IgnoredDifference] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+    def rest_of(self, change: Change) -> Change | None:
+        """What is left of a change; None if nothing is."""
+        address = str(change.address)
+        if change.is_pending:
+            return change
+        if self._hides(address, ""):
+            return None
+        if change.action in _WHOLE:
+            return change
+        fields = [each for each in change.fields if each.mover in _GIT or not self._hides(address, each.path)]
+        hidden = [each for each in change.fields if each not in fields]
+        if not hidden:
+            return change
+        if not fields and change.reason in (Reason.FIELDS, Reason.IMMUTABLE):
+            return None
+        return _without(change, fields, hidden)
+
+    def _hides(self, address: str, path: str) -> bool:
+        entry = next((each for each in self.entries if _matches(each.match, address, path)), None)
+        if entry is None:
+            return False
+        self.used.add(entry.match)
+        subject = f"{address}.{path}" if path else address
+        self.ignored.append(IgnoredDifference(subject, entry.until, entry.reason))
+        return True
+
+
+def _matches(glob: str, address: str, path: str) -> bool:
+    """Whether the glob matches the resource, the field, or something around the field."""
+    if not path:
+        return fnmatchcase(address, glob)
+    whole = f"{address}.{path}"
+    ends = [each.start() for each in _ENDS.finditer(whole, len(address) + 1)]
+    return any(fnmatchcase(whole[:end], glob) for end in (*ends, len(whole)))
+
+
+def _without(change: Change, fields: Sequence[FieldChange], hidden: Sequence[FieldChange]) -> Change:
+    """The change with these fields alone: the record that tells who changed the hidden ones is proof for the others."""
+    is_proven = any(each.mover in _RECORDED for each in hidden) and all(each.mover in _GIT for each in fields)
+    left = replace(change, fields=tuple(fields), is_pending=bool(fields) and is_proven)
+    if change.reason is Reason.IMMUTABLE and not any(each.forces_replacement for each in fields):
+        left = replace(left, action=Action.UPDATE, reason=Reason.FIELDS, order=None, risks=())
+    return left
+
+
+def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Hiding) -> Iterator[Problem]:
+    for each in known:
+        if each not in hiding.entries:
+            text = f"expired on {each.until}, and hides nothing any more"
+            code = "known-drift-expired"
+        elif each.match in hiding.used or plan.targets or plan.excludes or plan.errors:
+            continue  # what was not planned may well differ
+        else:
+            text = "matches no difference"
+            code = "known-drift-unmatched"
+        remedy = "remove the entry from `drift.ignore`, or set a later `until`" if each.until else "correct --ignore"
+        yield Problem(
+            f"known drift {each.match!r} {text}", remedy, position=each.position, severity=Severity.WARNING, code=code
+        )

@@ -1,0 +1,138 @@
+"""What somebody adds to objects of ours on the platform, from the first look to the delete that was approved."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.project import Project, resource
+from tests.platform import Sandbox
+
+OFFICE = resource("IPPolicy", "office", description="Office")
+RULE = resource("IPPolicyRule", "desk", ip_policy_id={"ref": "IPPolicy/office"}, cidr="192.0.2.0/24", action="allow")
+
+
+@pytest.fixture
+def opened(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    """Applied, and then opened to everybody by hand."""
+    on_sandbox.declare(OFFICE, RULE)
+    assert on_sandbox("apply", "-y", "-q").code == 0
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.post("/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "0.0.0.0/0", "action": "allow"})
+    return on_sandbox
+
+
+def rules(sandbox: Sandbox) -> list[str]:
+    return sorted(each["cidr"] for each in sandbox.get("/ip_policy_rules")["ip_policy_rules"])
+
+
+def lifecycle(children: str) -> dict[str, Any]:
+    return {**OFFICE, "lifecycle": {"unmanaged_children": children}}
+
+
+def test_an_added_rule_is_drift_in_every_form_and_is_recorded(opened: Project) -> None:
+    said = opened("drift", "--record", *_forms()).numbered()
+    assert said.code == 2
+    assert said.out == (
+        "What the platform has (-) beside what Git says (+):\n"
+        "\n"
+        "Added on the platform, not declared:\n"
+        "\n"
+        f"  - IPPolicyRule/ipr_1{'':>32}manifests/all.yaml:1\n"
+        "      added to IPPolicy/office on the platform, not declared (ipr_1)\n"
+        "      ! added on the platform, outside Git\n"
+        '      - cidr: "0.0.0.0/0"\n'
+        '      - action: "allow"\n'
+        "\n"
+        "Additions stay as they are. To manage one, run `reconciler import`; otherwise delete it on the\n"
+        "platform, or set `lifecycle.unmanaged_children` of its parent.\n"
+        "\n"
+        "Drift: 1 resource added on the platform.\n"
+    )
+    for name in ("md", "html", "sarif", "json"):
+        text = (opened.root / f"drift.{name}").read_text(encoding="utf-8")
+        assert "0.0.0.0/0" in text, name
+        assert "IPPolicy/office" in text, name
+    report = opened("report", "--out", "report.html")
+    assert report.code == 0
+    assert "IPPolicyRule/ipr_" in (opened.root / "report.html").read_text(encoding="utf-8")
+
+
+def _forms() -> list[str]:
+    forms = {"markdown": "md", "html": "html", "sarif": "sarif", "json": "json"}
+    named = [word for form, name in forms.items() for word in ("--format", f"{form}=drift.{name}")]
+    return ["--format", "text", *named]
+
+
+def test_a_plan_with_additions_alone_changes_nothing_and_names_them(opened: Project, sandbox: Sandbox) -> None:
+    said = opened("plan", "--detailed-exitcode").numbered()
+    assert said.code == 0
+    assert "  ! IPPolicyRule/ipr_1" in said.out
+    assert "No changes. 2 resources match what is declared." in said.out
+    said = opened("apply", "-y", "-q").numbered()
+    assert (said.code, said.out) == (0, "")
+    assert said.err == (
+        "left alone: IPPolicyRule/ipr_1: added to IPPolicy/office on the platform, not declared; "
+        "declare it, or delete it on the platform\n"
+    )
+    assert rules(sandbox) == ["0.0.0.0/0", "192.0.2.0/24"]
+
+
+def test_a_delete_waits_for_its_approval_and_nothing_else_waits_with_it(opened: Project, sandbox: Sandbox) -> None:
+    opened.declare({**lifecycle("delete"), "spec": {"description": "New"}}, RULE)
+    said = opened("apply", "-y", "-q").numbered()
+    assert (said.code, "delete it with --allow delete:IPPolicyRule=1" in said.err) == (0, True)
+    assert sandbox.get("/ip_policies")["ip_policies"][0]["description"] == "New"
+    assert rules(sandbox) == ["0.0.0.0/0", "192.0.2.0/24"]
+    said = opened("plan", "--allow", "delete:IPPolicyRule=1", "--detailed-exitcode", "--out", "plan.json")
+    assert (said.code, "1 to delete" in said.out) == (2, True)
+    assert json.loads((opened.root / "plan.json").read_text(encoding="utf-8"))["changes"][0]["risks"]
+    assert opened("apply", "plan.json", "-y").code == 0
+    assert rules(sandbox) == ["192.0.2.0/24"]
+    assert opened("drift").code == 0
+
+
+def test_an_addition_that_was_taken_over_since_the_plan_is_not_deleted(opened: Project, sandbox: Sandbox) -> None:
+    """By another stack, or by this one: only what bears no record at all is an addition."""
+    opened.declare(lifecycle("delete"), RULE)
+    assert opened("plan", "--allow", "delete:IPPolicyRule=1", "--out", "plan.json").code == 0
+    adopted = resource("IPPolicyRule", "all", ip_policy_id={"ref": "IPPolicy/office"}, cidr="0.0.0.0/0", action="allow")
+    opened.declare(lifecycle("delete"), RULE, adopted)
+    assert opened("apply", "-y", "--adopt").code == 0
+    opened.declare(lifecycle("delete"), RULE)
+    assert opened("apply", "plan.json", "-y").code != 0
+    assert rules(sandbox) == ["0.0.0.0/0", "192.0.2.0/24"]
+
+
+def test_a_notice_and_an_acceptance_name_it(opened: Project) -> None:
+    said = opened("drift", "--accept").numbered()
+    assert said.code == 2
+    why = "added to IPPolicy/office on the platform; `reconciler import` writes its manifest"
+    assert f"left out: IPPolicyRule/ipr_1: {why}" in said.err
+
+
+def test_children_can_be_ignored_where_there_are_any(opened: Project) -> None:
+    opened.declare(lifecycle("ignore"), RULE)
+    assert opened("drift").code == 0
+    opened.declare(OFFICE, {**RULE, "lifecycle": {"unmanaged_children": "ignore"}})
+    said = opened("validate")
+    assert said.code == 1
+    assert "IPPolicyRule has no children; use it for EventSubscription, HTTPSEdge, IPPolicy or Vault" in said.err
+
+
+def test_an_added_event_source_and_secret_are_told(on_sandbox: Project, sandbox: Sandbox) -> None:
+    """The one has no metadata, the other no value that could be read."""
+    on_sandbox.declare(resource("EventSubscription", "audit"), resource("Vault", "pay", name="pay"))
+    assert on_sandbox("apply", "-y", "-q").code == 0
+    (subscription,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
+    (vault,) = sandbox.get("/vaults")["vaults"]
+    sandbox.post(f"/event_subscriptions/{subscription['id']}/sources", {"type": "vault_created.v0"})
+    sandbox.post("/vault_secrets", {"vault_id": vault["id"], "name": "stray", "value": "hunter2"})
+    said = on_sandbox("drift").numbered()
+    assert said.code == 2
+    assert "EventSource/audit-vault_created.v0" in said.out
+    assert "Secret/secret_1" in said.out
+    assert "hunter2" not in said.out
+    assert "Drift: 2 resources added on the platform." in said.out

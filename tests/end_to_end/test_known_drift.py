@@ -1,0 +1,85 @@
+"""Known drift: `drift --ignore`, and `drift.ignore` of the project file."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.end_to_end.project import Project, policies
+from tests.platform import Sandbox
+
+ENTRY = """
+drift:
+  ignore:
+    - match: IPPolicy/a.description
+      until: {until}
+      reason: somebody is trying something
+"""
+
+
+@pytest.fixture
+def drifted(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    on_sandbox.declare(*policies("a", "b"))
+    assert on_sandbox("apply", "-y", "-q").code == 0
+    (found,) = (each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "a")
+    sandbox.patch(f"/ip_policies/{found['id']}", {"description": "by hand"})
+    return on_sandbox
+
+
+def entry(project: Project, until: str) -> None:
+    file = project.root / "reconciler.yaml"
+    settings = file.read_text(encoding="utf-8").partition("\ndrift:")[0]
+    file.write_text(settings + ENTRY.format(until=until), encoding="utf-8")
+
+
+def test_for_one_run(drifted: Project) -> None:
+    assert drifted("drift").code == 2
+    said = drifted("drift", "--ignore", "IPPolicy/*.description", "--format", "text", "--format", "markdown=drift.md")
+    assert (said.code, said.out, said.err) == (
+        0,
+        "No drift. 2 resources match what is declared.\n1 known difference ignored.\n",
+        "",
+    )
+    assert "1 known difference ignored." in (drifted.root / "drift.md").read_text(encoding="utf-8")
+    said = drifted("drift", "--ignore", "IPPolicy/b")
+    assert (said.code, "known drift 'IPPolicy/b' matches no difference; correct --ignore" in said.out) == (2, True)
+
+
+def test_until_a_day(drifted: Project) -> None:
+    entry(drifted, "2999-12-31")
+    said = drifted("drift")
+    assert (said.code, "1 known difference ignored, until 2999-12-31.\n" in said.out) == (0, True)
+    assert "by hand" in drifted("plan").out
+    entry(drifted, "2020-01-31")
+    said = drifted("drift")
+    assert said.code == 2
+    assert "warning: known drift 'IPPolicy/a.description' expired on 2020-01-31" in said.out
+    assert "reconciler.yaml:" in said.out
+
+
+@pytest.mark.parametrize(
+    ("until", "reason", "match", "told"),
+    [
+        ("soon", "x", "IPPolicy/a", "'soon' is not a date; write it like 2026-12-31"),
+        ("2026-W01-1", "x", "IPPolicy/a", "is not a date"),
+        ("2026-02-30", "x", "IPPolicy/a", "is not a date"),
+        ("2026-12-31", "' '", "IPPolicy/a", "is empty; say why the difference is expected"),
+        ("2026-12-31", "x", "IPPolicy", "'IPPolicy' names no difference; write Kind/name"),
+    ],
+)
+def test_an_entry_says_what_until_when_and_why(
+    on_sandbox: Project, until: str, reason: str, match: str, told: str
+) -> None:
+    entry(on_sandbox, until)
+    file = on_sandbox.root / "reconciler.yaml"
+    text = file.read_text(encoding="utf-8").replace("somebody is trying something", reason)
+    file.write_text(text.replace("match: IPPolicy/a.description", f"match: {match}"), encoding="utf-8")
+    said = on_sandbox("drift")
+    assert (said.code, told in said.err) == (1, True), said.err
+
+
+def test_an_entry_needs_all_three(on_sandbox: Project) -> None:
+    file = on_sandbox.root / "reconciler.yaml"
+    file.write_text(file.read_text(encoding="utf-8") + "\ndrift: {ignore: [{match: IPPolicy/a}]}\n", encoding="utf-8")
+    said = on_sandbox("drift")
+    assert said.code == 1
+    assert said.err.count("required") + said.err.count("is missing") >= 2

@@ -1,0 +1,176 @@
+"""Which differences are drift, and which only Git is proven to have made: the table of `docs/drift.md`, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.change import Reason
+from reconciler.model.manifest import Declaration, Ensure, Rotation
+from reconciler.model.snapshot import Binding, Live, Snapshot
+from reconciler.model.value import digest
+from reconciler.planning.planner import Policy
+from tests.planning.builders import INTENT, declare, live, planned, record, ref, secret, snapshot
+
+WAS = {"hostports": ["a.x:443"], "description": "was"}
+PLATFORM = {**WAS, "description": "by hand"}
+EDGE = live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", WAS))
+MOVED = live("TLSEdge", "e", PLATFORM, owner=record("TLSEdge/e", WAS))
+STRIPPED = live("TLSEdge", "e", WAS)
+BOUND = {"TLSEdge/e": Binding("e")}
+BOT = live("BotUser", "bot_1", {"name": "was"})
+BOT_BOUND = {"BotUser/b": Binding("bot_1", {"name": digest("was", "BotUser/b")})}
+OLD = "2020-01-01T00:00:00Z"
+GRANTED = record("TunnelCredential/c", {})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table: what is declared, what was seen, and whether that is pending."""
+
+    name: str
+    declared: tuple[Declaration, ...]
+    seen: Snapshot
+    pending: bool
+    policy: Policy = field(default_factory=Policy)
+
+
+def edge(description: str = "was", **words: object) -> Declaration:
+    return declare("TLSEdge/e", {**WAS, "description": description}, **words)  # type: ignore[arg-type]
+
+
+def secret_of(value: str) -> tuple[Declaration, ...]:
+    return (declare("Secret/s", {"vault_id": "vault_1", "name": "s", "value": secret(value)}),)
+
+
+SECRET = live(
+    "Secret",
+    "secret_1",
+    {"vault": {"id": "vault_1"}, "name": "s"},
+    owner=record("Secret/s", {"vault_id": "vault_1", "name": "s", "value": secret("was")}),
+)
+POLICY = declare("IPPolicy/new")
+RESTRICTED = declare("TLSEdge/e", {**WAS, "ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}})
+
+
+def credential(**owner: Any) -> Live:
+    told = record("TunnelCredential/c", {}, **owner)
+    return live("TunnelCredential", "cr_1", {"created_at": OLD, "acl": []}, owner=told)
+
+
+def rotated() -> Declaration:
+    declared = declare("TunnelCredential/c")
+    declared.rotate = Rotation(60)
+    return declared
+
+
+ROWS = [
+    Row("a field, changed in Git", (edge("new"),), snapshot(EDGE), True),
+    Row("a field, changed on the platform", (edge(),), snapshot(MOVED), False),
+    Row("a field, changed on both sides", (edge("new"),), snapshot(MOVED), False),
+    Row(
+        "one field changed in Git, another on the platform",
+        (declare("TLSEdge/e", {**WAS, "hostports": ["b.x:443"]}),),
+        snapshot(MOVED),
+        False,
+    ),
+    Row("a field of a bot, changed in Git", (bot := (declare("BotUser/b", {"name": "new"}),)), snapshot(BOT), False),
+    Row("the same, with a binding", bot, snapshot(BOT, bindings=BOT_BOUND), True),
+    Row(
+        "a field of a bot, changed on the platform",
+        (declare("BotUser/b", {"name": "was"}),),
+        snapshot(live("BotUser", "bot_1", {"name": "x"}), bindings=BOT_BOUND),
+        False,
+    ),
+    Row("what responses never show", secret_of("new"), snapshot(SECRET), True),
+    Row("never created, known", (edge(),), snapshot(remembered=True), True),
+    Row(
+        "never created, known with another of ours",
+        (edge(), declare("IPPolicy/p")),
+        snapshot(
+            live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})),
+            bindings={"IPPolicy/p": Binding("ipp_1")},
+            remembered=True,
+        ),
+        True,
+    ),
+    Row("never created, not known", (edge(),), snapshot(), False),
+    Row(
+        "never created, by a store that lacks one of ours",
+        (edge(), declare("IPPolicy/p")),
+        snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})), remembered=True),
+        False,
+    ),
+    Row("gone", (edge(),), snapshot(bindings=BOUND, remembered=True), False),
+    Row("gone, and renamed", (declare("TLSEdge/f", WAS, moved=["TLSEdge/e"]),), snapshot(bindings=BOUND), False),
+    Row("removed from Git", (), snapshot(EDGE), True),
+    Row("removed from Git, changed on the platform", (), snapshot(MOVED), False),
+    Row(
+        "removed from Git, a module added on the platform",
+        (),
+        snapshot(
+            live(
+                "TLSEdge",
+                "e",
+                {**WAS, "ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}},
+                owner=record("TLSEdge/e", WAS),
+            )
+        ),
+        False,
+    ),
+    Row(
+        "removed from Git, a module removed on the platform",
+        (),
+        snapshot(live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", {**WAS, "mutual_tls": {}}))),
+        False,
+    ),
+    Row("a secret removed from Git", (), snapshot(SECRET), True),
+    Row("a bot removed from Git", (), snapshot(BOT, bindings=BOT_BOUND), True),
+    Row("renamed", (declare("TLSEdge/f", WAS, moved=["TLSEdge/e"]),), snapshot(EDGE), True),
+    Row("renamed, changed on the platform", (declare("TLSEdge/f", WAS, moved=["TLSEdge/e"]),), snapshot(MOVED), False),
+    Row("absent", (edge(ensure=Ensure.ABSENT),), snapshot(EDGE), True),
+    Row("absent, and nobody's", (edge(ensure=Ensure.ABSENT, adopt=True, id="e"),), snapshot(STRIPPED), False),
+    Row("forgotten", (edge(ensure=Ensure.FORGOTTEN),), snapshot(EDGE), True),
+    Row("protect edited", (edge(protect=True),), snapshot(EDGE), True),
+    Row("due for rotation", (rotated(),), snapshot(credential()), True, Policy(now=2e9)),
+    Row("the record is gone", (edge(),), snapshot(STRIPPED, bindings=BOUND), False),
+    Row("the record is gone, and Git changed", (edge("new"),), snapshot(STRIPPED, bindings=BOUND), False),
+    Row("exists, and not managed", (edge(adopt=True, id="e"),), snapshot(STRIPPED), False),
+    Row("an undelivered token", (declare("TunnelCredential/c"),), snapshot(credential(pending=True)), False),
+    Row(
+        "delivered, and the record does not say so",
+        (declare("TunnelCredential/c"),),
+        snapshot(credential(pending=True), receipts=[INTENT]),
+        False,
+    ),
+    Row("a reference to what is pending", (POLICY, RESTRICTED), snapshot(EDGE, bindings=BOUND, remembered=True), True),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_row_of_the_table(row: Row) -> None:
+    made = planned(*row.declared, seen=row.seen, policy=row.policy)
+    assert made.changes
+    assert made.errors == ()
+    assert made.has_pending is row.pending
+    assert made.has_drift is not row.pending
+
+
+def test_what_the_store_alone_knows_is_drift_on_a_fresh_runner() -> None:
+    """The same world without bindings: no row that was drift becomes pending."""
+    for row in ROWS:
+        fresh = Snapshot(row.seen.listings, receipts=row.seen.receipts)
+        made = planned(*row.declared, seen=fresh, policy=row.policy)
+        assert made.has_drift or row.pending or not made.changes or made.errors, row.name
+        created = [each for each in made.changes if each.reason is Reason.DECLARED]
+        assert not any(each.is_pending for each in created), row.name
+
+
+def test_each_row_of_the_page_is_tried_here() -> None:
+    page = (Path(__file__).parents[2] / "docs/drift.md").read_text(encoding="utf-8")
+    table = page.partition("| what differs |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[-2].strip() for line in table.splitlines()[2:]]
+    assert {row.partition(":")[0] for row in rows} == {"pending", "drift"}
