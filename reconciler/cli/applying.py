@@ -38,6 +38,8 @@ from reconciler.store.journal import StoreJournal
 from reconciler.store.membership import Membership
 from reconciler.store.store import Store
 
+PROMPT_IS_FRESH = 60.0  # seconds for which an answer at the terminal needs no new look at the platform
+
 
 async def apply(
     session: Session,
@@ -73,9 +75,14 @@ async def apply(
         if shown:
             show(plan, session, options, [("text", "")])
         _refuse(plan, shown=shown)
-        if ask and not plan.is_empty and not await _agreed(wording.question):
-            talk.say("Nothing was changed.")
-            return exits.ERROR
+        if ask and not plan.is_empty:
+            clock = MachineClock()
+            shown_at = clock.now()
+            if not await _agreed(wording.question):
+                talk.say("Nothing was changed.")
+                return exits.ERROR
+            if clock.now() - shown_at > PROMPT_IS_FRESH:
+                await _refuse_if_changed(session, memory, platform, plan)
         with talk.heard_or_not():
             known = await _belong(session, journal, plan, snapshot, await memory.membership(stack))
             with telling(seen, options, len(plan.calls)), _signals(halt):
@@ -183,6 +190,16 @@ def _refuse(plan: Plan, *, shown: bool) -> None:
             talk.say(f"blocked: {consent.what}:{consent.kind}={consent.count}: {consent.why}")
         flags = " ".join(consent.flag for consent in plan.withheld)
         raise exits.Stop(exits.BLOCKED, f"error: nothing was changed; it needs your consent: {flags}")
+
+
+async def _refuse_if_changed(session: Session, memory: Store, platform: HTTPPlatform, plan: Plan) -> None:
+    """Re-reads what the plan touches; Stop, naming what changed on the platform while the question was open."""
+    now = await session.look(platform, memory, only=stale.kinds_of(plan), by_id=stale.by_id(plan))
+    if told := stale.moved(plan, now):
+        for _, lines in sorted(told.items()):
+            for line in lines:
+                talk.say(line)
+        raise exits.Stop(exits.STALE, "error: the platform changed before the plan was approved; plan again")
 
 
 async def _agreed(question: str) -> bool:

@@ -79,7 +79,7 @@ class Ownership:
         """List the collection of an object, if that spares requests. If it fails, each object is read by itself."""
         object_path, path = path, _collection(path)
         collection = self._collections.get(path)
-        if collection is None or not collection.is_worth_listing:
+        if collection is None:
             return
         async with collection.turn:
             if self.fresh(object_path) is not None or not collection.is_worth_listing:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from reconciler.api.machine import MachineClock
+from reconciler.cli import applying
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.owner import Owner
 from tests.end_to_end.project import Project, Said, policies, resource
 from tests.platform import Sandbox
 
@@ -492,3 +498,74 @@ def test_a_key_that_can_be_guessed_is_no_key(on_sandbox: Project, sandbox: Sandb
     assert on_sandbox("plan", "--out", "plan.json", "--quiet") == Said(
         64, "", "error: RECONCILER_PLAN_KEY is too short to keep anybody out; give 16 characters\n"
     )
+
+
+# --- while the question is open ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Somebody at the terminal says yes after so many seconds; meanwhile something happens."""
+
+    def set_answer(seconds: float, meanwhile: Callable[[], object] = lambda: None) -> None:
+        offset = 0.0
+        now = MachineClock.now
+
+        async def agree(_question: str) -> bool:
+            nonlocal offset
+            offset = seconds
+            meanwhile()
+            return True
+
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+        monkeypatch.setattr(MachineClock, "now", lambda clock: now(clock) + offset)
+        monkeypatch.setattr(applying, "_agreed", agree)
+
+    return set_answer
+
+
+def test_what_changed_while_a_person_took_more_than_a_minute_to_answer_is_refused(
+    changed: Project, sandbox: Sandbox, answer: Callable[..., None]
+) -> None:
+    path = policy(sandbox, "a")
+
+    def hand_over() -> None:
+        sandbox.patch(
+            path, {"metadata": owners.write("", Owner("other", Address("IPPolicy", "theirs"), "intent-of-x"))}
+        )
+        sandbox.patch(policy(sandbox, "b"), {"description": "by hand"})
+        sandbox.forget_log()
+
+    answer(61, hand_over)
+    said = changed("apply")
+    assert said.code == 3
+    assert "IPPolicy/theirs" in said.err
+    assert 'IPPolicy/b.description: was "b", is now "by hand"' in said.err
+    assert sandbox.calls() == []
+
+
+@pytest.mark.parametrize(("seconds", "reads"), [(59, 0), (61, 1)])
+def test_nothing_changed_while_a_person_thought(
+    changed: Project, sandbox: Sandbox, answer: Callable[..., None], seconds: float, reads: int
+) -> None:
+    answer(seconds, sandbox.forget_log)
+    assert changed("apply").code == 0
+    before_the_first_call: list[str] = []
+    for each in sandbox.log():
+        if each["method"] != "GET":
+            break
+        before_the_first_call.append(each["path"].partition("?")[0])
+    # One list is the check of the owners; before it comes the look at what the plan touches.
+    assert before_the_first_call == ["/ip_policies"] * (reads + 1)
+
+
+def test_an_object_handed_over_within_a_minute_is_left_alone_too(
+    changed: Project, sandbox: Sandbox, answer: Callable[..., None]
+) -> None:
+    path = policy(sandbox, "a")
+    record = owners.write("", Owner("other", Address("IPPolicy", "theirs"), "intent-of-x"))
+    answer(5, lambda: sandbox.patch(path, {"metadata": record}))
+    said = changed("apply")
+    assert said.code == 5
+    assert "became IPPolicy/theirs of stack other" in said.err + said.out
+    assert sandbox.get(path)["description"] == "a"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -248,6 +248,22 @@ async def test_what_was_just_created_needs_no_reading(world: World) -> None:
 @pytest.mark.parametrize("count", [2, 5])
 async def test_many_objects_of_a_collection_are_listed(world: World, count: int) -> None:
     await world.apply(updates(world, count))
+    assert reads(world) == 1
+
+
+class SlowlyListedPlatform(DelayingPlatform):
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        await self.clock.sleep(1)
+        async for page in super().pages(path, key):
+            yield page
+
+
+async def test_calls_that_come_while_the_collection_is_listed_wait_for_the_list(
+    world: World, platform: DelayingPlatform
+) -> None:
+    made = updates(world, 5)
+    world.platform = SlowlyListedPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
+    await world.apply(made)
     assert reads(world) == 1
 
 
