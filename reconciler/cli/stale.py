@@ -20,9 +20,9 @@ from reconciler.model.change import Action, Change
 from reconciler.model.event import Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
-from reconciler.model.plan import Call, Consent, Forecast, Plan, Seen, Verb
+from reconciler.model.plan import Call, Consent, Forecast, Plan, Seen, Verb, create_id
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.model.value import Value
+from reconciler.model.value import Json, Value, references
 from reconciler.planning.compare import shown
 from reconciler.planning.normalize import identity
 from reconciler.planning.register import Register, whose
@@ -54,15 +54,28 @@ class Left:
 
 
 def rest(
-    file: PlanFile, snapshot: Snapshot, config: Config, allow: Mapping[tuple[str, str], int], *, partial: bool
+    file: PlanFile,
+    snapshot: Snapshot,
+    config: Config,
+    allow: Mapping[tuple[str, str], int],
+    *,
+    partial: bool,
+    done: Collection[str] = (),
 ) -> tuple[Plan, Left]:
-    """What may be carried out of a plan file, and what not. Stop, naming what moved, unless it is `partial`."""
+    """What may be carried out of a plan file, and what not. Stop, naming what moved, unless it is `partial`.
+
+    `done`: the ids of the calls that earlier runs of the file carried out.
+    """
     found = planfile.with_secrets(file, config, forms(file.plan, snapshot))
-    told = moved(found.plan, snapshot)
+    told = moved(found.plan, snapshot, done)
     why = "the platform changed after the plan was made" if told else "a secret is not what it was for the plan"
-    for address, lines in found.moved.items():
-        told.setdefault(address, []).extend(lines)
-    plan, dropped = without(found.plan, told)
+    plan, lost = remaining(found.plan, snapshot, done)
+    open_calls = {call.address for call in plan.calls}
+    for address, lines in (*lost.items(), *found.moved.items()):
+        if address in open_calls:
+            told.setdefault(address, []).extend(lines)
+    planfile.check_rules(file, plan, config)
+    plan, dropped = without(plan, told)
     for _, lines in sorted(told.items()):
         for line in lines:
             talk.say(line)
@@ -102,11 +115,67 @@ def forms(plan: Plan, snapshot: Snapshot) -> Mapping[Address, Form]:
     return {address: register.form(kinds.get(address.kind), live) for address, live in found.items() if live}
 
 
-def moved(plan: Plan, snapshot: Snapshot) -> dict[Address, list[str]]:
-    """Every object that is not as the plan saw it any more, and what to say of each."""
-    look = _Look(plan, snapshot)
+def moved(plan: Plan, snapshot: Snapshot, done: Collection[str] = ()) -> dict[Address, list[str]]:
+    """Every object of the plan that changed on the platform since the plan was created, and what to say of each.
+
+    `done`: the ids of the calls that earlier runs of the plan carried out. What these calls wrote is not compared.
+    """
+    look = _Look(plan, snapshot, done)
     told = {change.address: list(dict.fromkeys(look.at(change))) for change in plan.changes}
     return {address: lines for address, lines in told.items() if lines}
+
+
+def remaining(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> tuple[Plan, dict[Address, list[str]]]:
+    """The plan without the calls that earlier runs of it carried out, and what its other calls need and do not find.
+
+    References to what these calls created become the values that the platform shows.
+    """
+    if not done:
+        return plan, {}
+    look = _Look(plan, snapshot, done)
+    needed = {ref for call in plan.calls if call.id not in done for ref in references(_parts(call))}
+    resolved: dict[str, Json] = dict(plan.resolved)
+    made: dict[Address, Live] = {}
+    for address in {ref.target for ref in needed if create_id(ref.target) in done}:
+        if (live := look.made(address)) is not None:
+            made[address] = live
+    for ref in needed & {ref for ref in needed if ref.target in made}:
+        resolved[str(ref)] = _output(made[ref.target], ref.output)
+    lost: dict[Address, list[str]] = {}
+    calls: list[Call] = []
+    for call in plan.calls:
+        if call.id in done:
+            continue
+        for target in dict.fromkeys(ref.target for ref in references(_parts(call))):
+            if create_id(target) in done and target not in made:
+                lost.setdefault(call.address, []).append(f"{call.address}: {target}, which this plan created, is gone")
+        draft, live = call.owner, made.get(call.address)
+        if draft is not None and draft.intent is None and live is not None and live.owner is not None:
+            draft = replace(draft, intent=live.owner.intent)  # the object keeps the intent of its create
+        needs = tuple(need for need in call.needs if need not in done)
+        calls.append(replace(call, needs=needs, owner=draft))
+    changes = tuple(change for change in plan.changes if change.address not in look.finished)
+    consents = tuple(_consents(plan, changes))
+    forecast = _forecast(plan, len(calls))
+    rest = replace(
+        plan, changes=changes, calls=tuple(calls), consents=consents, resolved=resolved, forecast=forecast
+    )
+    return rest, lost
+
+
+def _parts(call: Call) -> Value:
+    """All of a call in which a reference may stand."""
+    return [call.path, call.body, *((call.owner.text, dict(call.owner.applied)) if call.owner else ())]
+
+
+def _output(live: Live, output: str) -> Json:
+    """What `Kind/name.output` stands for; None where the platform does not show it."""
+    if output == "id":
+        return live.id
+    value: Json = live.body
+    for part in output.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def without(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call, ...]]:
@@ -192,8 +261,9 @@ def _forecast(plan: Plan, calls: int) -> Forecast:
 class _Look:
     """Compares one snapshot with what a plan says of it. Every object is found by an index: by id, owner or key."""
 
-    def __init__(self, plan: Plan, snapshot: Snapshot) -> None:
+    def __init__(self, plan: Plan, snapshot: Snapshot, done: Collection[str] = ()) -> None:
         self._plan = plan
+        self._done = frozenset(done)
         self._snapshot = snapshot
         self._register = _register(plan, snapshot)
         self._calls = _calls_by_address(plan)
@@ -204,32 +274,57 @@ class _Look:
             if live.owner is not None and live.owner.stack == plan.stack:
                 self._by_owner.setdefault(live.owner.address, []).append(live)
         self._parents: dict[str, dict[str, str | None]] = {}
+        self.finished = {
+            address for address, calls in self._calls.items() if all(call.id in self._done for call in calls)
+        }
+
+    def made(self, address: Address) -> Live | None:
+        """The object that an earlier run of the plan created for an address; None if it is not there any more."""
+        seen = self._plan.seen.get(address)
+        found = [live for live in self._by_owner.get(address, ()) if seen is None or live.locator != seen.id]
+        binding = self._snapshot.bindings.get(address)
+        if not found and binding is not None and (seen is None or binding.id != seen.id):
+            bound = self._register.by_locator.get((address.kind, binding.id))
+            found = [bound] if bound is not None and bound.owner is None else []
+        return found[0] if len(found) == 1 else None
 
     def at(self, change: Change) -> Iterator[str]:
         address, kind = change.address, kinds.get(change.address.kind)
+        if address in self.finished:
+            return
         listing = self._snapshot.of(kind.name)
         seen = self._plan.seen.get(address)
+        done = [call for call in self._calls.get(address, ()) if call.id in self._done]
+        deleted = {call.target for call in done if call.verb is Verb.DELETE}
         if not listing.complete and not (seen and (kind.name, seen.id) in self._register.by_locator):
             yield f"{address}: cannot be seen: {listing.why}"
             return
-        if seen is not None:
-            yield from self._seen(address, kind, seen)
-        if change.id is not None and (seen is None or change.id != _id(seen)):
+        if seen is not None and _id(seen) not in deleted:
+            yield from self._seen(address, kind, seen, done)
+        if change.id is not None and change.id not in deleted and (seen is None or change.id != _id(seen)):
             yield from self._other(change, change.id)
+        if create_id(address) in self._done and self.made(address) is None:
+            yield f"{address}: what this plan created is gone"
         for call in self._calls.get(address, ()):
+            if call.id in self._done:
+                continue
             yield from self._needed(call)
             if call.verb is Verb.CREATE:
                 yield from self._made_meanwhile(call, kind, seen, change)
 
-    def _seen(self, address: Address, kind: Kind, seen: Seen) -> Iterator[str]:
+    def _seen(self, address: Address, kind: Kind, seen: Seen, done: Sequence[Call]) -> Iterator[str]:
         live = self._register.by_locator.get((kind.name, seen.id))
         if live is None:
             yield f"{address}: {_id(seen)} is gone"
             return
-        if (now := whose(live)) != seen.owner:
+        ours = any(call.owner is not None and call.target == live.id for call in done)
+        is_same = live in self._by_owner.get(address, ()) if ours and kind.keeps_owner else whose(live) == seen.owner
+        if not is_same:
+            now = whose(live)
             yield f"{address}: {live.id} was {_told(seen.owner)}, is now {_told(now)}"
         fields = shown(kind, self._register.form(kind, live), address)
-        for name in sorted(seen.fields.keys() | fields.keys()):
+        written = {name for call in done if call.target == live.id for name in _written(call)}
+        for name in sorted((seen.fields.keys() | fields.keys()) - written):
             old, new = seen.fields.get(name), fields.get(name)
             if old != new:
                 yield f"{address}.{name}: was {in_words(old)}, is now {in_words(new)}"
@@ -284,6 +379,15 @@ def _register(plan: Plan, snapshot: Snapshot) -> Register:
 
 def _id(seen: Seen) -> str:
     return seen.id.rpartition("/")[2]
+
+
+def _written(call: Call) -> Iterator[str]:
+    """The fields that an update sets."""
+    if call.verb in (Verb.PUT, Verb.REMOVE) and isinstance(call.path, str):
+        yield call.path.rpartition("/")[2]
+    elif call.verb is Verb.UPDATE:
+        yield from call.body or {}
+        yield "metadata"
 
 
 def _told(owner: str) -> str:

@@ -29,6 +29,11 @@ class Verb(StrEnum):
         return {"create": "POST", "update": "PATCH", "put module": "PUT"}.get(self.value, "DELETE")
 
 
+def create_id(address: Address) -> str:
+    """The id of the call that creates the object of an address: a plan has at most one."""
+    return f"create {address}"
+
+
 @dataclass(frozen=True, slots=True)
 class OwnerDraft:
     """The owner record a call will write; the engine adds the intent and digests what is known by then.
@@ -125,6 +130,7 @@ class Plan:
     declared: int = 0  # resources in the manifests
     judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were asked, and a digest of each
     commit: str = ""
+    created: float = 0.0  # when it was created, seconds since 1970: tells it from another plan of the same content
     taken: float = 0.0  # when the snapshot file was that it was made from, seconds since 1970; 0: made from the account
     forecast: Forecast = Forecast(0, 0.0)
     version: int = VERSION

@@ -14,7 +14,7 @@ from reconciler.model.address import Address
 from reconciler.model.canonical import applied, canon
 from reconciler.model.change import Action, Order
 from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape, UpdateOnly
-from reconciler.model.plan import Call, OwnerDraft, Verb
+from reconciler.model.plan import Call, OwnerDraft, Verb, create_id
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.choices import kept
@@ -108,7 +108,7 @@ def _creation(decision: Decision) -> Iterator[Call]:
         (later if UpdateOnly in field else body)[field.name] = body_value(field, spec[field.name])
     one_time = kind.one_time is not None
     create = Call(
-        id=f"create {decision.address}",
+        id=create_id(decision.address),
         address=decision.address,
         verb=Verb.CREATE,
         path=collection_path(kind, spec.get(kind.parent.field) if kind.parent else None),

@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Engine, Executable, bindparam, delete, func, 
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
-from reconciler.model.event import Ended
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.plan import create_id
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, schema
 from reconciler.store.failures import LockLost, StoreError
@@ -38,6 +39,10 @@ _BIND = insert(schema.bindings)
 _LEAVE = delete(schema.accounts).where(schema.accounts.c.stack == bindparam("stack"))
 _BELONG = insert(schema.accounts)
 _RECORD = insert(schema.outcomes)
+_PLAN_CALL = insert(schema.plan_calls)
+_NOT_PLAN_CALL = delete(schema.plan_calls).where(
+    *(schema.plan_calls.c[each] == bindparam(f"of_{each}") for each in ("plan", "call", "intent"))
+)
 _STAY = (
     update(schema.locks)
     .where(schema.locks.c.stack == bindparam("of"), schema.locks.c.holder == bindparam("ours"))
@@ -51,7 +56,10 @@ Write = tuple[Collection[Hashable], Sequence[tuple[Executable, Row]]]  # what it
 
 
 class StoreJournal:
-    """The journal of one run of one stack. With a `holder`, nothing is written once the stack's lock is lost."""
+    """The journal of one run of one stack. With a `holder`, nothing is written once the stack's lock is lost.
+
+    plan    digest of the plan file that the run applies: the journal keeps which of its calls succeeded
+    """
 
     def __init__(
         self,
@@ -60,6 +68,7 @@ class StoreJournal:
         stack: str,
         *,
         run: str,
+        plan: str = "",
         holder: str | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -67,6 +76,7 @@ class StoreJournal:
         self._place = place
         self._stack = stack
         self._run = run
+        self._plan = plan
         self._holder = holder
         self._now = now
         self._told = 0
@@ -86,7 +96,7 @@ class StoreJournal:
         seal = schema.seal(intent.id, *content.values(), *([place] if place is not None else []))
         row = {"id": intent.id, "opened": self._now(), "concluded": None, "object": None, "seal": seal, **content}
         row["place"] = place
-        await self._write([("intent", intent.id)], (_INTEND, row))
+        await self._write([("intent", intent.id)], (_INTEND, row), *self._of_plan(create_id(intent.address), intent.id))
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         row = {"intent": intent_id, "at": self._now(), "made": object_id}
@@ -138,7 +148,22 @@ class StoreJournal:
             "why": ended.why,
             "at": self._now(),
         }
-        await self._write([("outcome", self._told)], (_RECORD, row))
+        succeeded = ended.outcome in (Outcome.DONE, Outcome.ALREADY)
+        rows = self._of_plan(ended.call.id) if succeeded else []
+        await self._write([("outcome", self._told)], (_RECORD, row), *rows)
+
+    async def complete_plan(self) -> None:
+        """Keep that the whole plan file was applied."""
+        if self._plan:
+            await self._write(["plan"], *self._of_plan(""))
+
+    def _of_plan(self, call: str, intent: str = "") -> list[tuple[Executable, Row]]:
+        """The rows that say how far the plan file was applied. An intent is written with its create, in one commit."""
+        if not self._plan:
+            return []
+        about = {"plan": self._plan, "call": call, "intent": intent}
+        row = {**about, "at": self._now(), "seal": schema.seal(*about.values())}
+        return [(_NOT_PLAN_CALL, {f"of_{name}": value for name, value in about.items()}), (_PLAN_CALL, row)]
 
     async def stands(self) -> None:
         """Raises LockLost unless the stack's lock is surely ours, of which a process that was asleep knows nothing.

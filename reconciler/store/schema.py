@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
-VERSION = 4
+VERSION = 5
 NAME = "reconciler"  # of the schema that holds the tables, where a database has schemas
 
 metadata = MetaData()
@@ -134,6 +134,20 @@ drifts = Table(
 )
 
 
+# Since version 5: what was carried out of a plan file, so that no call of it is carried out again.
+
+plan_calls = Table(
+    "plan_calls",
+    metadata,
+    Column("plan", String, nullable=False),  # digest of the file
+    Column("call", String, nullable=False),  # id of a call that succeeded; empty: the whole plan
+    Column("intent", String, nullable=False),  # of a create, written before it is sent; empty: the call succeeded
+    Column("at", Float, nullable=False),
+    Column("seal", String, nullable=False),
+    PrimaryKeyConstraint("plan", "call", "intent"),
+)
+
+
 def _made(*tables: Table) -> Iterator[ExecutableDDLElement]:
     """Unless they are there: on a server, tables that are missing are made at each opening."""
     for table in tables:
@@ -153,6 +167,7 @@ ADDED: dict[int, tuple[ExecutableDDLElement, ...]] = {
         *(CreateIndex(index, if_not_exists=True) for index in receipts.indexes if "place" in index.columns),
     ),
     4: (_DELIVERY_PLACE.against(intents),),
+    5: tuple(_made(plan_calls)),
 }
 
 

@@ -41,6 +41,18 @@ class Past:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far earlier runs applied one plan file.
+
+    calls        ids of the calls that succeeded, and of each create that made an object or delivered its token
+    complete     when the whole plan was applied, in seconds since 1970; None: it was not
+    """
+
+    calls: frozenset[str] = frozenset()
+    complete: float | None = None
+
+
 @asynccontextmanager
 async def opened(where: str, *, now: Callable[[], float] = time.time) -> AsyncIterator[Store]:
     """The store at a path or URL; made if there is none. Raises a StoreError."""
@@ -148,6 +160,26 @@ class Store:
             return Membership(row.account, tuple(json.loads(row.witnesses)))
         return None
 
+    async def progress(self, plan: str) -> Progress:
+        """How far earlier runs applied the plan file with this digest. Creates whose intent is still open do not count:
+        see `lost.settle`."""
+        table, made, known = schema.plan_calls, schema.intents, schema.receipts
+        query = (
+            select(table, made.c.object, known.c.intent.label("receipt"))
+            .outerjoin(made, made.c.id == table.c.intent)
+            .outerjoin(known, known.c.intent == table.c.intent)
+            .where(table.c.plan == plan)
+        )
+        calls: set[str] = set()
+        complete = None
+        for row in await self._rows(query):
+            self._check(row, row.plan, row.call, row.intent)
+            if not row.call:
+                complete = row.at
+            elif not row.intent or row.object is not None or row.receipt is not None:
+                calls.add(row.call)
+        return Progress(frozenset(calls), complete)
+
     async def history(self, stack: str, *, limit: int = 1000) -> tuple[Past, ...]:
         """How calls ended, the latest first."""
         run, outcome = schema.runs, schema.outcomes
@@ -186,8 +218,10 @@ class Store:
         return lock.held(self._engine, self._place, stack, on_loss=on_loss, lasts=lasts, now=self._now)
 
     @asynccontextmanager
-    async def journal(self, stack: str, *, command: str, holder: Holder | None = None) -> AsyncIterator[StoreJournal]:
-        """The journal of a run that begins now and ends with the block."""
+    async def journal(
+        self, stack: str, *, command: str, plan: str = "", holder: Holder | None = None
+    ) -> AsyncIterator[StoreJournal]:
+        """The journal of a run that begins now and ends with the block. `plan`: digest of the plan file it applies."""
         run = f"{self._now():.6f}-{os.getpid()}"
         await self._run(
             insert(schema.runs).values(
@@ -195,7 +229,13 @@ class Store:
             )
         )
         journal = StoreJournal(
-            self._engine, self._place, stack, run=run, holder=holder.token if holder else None, now=self._now
+            self._engine,
+            self._place,
+            stack,
+            run=run,
+            plan=plan,
+            holder=holder.token if holder else None,
+            now=self._now,
         )
         outcome = "broke off"
         try:

@@ -47,6 +47,7 @@ NOT_BEFORE = {
     2: "DROP TABLE looks; DROP TABLE drifts",
     3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
     4: "ALTER TABLE intents DROP COLUMN place",
+    5: "DROP TABLE plan_calls",
 }
 
 

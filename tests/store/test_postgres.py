@@ -82,7 +82,8 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
 async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_them(url: str) -> None:
     async with opened(url) as store, store.journal("prod", command="apply") as journal:
         await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
-    new = ("TABLE reconciler.looks", "TABLE reconciler.drifts", "INDEX reconciler.ix_receipts_stack_place")
+    tables = ("looks", "drifts", "plan_calls")
+    new = (*(f"TABLE reconciler.{each}" for each in tables), "INDEX reconciler.ix_receipts_stack_place")
     column = "ALTER TABLE reconciler.receipts DROP COLUMN place"
     run(url, *(f"DROP {each}" for each in new), column, "UPDATE reconciler.store SET version = 1")
     async with AsyncExitStack() as stack:

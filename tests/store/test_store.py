@@ -20,7 +20,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.store.failures import Damaged, StoreError, Unavailable
-from reconciler.store.store import opened
+from reconciler.store.store import Progress, opened
 
 BOT = Address("BotUser", "berlin")
 INTENT = Intent("i1", BOT, "prod", "/bot_users", frozenset({"bot_2", "bot_1"}), {"name": "berlin"})
@@ -99,6 +99,29 @@ async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
         assert await store.open_intents("prod") == ()
 
 
+async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file: Path) -> None:
+    """A create counts from the moment that its object or its token is known, whether or not its end was recorded."""
+    names = ("made", "delivered", "undone", "open", "ended", "failed")
+    made, delivered, undone, left, ended, failed = (Address("TunnelCredential", name) for name in names)
+    async with opened(str(file)) as store, store.journal("prod", command="apply", plan="p1") as journal:
+        for address in (made, delivered, undone, left):
+            await journal.intend(Intent(f"of {address.name}", address, "prod", "/credentials"))
+        await journal.conclude("of made", "cr_1")
+        await journal.receipt("of delivered")
+        await journal.conclude("of undone", None)
+        for address, outcome in ((ended, Outcome.DONE), (failed, Outcome.FAILED)):
+            await journal.record(Ended(Call(f"update {address}", address, Verb.UPDATE, "/x"), outcome, 1.0))
+    async with opened(str(file), now=lambda: 5.0) as store:
+        assert await store.progress("p1") == Progress(
+            frozenset({f"create {made}", f"create {delivered}", f"update {ended}"})
+        )
+        assert await store.progress("p2") == Progress()
+        async with store.journal("prod", command="apply", plan="p1") as journal:
+            await journal.complete_plan()
+            await journal.complete_plan()
+        assert (await store.progress("p1")).complete == 5.0
+
+
 async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
     async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({BOT: Binding("bot_3")})
@@ -153,7 +176,7 @@ KILLED = textwrap.dedent(
     import asyncio, os, signal, sys
     from reconciler.engine.ports import Intent
     from reconciler.model.address import Address
-    from reconciler.store.store import opened
+    from reconciler.store.store import Progress, opened
 
     async def main():
         async with opened(sys.argv[1]) as store, store.journal("prod", command="apply") as journal:
