@@ -10,6 +10,13 @@ import click
 from reconciler.cli import exits, options
 from reconciler.cli.group import Command
 
+
+def _age(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    from reconciler.cli import snapshot
+
+    return None if text is None else snapshot.parse_age(context, parameter, text)
+
+
 approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -23,12 +30,18 @@ approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
 )
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
 @click.option("--partial", is_flag=True, help="Of a FILE that is stale in part, carry out the rest.")
+@click.option(
+    "--max-age",
+    metavar="AGE",
+    callback=_age,
+    help="Refuse a FILE that was created longer ago, as in 12h. [default: any age]",
+)
 @approve
 @options.applying
-def command(common: options.Options, file: Path | None, partial: bool, auto_approve: bool) -> int:
+def command(common: options.Options, file: Path | None, partial: bool, max_age: int | None, auto_approve: bool) -> int:
     """Carry out a plan: the one in FILE if the platform has not moved since, or a fresh one."""
     refuse_to_guess("apply", auto_approve)
-    _refuse_to_mix(common, file, partial)
+    _refuse_to_mix(common, file, partial, max_age)
     from reconciler.cli import applying, session
     from reconciler.cli.outcome import Wording
 
@@ -36,12 +49,14 @@ def command(common: options.Options, file: Path | None, partial: bool, auto_appr
     if file is None:
         opened, planned = session.opened(common), None
     else:
-        opened, planned = session.opened_for(common, file)
+        opened, planned = session.opened_for(common, file, max_age=max_age)
     return session.run(applying.apply(opened, common, planned, ask=not auto_approve, wording=wording, partial=partial))
 
 
-def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool) -> None:
+def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool, max_age: int | None) -> None:
     """What a plan file covers was decided when it was made, and reviewed so."""
+    if file is None and max_age is not None:
+        raise exits.Stop(exits.USAGE, "error: --max-age is for a plan file; name the file, or omit --max-age")
     if file is None and partial:
         raise exits.Stop(exits.USAGE, "error: --partial is for a plan file, and none is named; leave it out")
     given = {

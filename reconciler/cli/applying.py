@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 from reconciler import kinds
@@ -33,7 +34,7 @@ from reconciler.model.snapshot import Snapshot
 from reconciler.project import manifests
 from reconciler.project.sinks import ProjectSinks
 from reconciler.store import store
-from reconciler.store.failures import StoreError
+from reconciler.store.failures import MEMORY, StoreError
 from reconciler.store.journal import StoreJournal
 from reconciler.store.membership import Membership
 from reconciler.store.store import Store
@@ -58,17 +59,23 @@ async def apply(
     async with (
         store.opened(store_of(session.config)) as memory,
         memory.lock(stack, on_loss=halt.by_store) as holder,
-        memory.journal(stack, command=wording.command, holder=holder) as journal,
+        memory.journal(stack, command=wording.command, plan=file.digest if file else "", holder=holder) as journal,
         changing(
             session.account, on_wait=seen.waited, on_retry=seen.reading.retried, before_write=journal.stands
         ) as platform,
     ):
+        if file is not None:
+            await _refuse_applied(session, memory, file)
         snapshot = await _first_look(session, memory, journal, platform, file)
         if file is None:
             selection.check(session.policy, session.manifest, snapshot)
         plan, left = session.plan(snapshot), stale.Left()
         if file is not None:
-            plan, left = stale.rest(file, snapshot, session.config, options.allow, partial=partial)
+            done = (await memory.progress(file.digest)).calls
+            plan, left = stale.rest(file, snapshot, session.config, options.allow, partial=partial, done=done)
+            if done and not options.quiet:
+                calls = talk.count(len(done), "call")
+                talk.say(f"note: {calls} of {file.file} succeeded in an earlier run and will not be repeated")
         declared = None if file is not None and not file.is_of_these_manifests else session.manifest
         plan = judging.judged(plan, rules, session.policy.now, declared)
         shown = ask or not options.quiet
@@ -97,10 +104,27 @@ async def apply(
             code = report(plan, seen, halt, wording, left)
             if code != exits.DONE:
                 return code
+            if not left.calls:
+                await journal.complete_plan()
             if file is not None and not file.is_of_these_manifests:
                 return left.code  # nothing is there to compare with
             before = snapshot if file is None else None
             return await _proven(session, memory, platform, journal, halt, plan, before, known) or left.code
+
+
+async def _refuse_applied(session: Session, memory: Store, file: PlanFile) -> None:
+    """Stop if the whole plan of a file was applied before. A store in memory knows of no earlier run, and says so."""
+    if store_of(session.config) == MEMORY and not session.quiet:
+        text = f"the store is in memory: whether {file.file} was applied before is judged by the account alone"
+        talk.say(f"note: {text}")
+    progress = await memory.progress(file.digest)
+    calls = {call.id for call in file.plan.calls}
+    if progress.complete is not None or (calls and calls <= progress.calls):
+        when = "" if progress.complete is None else datetime.fromtimestamp(progress.complete, UTC).strftime(_WHEN)
+        raise exits.Stop(exits.STALE, f"error: {file.file} was applied already{when}; plan again")
+
+
+_WHEN = ", on %Y-%m-%d at %H:%M UTC"
 
 
 async def _proven(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,7 @@ def command(
     else:
         opened, plan = snapshot.planned(common, taken, max_age)
     plan = judging.judged(plan, judging.rules(opened.config), opened.policy.now, opened.manifest)
+    plan = replace(plan, created=time.time())
     if out is not None:
         from reconciler.cli import planfile
 

@@ -1,7 +1,7 @@
 """Plan files: written, signed where there is a key, and read again with their secrets from where they came from.
 
-What a file says is carried out as it says; the manifests are asked for nothing but secrets. Whether the platform is
-still as the file saw it is for `stale` to say.
+Where tokens go is read from the manifests and not from the file. Whether the platform is still as the file saw it is
+for `stale` to say, and what a file may say at all for `plan_rules`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from reconciler.cli import exits, talk, whole
 from reconciler.engine.schedule import Schedule
 from reconciler.model.address import Address
 from reconciler.model.kind import Field, Home, Sensitive, Shape
+from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Secret, Value, secrets_in
-from reconciler.project import manifests
+from reconciler.project import manifests, plan_rules
 from reconciler.project.config import Config
 from reconciler.project.manifests import Loaded
 from reconciler.project.values import Declared, Resolver, Variable
@@ -47,11 +48,21 @@ class PlanFile:
     moved     objects whose secrets are others by now, and what to say of each
     """
 
+    file: Path
     plan: Plan
     loaded: Loaded | None
     text: str = field(repr=False)
     why: tuple[Problem, ...] = ()
     moved: Mapping[Address, list[str]] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """What tells this plan from any other, another one of the same content included."""
+        return json.digest(self.text)
+
+    @property
+    def is_signed(self) -> bool:
+        return json.is_signed(self.text)
 
     @property
     def is_of_these_manifests(self) -> bool:
@@ -74,6 +85,23 @@ def key() -> bytes | None:
     if len(text) < _SHORTEST:
         raise exits.Stop(exits.USAGE, f"error: {KEY} is too short to keep anybody out; give {_SHORTEST} characters")
     return text.encode(errors="surrogateescape")
+
+
+def unsigned(file: Path) -> str:
+    """What the user should know of a file without a signature."""
+    return f"note: {file} is not signed: nothing shows that it is the plan that was reviewed; set {KEY} to sign plans"
+
+
+def check_age(file: PlanFile, max_age: int | None, now: float) -> None:
+    """Stop if the file is older than `max_age` seconds. Without one, age does not matter: the platform is asked."""
+    if max_age is None:
+        return
+    if not file.plan.created:
+        raise exits.Stop(exits.STALE, f"error: {file.file} does not say when it was created; plan again")
+    age = now - file.plan.created
+    if age > max_age:
+        text = f"{file.file} was created {age:.0f} seconds ago, and --max-age allows {max_age}"
+        raise exits.Stop(exits.STALE, f"error: {text}; plan again, or give a longer --max-age")
 
 
 def write(file: Path, plan: Plan) -> None:
@@ -132,9 +160,9 @@ def read(file: Path, config: Config, account: str, variables: Mapping[str, Varia
         raise exits.Stop(exits.ERROR, f"error: {file} is a plan for the account {plan.account}, not {account}")
     check_names(config.settings, variables)
     try:
-        return PlanFile(plan, manifests.load(config, os.environ, variables), text)
+        return PlanFile(file, plan, manifests.load(config, os.environ, variables), text)
     except Rejected as rejected:
-        return PlanFile(plan, None, text, tuple(each for each in rejected.problems if each.is_error))
+        return PlanFile(file, plan, None, text, tuple(each for each in rejected.problems if each.is_error))
 
 
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
@@ -149,6 +177,34 @@ def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value])
             if id(each) in sources.wrong and line not in moved.setdefault(call.address, []):
                 moved[call.address].append(line)
     return replace(file, plan=plan, moved=moved)
+
+
+def check_rules(file: PlanFile, plan: Plan) -> None:
+    """Raises Rejected if the plan of a file breaks a rule of manifests, or delivers a token elsewhere than they say."""
+    declared = file.loaded.manifest.declarations.items() if file.loaded is not None else ()
+    absent = {address for address, each in declared if each.ensure is Ensure.ABSENT}
+    problems = [*plan_rules.problems_of(plan, absent), *_deliveries(file, plan)]
+    if problems:
+        raise Rejected([replace(each, subject=f"{file.file}: {each.subject}") for each in problems])
+
+
+def _deliveries(file: PlanFile, plan: Plan) -> Iterator[Problem]:
+    """Tokens go where the manifests at hand send them: a file that says otherwise is no plan of this project."""
+    for call in plan.calls:
+        if not call.deliver:
+            continue
+        declaration = file.loaded.manifest.declarations.get(call.address) if file.loaded is not None else None
+        told = {name: replace(each, position=None) for name, each in call.deliver.items()}
+        declared = declaration.deliver.items() if declaration is not None else ()
+        if told == {name: replace(each, position=None) for name, each in declared}:
+            continue
+        if file.loaded is None:
+            text, remedy = "issues a token, and the manifests that say where it goes cannot be read", "correct these"
+        elif declaration is None:
+            text, remedy = "issues a token, and the manifests do not declare it", "plan again"
+        else:
+            text, remedy = "delivers its token elsewhere than the manifests say", "plan again"
+        yield Problem(text, remedy, str(call.address), code="plan-delivery-differs")
 
 
 class _Sources:

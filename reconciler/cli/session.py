@@ -159,14 +159,17 @@ def opened_offline(options: Options, project: Config, taken: Taken) -> tuple[Ses
     return _session(project, options, loaded), tuple(unread)
 
 
-def opened_for(options: Options, file: Path) -> tuple[Session, PlanFile]:
-    """The session in which a plan file is carried out, and what is in it."""
+def opened_for(options: Options, file: Path, *, max_age: int | None = None) -> tuple[Session, PlanFile]:
+    """The session in which a plan file is carried out, and what is in it. Stop if it is older than `max_age`."""
     from reconciler.cli import planfile
 
     project = config.load(options.project, os.environ, options.environment)
     home = belonging.account_of(_base_url(project), project.account)
     planned = planfile.read(file, project, home, options.variables)
     plan = planned.plan
+    planfile.check_age(planned, max_age, time.time())
+    if not planned.is_signed and not options.quiet:
+        talk.say(planfile.unsigned(file))
     options = replace(options, targets=plan.targets, excludes=plan.excludes)
     # Manifests that say something else by now have no say in this.
     loaded = planned.loaded if planned.loaded and planned.is_of_these_manifests else None

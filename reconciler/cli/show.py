@@ -36,6 +36,8 @@ def command(file: Path, chosen: forms.Chosen, project: Path, no_color: bool) -> 
     from reconciler.rendering import json, wording
 
     plan, written = planfile.shown(file)
+    if not json.is_signed(written):
+        talk.say(planfile.unsigned(file))
     shown = forms.Show(
         plan,
         json.respelt(written),

@@ -92,7 +92,7 @@ def _key() -> Secret | None:
 # --- plan --snapshot --------------------------------------------------------------------------------------------------
 
 
-def _age(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
+def parse_age(_context: click.Context, _parameter: click.Parameter, text: str) -> int:
     found = re.fullmatch(r"([0-9]{1,6})([smhdw])", text)
     if found is None:
         raise click.BadParameter(f"{text!r} is not an age; write a number and s, m, h, d or w, as in 12h")
@@ -107,7 +107,7 @@ def reading(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="AGE",
             default="48h",
             show_default=True,
-            callback=_age,
+            callback=parse_age,
             help="Of --snapshot: refuse an older one.",
         ),
         click.option(

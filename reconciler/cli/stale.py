@@ -74,7 +74,7 @@ def rest(
     for address, lines in (*lost.items(), *found.moved.items()):
         if address in open_calls:
             told.setdefault(address, []).extend(lines)
-    planfile.check_rules(file, plan, config)
+    planfile.check_rules(file, plan)
     plan, dropped = without(plan, told)
     for _, lines in sorted(told.items()):
         for line in lines:
@@ -140,7 +140,7 @@ def remaining(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> tuple[Pl
         if (live := look.made(address)) is not None:
             made[address] = live
     for ref in needed & {ref for ref in needed if ref.target in made}:
-        resolved[str(ref)] = _output(made[ref.target], ref.output)
+        resolved[f"{ref.target}.{ref.output}"] = _output(made[ref.target], ref.output)
     lost: dict[Address, list[str]] = {}
     calls: list[Call] = []
     for call in plan.calls:
@@ -157,9 +157,7 @@ def remaining(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> tuple[Pl
     changes = tuple(change for change in plan.changes if change.address not in look.finished)
     consents = tuple(_consents(plan, changes))
     forecast = _forecast(plan, len(calls))
-    rest = replace(
-        plan, changes=changes, calls=tuple(calls), consents=consents, resolved=resolved, forecast=forecast
-    )
+    rest = replace(plan, changes=changes, calls=tuple(calls), consents=consents, resolved=resolved, forecast=forecast)
     return rest, lost
 
 
@@ -323,7 +321,7 @@ class _Look:
             now = whose(live)
             yield f"{address}: {live.id} was {_told(seen.owner)}, is now {_told(now)}"
         fields = shown(kind, self._register.form(kind, live), address)
-        written = {name for call in done if call.target == live.id for name in _written(call)}
+        written = {name for call in done if call.target == live.id for name in _written(kind, call)}
         for name in sorted((seen.fields.keys() | fields.keys()) - written):
             old, new = seen.fields.get(name), fields.get(name)
             if old != new:
@@ -381,13 +379,15 @@ def _id(seen: Seen) -> str:
     return seen.id.rpartition("/")[2]
 
 
-def _written(call: Call) -> Iterator[str]:
-    """The fields that an update sets."""
+def _written(kind: Kind, call: Call) -> Iterator[str]:
+    """The fields that an update or a request to a module sets."""
     if call.verb in (Verb.PUT, Verb.REMOVE) and isinstance(call.path, str):
-        yield call.path.rpartition("/")[2]
+        segment = call.path.rpartition("/")[2]
+        yield from (field.name for field in kind.fields if segment in (field.name, field.clearing))
     elif call.verb is Verb.UPDATE:
         yield from call.body or {}
-        yield "metadata"
+        if call.owner is not None:
+            yield "metadata"
 
 
 def _told(owner: str) -> str:

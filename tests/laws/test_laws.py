@@ -17,6 +17,7 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning.planner import Policy, plan
+from reconciler.project import plan_rules
 from tests.laws.manifests import manifests, renamed
 from tests.laws.world import World, dumped
 
@@ -78,6 +79,15 @@ def test_rest_any_manifest_can_follow_any_other(before: Manifest, after: Manifes
     assume(not change.problems)
     world.carry_out(change)
     assert planned(after, world).changes == ()
+
+
+@settings(law, max_examples=25)
+@given(manifests(), manifests())
+def test_every_plan_keeps_the_rules_of_plan_files(before: Manifest, after: Manifest) -> None:
+    world = applied(before)
+    change = planned(after, world)
+    assume(not change.problems)
+    assert list(plan_rules.problems_of(change)) == []
 
 
 @law

@@ -1,0 +1,198 @@
+"""The rules that a plan read from a file must keep before it is applied: what a manifest may not ask for, neither may a
+file.
+
+Each call must fit its kind, belong to a change that reviewers are shown, act on the object that the plan saw, and carry
+a body that a manifest could have declared. A plan that `plan` made keeps all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import unquote
+
+from pydantic import ValidationError
+
+from reconciler import kinds
+from reconciler.model import owner as owners
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, Reason
+from reconciler.model.kind import Finding, Kind, PathOnly, UpdateOnly, fields_of
+from reconciler.model.plan import Call, Plan, Verb, create_id
+from reconciler.model.problem import Problem
+from reconciler.model.value import JsonTemplate, Ref, Secret, Template
+from reconciler.project import validation
+
+_REMEDY = "this is not a plan that `plan` created; plan again"
+_SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~%:@!$&'()*+,;=-]+"  # of a path: nothing that leads elsewhere
+_VERBS: Mapping[Action, Collection[Verb]] = {
+    Action.CREATE: (Verb.CREATE, Verb.UPDATE),
+    Action.REPLACE: (Verb.CREATE, Verb.UPDATE, Verb.DELETE),
+    Action.UPDATE: (Verb.UPDATE, Verb.PUT, Verb.REMOVE),
+    Action.ADOPT: (Verb.UPDATE, Verb.PUT, Verb.REMOVE),
+    Action.MOVE: (Verb.UPDATE, Verb.PUT, Verb.REMOVE),
+    Action.DELETE: (Verb.DELETE, Verb.UPDATE),
+    Action.FORGET: (Verb.UPDATE,),
+}
+
+
+def problems_of(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Problem]:
+    """Everything in the plan that breaks a rule. `absent`: the addresses that manifests declare absent."""
+    changes: dict[Address, list[Change]] = {}
+    for change in plan.changes:
+        changes.setdefault(change.address, []).append(change)
+        if change.id is not None and change.address not in plan.seen:
+            yield _problem(change.address, f"changes {change.id}, and does not say how the plan saw it")
+    for address, seen in plan.seen.items():
+        if seen.owner and not seen.owner.startswith(f"{plan.stack} "):
+            yield _problem(address, f"acts on an object of {seen.owner}")
+    for call in plan.calls:
+        for text in _wrong(plan, call, changes.get(call.address, [])):
+            yield _problem(call.address, f"{call.id}: {text}")
+    yield from _unapproved(plan, changes, absent)
+
+
+def _problem(address: Address, text: str) -> Problem:
+    return Problem(text, _REMEDY, str(address), code="plan-file-rule")
+
+
+def _wrong(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
+    kind = kinds.get(call.address.kind)
+    if not any(call.verb in _VERBS[change.action] for change in changes):
+        yield f"no change of {call.address} shows it"
+    if call.verb is Verb.CREATE and call.id != create_id(call.address):
+        yield "is not the id of a create"
+    if not _fits(kind, call):
+        yield f"{_spelt(call.path)} is not a path of {kind.name} for this"
+    seen = plan.seen.get(call.address)
+    known = {seen.id.rpartition("/")[2]} if seen is not None else set()
+    known |= {change.id for change in changes if change.id is not None}
+    if call.target is not None and call.target not in known:
+        yield f"acts on {call.target}, which is not the object of {call.address}"
+    yield from _wrong_record(kind, call, changes)
+    yield from _wrong_body(kind, call)
+
+
+def _fits(kind: Kind, call: Call) -> bool:
+    """Whether the path is one to which the kind sends such a request, and names the call's target."""
+    path = _spelt(call.path)
+    collection, item, module = _paths(kind)
+    match call.verb:
+        case Verb.CREATE:
+            return call.target is None and collection.fullmatch(path) is not None
+        case Verb.UPDATE | Verb.DELETE:
+            found = item.fullmatch(path)
+        case _:
+            found = module.fullmatch(path)
+    if found is None:
+        return False
+    if call.target is None:  # an object that the plan creates
+        return isinstance(call.path, Template) and call.verb is Verb.UPDATE
+    return unquote(found["id"]) == call.target
+
+
+def _spelt(path: str | Template) -> str:
+    """The path with a word in the place of each reference."""
+    return path if isinstance(path, str) else "".join("_" if isinstance(part, Ref) else part for part in path.parts)
+
+
+@cache
+def _paths(kind: Kind) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    collection = "".join(
+        _SEGMENT if part.startswith("{") else re.escape(part) for part in re.split(r"(\{[^}]*\})", kind.path)
+    )
+    item = rf"{collection}/(?P<id>{_SEGMENT})"
+    segments = {name for each in kind.fields for name in (each.name if each.module else None, each.clearing) if name}
+    module = rf"{item}/(?:{'|'.join(map(re.escape, sorted(segments))) or '(?!)'})"
+    return re.compile(collection), re.compile(item), re.compile(module)
+
+
+def _wrong_record(kind: Kind, call: Call, changes: list[Change]) -> Iterator[str]:
+    """The owner record names this address and nobody else's, and nothing but the engine writes one."""
+    if call.owner is None:
+        if call.verb is Verb.CREATE:
+            yield "creates an object without an owner record"
+    elif call.owner.address != call.address:
+        yield f"writes an owner record of {call.owner.address}"
+    elif _has_record(call.owner.text):
+        yield "has an owner record in its metadata"
+    body = call.body or {}
+    if "metadata" not in body or not kind.keeps_owner or call.owner is not None:
+        return  # the engine writes what the record says in its place
+    if not any(change.action is Action.FORGET for change in changes) or _has_record(body["metadata"]):
+        yield "overwrites the owner record"
+
+
+def _has_record(text: Any) -> bool:
+    text = text.reveal() if isinstance(text, Secret) else text
+    return isinstance(text, str) and owners.read(text)[1] is not None
+
+
+def _wrong_body(kind: Kind, call: Call) -> Iterator[str]:
+    """What no manifest could have asked for in a body. Sensitive values are not told."""
+    if call.verb in (Verb.DELETE, Verb.REMOVE):
+        if call.body is not None:
+            yield "sends a body"
+        return
+    if call.verb is Verb.PUT:
+        module = _spelt(call.path).rpartition("/")[2]
+        body: dict[str, Any] = {module: dict(call.body or {})}
+    else:
+        body = dict(call.body or {})
+        if call.verb is Verb.CREATE and any(body.pop(name, None) != value for name, value in kind.fixed.items()):
+            yield f"is not a create of {kind.name}"
+    accepted = {field.name for field in kind.fields if PathOnly not in field}
+    if unknown := sorted(body.keys() - accepted):
+        yield f"{kind.name} has no field {unknown[0]}"
+        return
+    for finding in _findings(kind, body, is_whole=call.verb is Verb.CREATE):
+        where = ".".join(map(str, finding.path))
+        yield f"{where}: {finding.text}" if where else finding.text
+
+
+def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[Finding]:
+    """By the rules of the kind's spec. A part of a body need not be complete, and may empty a field."""
+    spec = dict(body)
+    if kind.parent is not None and is_whole:
+        spec[kind.parent.field] = Ref(Address(kind.parent.kind, "parent"))
+    try:
+        valid = kind.spec.model_validate(spec)
+    except ValidationError as error:
+        found = validation.problems_of(error, spec, fields_of(kind.spec))
+    else:
+        found = validation.findings_of(valid) if is_whole else []
+    later = {field.name for field in kind.fields if UpdateOnly in field or PathOnly in field}
+    for each in found:
+        value = validation.at(spec, each.path)
+        is_missing = each.text == validation.MISSING and len(each.path) == 1 and (not is_whole or each.path[0] in later)
+        # What is not known yet cannot be judged. A secret that cannot be read is told by `stale`, with its source.
+        is_unread = isinstance(value, JsonTemplate) or (isinstance(value, Secret) and not value.reveal())
+        if not (is_missing or is_unread or (not is_whole and value in (None, "", [], {}))):
+            yield each
+
+
+def _unapproved(plan: Plan, changes: Mapping[Address, list[Change]], absent: Collection[Address]) -> Iterator[Problem]:
+    """Deletions that need approval, for which the file lists no approval."""
+    needed: Counter[tuple[str, str]] = Counter()
+    for call in plan.calls:
+        if call.verb is not Verb.DELETE:
+            continue
+        kind, seen = kinds.get(call.address.kind), plan.seen.get(call.address)
+        is_seen = seen is not None and seen.id.rpartition("/")[2] == call.target
+        buried = call.address in absent and any(
+            change.reason is Reason.TOMBSTONE for change in changes.get(call.address, [])
+        )
+        if is_seen and seen is not None and seen.owner.endswith(", protected"):
+            needed["delete-protected", kind.name] += 1
+        elif kind.irreplaceable and not buried:
+            needed["delete", kind.name] += 1
+    listed: Counter[tuple[str, str]] = Counter()
+    for each in plan.consents:
+        listed[each.what, each.kind] = max(listed[each.what, each.kind], each.count)
+    for (what, name), count in sorted(needed.items()):
+        if listed[what, name] < count:
+            text = f"deletes {count}, and does not ask for the approval --allow {what}:{name}={count}"
+            yield Problem(text, _REMEDY, name, code="plan-file-rule")

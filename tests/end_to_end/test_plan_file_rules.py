@@ -1,0 +1,226 @@
+"""What a plan file may do, and how often: each call once, tokens where the manifests send them, and nothing unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.value import Secret
+from reconciler.rendering import json
+from tests.end_to_end.project import Project, policies, resource
+from tests.planning.builders import at
+from tests.platform import Sandbox
+
+CREDENTIAL = {
+    "kind": "TunnelCredential",
+    "name": "agent",
+    "spec": {"acl": ["bind:*.example.com"]},
+    "deliver": {"token": {"to_file": "secrets/agent.token"}},
+}
+
+
+def failing(sandbox: Sandbox, on: str) -> None:
+    """The next such request is refused, for good."""
+    sandbox.fault(on, then="status", status=422, body={"msg": "not today"})
+
+
+def test_after_a_failure_only_the_calls_that_did_not_succeed_are_made(on_sandbox: Project, sandbox: Sandbox) -> None:
+    domain = resource("ReservedDomain", "web", domain="web.example.com")
+    edge = resource("TLSEdge", "web", hostports=["web.example.com:443"])
+    on_sandbox.declare(*policies("a"), domain, edge)
+    on_sandbox("plan", "--out", "plan.json")
+    failing(sandbox, "POST /edges/tls")
+    assert on_sandbox("apply", "plan.json", "-y").code == 5
+    sandbox.forget_log()
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (said.code, said.out, said.err) == (0, "Applied: 1 created.\n", "")
+    assert sandbox.calls() == ["POST /edges/tls"]
+    assert on_sandbox("apply", "plan.json", "-y").code == 3
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_credential_that_git_removed_is_not_issued_again_by_an_old_plan(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.declare(CREDENTIAL, *policies("a"))
+    on_sandbox("plan", "--out", "plan.json")
+    failing(sandbox, "POST /ip_policies")
+    assert on_sandbox("apply", "plan.json", "-y").code == 5
+    on_sandbox.declare()
+    assert on_sandbox("apply", "-y", "--allow", "empty:*=1", "--allow", "delete:TunnelCredential=1").code == 0
+    assert sandbox.get("/credentials")["credentials"] == []
+    sandbox.forget_log()
+    assert on_sandbox("apply", "plan.json", "-y", "--partial").code in (0, 5)
+    assert sandbox.get("/credentials")["credentials"] == []
+    assert "POST /credentials" not in sandbox.calls()
+
+
+def test_what_a_half_made_resource_still_needs_is_done_and_its_create_is_not_repeated(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    """The record of a credential says that its token was delivered by a call of its own, which failed."""
+    on_sandbox.declare(CREDENTIAL)
+    on_sandbox("plan", "--out", "plan.json")
+    failing(sandbox, "PATCH /credentials/*")
+    assert on_sandbox("apply", "plan.json", "-y").code == 5
+    token = (on_sandbox.root / "secrets/agent.token").read_text()
+    sandbox.forget_log()
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (said.code, said.err) == (0, "")
+    assert [each.split()[0] for each in sandbox.calls()] == ["PATCH"]
+    assert (on_sandbox.root / "secrets/agent.token").read_text() == token
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_what_needs_an_object_that_is_gone_again_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(
+        *policies("a"),
+        resource("IPPolicyRule", "lan", ip_policy_id={"ref": "IPPolicy/a"}, cidr="192.0.2.0/24", action="allow"),
+    )
+    on_sandbox("plan", "--out", "plan.json")
+    failing(sandbox, "POST /ip_policy_rules")
+    assert on_sandbox("apply", "plan.json", "-y").code == 5
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.delete(f"/ip_policies/{policy['id']}")
+    sandbox.forget_log()
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (said.code, sandbox.calls()) == (3, [])
+    assert "IPPolicyRule/lan: IPPolicy/a, which this plan created, is gone\n" in said.err
+
+
+def test_a_plan_is_told_from_a_later_one_of_the_same_content(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    for _ in range(2):
+        on_sandbox("plan", "--out", "plan.json")
+        assert on_sandbox("apply", "plan.json", "-y").code == 0
+        (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+        sandbox.delete(f"/ip_policies/{policy['id']}")
+
+
+def test_a_store_in_memory_says_that_it_does_not_know_earlier_runs(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.environ["RECONCILER_STORE"] = "memory:"
+    on_sandbox.declare(*policies("a"))
+    on_sandbox("plan", "--out", "plan.json")
+    said = on_sandbox("apply", "plan.json", "-y")
+    assert said.code == 0
+    assert "whether plan.json was applied before is judged by the account alone\n" in said.err
+    again = on_sandbox("apply", "plan.json", "-y").numbered()
+    assert (again.code, "IPPolicy/a: ipp_1 exists now\n" in again.err) == (3, True)
+
+
+# --- age and signature ------------------------------------------------------------------------------------------------
+
+
+def test_a_file_may_be_of_any_age_unless_a_limit_is_given(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a"))
+    on_sandbox("plan", "--out", "plan.json")
+    edit(on_sandbox, lambda plan: replace(plan, created=plan.created - 4_000))
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet", "--max-age", "1h")
+    assert said.code == 3
+    assert "seconds ago, and --max-age allows 3600; plan again, or give a longer --max-age\n" in said.err
+    assert on_sandbox("apply", "plan.json", "-y", "--max-age", "2h").code == 0
+    assert on_sandbox("apply", "-y", "--max-age", "2h").code == 64
+
+
+def test_an_unsigned_file_is_said_to_be_unsigned(on_sandbox: Project) -> None:
+    on_sandbox.declare(*policies("a"))
+    on_sandbox("plan", "--out", "plan.json")
+    for words in (("show", "plan.json"), ("apply", "plan.json", "-y")):
+        assert "note: plan.json is not signed: " in on_sandbox(*words).err
+    on_sandbox.environ["RECONCILER_PLAN_KEY"] = "k" * 16
+    on_sandbox.declare(*policies("a", "b"))
+    on_sandbox("plan", "--out", "plan.json")
+    for words in (("show", "plan.json"), ("apply", "plan.json", "-y")):
+        assert "not signed" not in on_sandbox(*words).err
+
+
+# --- files that no plan wrote -----------------------------------------------------------------------------------------
+
+
+def edit(project: Project, change: Callable[[Plan], Plan]) -> None:
+    """Whoever may write the file may write its digest too."""
+    file = project.root / "plan.json"
+    plan = json.read(file.read_text(), lambda source, _: Secret("", source))
+    file.write_text(json.write(change(plan)))
+
+
+def every_call(**changes: Any) -> Callable[[Plan], Plan]:
+    return lambda plan: replace(plan, calls=tuple(replace(each, **changes) for each in plan.calls))
+
+
+def one_more(call: Call) -> Callable[[Plan], Plan]:
+    return lambda plan: replace(plan, calls=(*plan.calls, call))
+
+
+def with_body(**fields: Any) -> Callable[[Plan], Plan]:
+    return lambda plan: replace(
+        plan,
+        calls=tuple(
+            replace(each, body={**(each.body or {}), **fields}) if each.body is not None else each
+            for each in plan.calls
+        ),
+    )
+
+
+COMMAND = Delivery("to_command", "sh", None, {"run": ["sh", "-c", "touch stolen"], "check": []})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (every_call(deliver={"token": COMMAND}), "delivers its token elsewhere than the manifests say"),
+        (every_call(path="/api_keys"), "/api_keys is not a path of TunnelCredential for this"),
+        (every_call(path="/credentials/../api_keys"), "is not a path of TunnelCredential for this"),
+        (
+            one_more(Call("delete all", at("IPPolicy/a"), Verb.DELETE, "/ip_policies/ipp_1", "ipp_1")),
+            "no change of IPPolicy/a shows it",
+        ),
+        (every_call(owner=None), "creates an object without an owner record"),
+        (with_body(acl="all"), "acl: expected a list, found text"),
+        (with_body(owner_of_it="me"), "TunnelCredential has no field owner_of_it"),
+    ],
+)
+def test_a_file_that_asks_for_more_than_manifests_may_is_refused(
+    on_sandbox: Project, sandbox: Sandbox, change: Callable[[Plan], Plan], told: str
+) -> None:
+    on_sandbox.declare(CREDENTIAL)
+    on_sandbox("plan", "--out", "plan.json")
+    edit(on_sandbox, change)
+    sandbox.forget_log()
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet", "--partial")
+    assert (said.code, said.out) == (1, "")
+    assert told in said.err
+    assert sandbox.calls() == []
+    assert not (on_sandbox.root / "stolen").exists()
+
+
+def test_a_file_is_refused_where_the_manifests_send_the_token_elsewhere_by_now(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.declare(CREDENTIAL)
+    on_sandbox("plan", "--out", "plan.json")
+    on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_file": "secrets/other.token"}}})
+    assert on_sandbox("apply", "plan.json", "-y", "--quiet").code == 1
+    on_sandbox.declare()
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (said.code, "issues a token, and the manifests do not declare it" in said.err) == (1, True)
+    assert sandbox.get("/credentials")["credentials"] == []
+
+
+def test_a_protected_object_is_not_deleted_by_a_file_that_leaves_out_the_approval(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    domain = resource("ReservedDomain", "web", domain="web.example.com")
+    on_sandbox.declare({**domain, "lifecycle": {"protect": True}}, *policies("a"))
+    on_sandbox("apply", "-y")
+    on_sandbox.declare(*policies("a"))
+    on_sandbox("plan", "--out", "plan.json")
+    edit(on_sandbox, lambda plan: replace(plan, consents=()))
+    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (said.code, "--allow delete-protected:ReservedDomain=1" in said.err) == (1, True)
+    assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
