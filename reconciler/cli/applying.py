@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from reconciler.engine.apply import apply as run
 from reconciler.engine.ports import Intent
 from reconciler.model.change import Reason
 from reconciler.model.event import Ended, Outcome
-from reconciler.model.plan import Plan, Verb
+from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.project import manifests
 from reconciler.project.sinks import ProjectSinks
@@ -100,14 +100,14 @@ async def apply(
                     raise
             tell_additions(plan)
             if plan.is_empty:
-                return exits.DONE
+                return _ask_about(plan)
             code = report(plan, seen, halt, wording, left)
             if code != exits.DONE:
                 return code
             if not left.calls:
                 await journal.complete_plan()
             if file is not None and not file.is_of_these_manifests:
-                return left.code  # nothing is there to compare with
+                return left.code or _ask_about(plan)  # nothing is there to compare with
             before = snapshot if file is None else None
             return await _proven(session, memory, platform, journal, halt, plan, before, known) or left.code
 
@@ -151,11 +151,18 @@ async def _proven(
         for each in seen.those(Outcome.FAILED):
             talk.say(f"{each.outcome}: {each.call.id}: {each.why}")
         again = session.plan(await _seen_again(session, memory, platform, plan, after))
-    if wrong := [each for each in again.errors if only is None or each.subject in map(str, only)]:
+    if wrong := [each for each in again.blocking if only is None or each.subject in map(str, only)]:
         talk.say("error: everything was carried out, and yet not all is well:")
         talk.problems(wrong)
         return exits.ERROR
-    return rest([each for each in again.changes if only is None or each.address in only])
+    return rest([each for each in again.changes if only is None or each.address in only]) or _ask_about(again)
+
+
+def _ask_about(plan: Plan) -> int:
+    """The exit code of a run that has nothing left to do but what a person has to resolve, which is said."""
+    for each in plan.questions:
+        talk.say(str(each))
+    return exits.PARTLY if plan.questions else exits.DONE
 
 
 async def _first_look(
@@ -206,7 +213,7 @@ def _refuse(plan: Plan, *, shown: bool) -> None:
         tell_problems(plan)
     else:
         talk.problems(plan.problems)
-    if (code := judging.code(plan.errors)) != exits.DONE:
+    if (code := judging.code(plan.blocking)) != exits.DONE:
         why = "because the plan has problems" if code == exits.ERROR else "because a policy forbids it"
         raise exits.Stop(code, f"error: nothing was changed, {why}")
     if plan.withheld:
@@ -317,14 +324,29 @@ def _made_twice(plan: Plan) -> Plan | None:
     Those are the deletes of the later objects, and what each of them waits for: referrers are pointed to the first.
     """
     later = {(change.address, change.id) for change in plan.changes if change.reason is Reason.TWICE}
-    if not later or plan.errors or plan.withheld:
+    withheld = {consent.kind for consent in plan.withheld}
+    if not later or plan.blocking or "*" in withheld:
         return None
-    for address, object_id in sorted(later, key=str):
-        talk.say(f"{address} was made twice by two runs at once; the first stays, {object_id} goes")
-    needs = {call.id: call.needs for call in plan.calls}
-    found = [call.id for call in plan.calls if call.verb is Verb.DELETE and (call.address, call.target) in later]
+    calls = {call.id: call for call in plan.calls}
     wanted: set[str] = set()
-    while found:
-        wanted.add(call := found.pop())
-        found += [need for need in needs[call] if need not in wanted]
+    for call in plan.calls:
+        if call.verb is not Verb.DELETE or (call.address, call.target) not in later:
+            continue
+        needed = _with_needs(call, calls)
+        if withheld.isdisjoint(calls[each].address.kind for each in needed):  # the rest waits for approval
+            wanted |= needed
+            talk.say(f"{call.address} was made twice by two runs at once; the first stays, {call.target} goes")
+    if not wanted:
+        return None
     return replace(plan, calls=tuple(call for call in plan.calls if call.id in wanted), bindings={})
+
+
+def _with_needs(call: Call, calls: Mapping[str, Call]) -> set[str]:
+    """The ids of a call and of all that it waits for."""
+    found: set[str] = set()
+    pending = [call.id]
+    while pending:
+        if (each := pending.pop()) not in found:
+            found.add(each)
+            pending += calls[each].needs
+    return found

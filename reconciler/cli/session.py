@@ -309,8 +309,8 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
 
 def exit_of(plan: Plan, *, changes: int = exits.DONE) -> int:
     """What showing a plan ends with; `changes` where that is not the same as none."""
-    if plan.errors:
-        return judging.code(plan.errors)
+    if plan.blocking:
+        return judging.code(plan.blocking)
     return exits.DONE if plan.is_empty else changes
 
 

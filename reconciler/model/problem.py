@@ -30,7 +30,8 @@ class Problem:
     """One finding, on one line: `file:line:column: Kind/name.field: what is wrong; what to do`.
 
     `rule` is the policy that is broken, where it is not the program itself that objects. `code` is a stable, readable
-    name for this sort of problem (`literal-secret`), which scripts may rely on.
+    name for this sort of problem (`literal-secret`), which scripts may rely on. `confined`: only the subject is left as
+    it is, and the rest of the plan is applied.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Problem:
     severity: Severity = Severity.ERROR
     rule: str = ""
     code: str = ""
+    confined: bool = False
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""

@@ -275,6 +275,8 @@ def _comparison(
         return _replacement(replace(decision, reason=Reason.ASKED), declaration)
     owner = live.owner if match.is_ours else None
     if owner is not None and owner.pending and kind.one_time:
+        if declaration.address in register.pending_elsewhere:
+            return base  # the next run sees what came of it
         if owner.intent not in register.snapshot.receipts:
             return _replacement(replace(decision, reason=Reason.UNDELIVERED), declaration)
         decision = replace(decision, settles=True)

@@ -64,7 +64,7 @@ def _found(register: Register, kind: Kind, declaration: Declaration, want: Form)
     owned = _taken_back(register, kind, declaration, want) or register.recorded(kind, declaration.address)
     formers = register.formerly(kind, declaration)
     if len(owned) > 1:
-        return _copied(declaration, declaration.address, owned)
+        return _copied(register, declaration, declaration.address, owned)
     if declaration.id is not None:
         return _by_id(register, kind, declaration, want, owned + [live for _, live in formers])
     if len({(live.kind, live.locator) for live in owned + [live for _, live in formers]}) > 1:
@@ -101,8 +101,35 @@ def _standing(register: Register, kind: Kind, want: Form, bound: Live, declarati
     return found if found.basis is Basis.CHILD else None
 
 
-def _copied(declaration: Declaration, address: Address, owned: list[Live]) -> Match:
+def _copied(register: Register, declaration: Declaration, address: Address, owned: list[Live]) -> Match:
+    intents = {live.owner.intent for live in owned if live.owner is not None}
+    if register.kinds[address.kind].one_time and len(intents) == len(owned):
+        return Match(None, Basis.NOTHING, problem=_created_twice(register, declaration, address, owned))
     return Match(None, Basis.NOTHING, problem=copied(address, owned, declaration))
+
+
+def _created_twice(register: Register, declaration: Declaration, address: Address, owned: list[Live]) -> Problem:
+    """Runs with different stores each created the credential, and each may have delivered the token of its own."""
+    ids = sorted(live.id for live in owned)
+    told = [_traits(register, live) for live in sorted(owned, key=lambda live: live.id)]
+    named = " or ".join(f"`id: {each}`" for each in ids)
+    return Problem(
+        f"{len(owned)} credentials exist for it, and the token of each may be in use: {'; '.join(told)}",
+        f"add the line {named} to its manifest, for the one to keep, and run `reconciler apply --target {address}`: "
+        "the rest will be deleted",
+        str(declaration.address),
+        declaration.position,
+        code="credential-created-twice",
+        confined=True,
+    )
+
+
+def _traits(register: Register, live: Live) -> str:
+    made = live.body.get("created_at")
+    is_ours = live.owner is not None and live.owner.intent in register.snapshot.receipts
+    traits = [f"created {made}"] if isinstance(made, str) else []
+    traits += ["token delivered by a run with this store"] if is_ours else []
+    return f"{live.id} ({', '.join(traits)})" if traits else live.id
 
 
 def copied(address: Address, owned: Sequence[Live], declaration: Declaration | None = None) -> Problem:
@@ -205,7 +232,7 @@ def _claim(register: Register, kind: Kind, declaration: Declaration, live: Live,
         return _elsewhere(declaration, live, owner.address)
     recorded = register.by_owner.get(owner.address, [])
     if len(recorded) > 1:
-        return _copied(declaration, owner.address, recorded)
+        return _copied(register, declaration, owner.address, recorded)
     return Match(live, Basis.FORMER, owner.address)
 
 

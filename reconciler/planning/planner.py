@@ -110,12 +110,36 @@ class _Planning:
         left_alone = Decision(declaration.address, kind, live=found.live, declaration=declaration, former=found.former)
         if not self.policy.selects(declaration.address):
             return left_alone
+        if (undecided := self._undecided(spec)) is not None:
+            return replace(left_alone, problem=self._left(declaration, undecided))
         decision = decide(self.register, kind, declaration, spec, want, found, self.policy, self.follows)
         self.problems += [decision.problem] if decision.problem else self._missing(declaration, decision)
         if decision.action is None and decision.problem is None and kind.keeps_owner:
             self.register.drop_form(found.live)
             return left_alone  # of what stays as it is there is no more to remember
         return decision
+
+    def _undecided(self, spec: Mapping[str, Value]) -> Address | None:
+        """A resource that is referred to and waits for a person's answer."""
+        if not any(each.confined for each in self.problems):
+            return None
+        targets = (self.decided.get(ref.target) for ref in references(dict(spec)))
+        found = (each for each in targets if each is not None and each.problem is not None and each.problem.confined)
+        return next((each.address for each in found), None)
+
+    def _left(self, declaration: Declaration, target: Address) -> Problem:
+        """Kept and returned: what refers to such a resource is left as it is, too."""
+        text = f"it refers to {target}, of which several exist, and is left as it is"
+        problem = Problem(
+            text,
+            f"resolve {target} first",
+            str(declaration.address),
+            declaration.position,
+            code="credential-created-twice",
+            confined=True,
+        )
+        self.problems.append(problem)
+        return problem
 
     def _missing(self, declaration: Declaration, decision: Decision) -> list[Problem]:
         """What has to be there and is not: not on the platform, and not to be made by this plan."""

@@ -25,7 +25,8 @@ class Register:
 
     `reserved` are those that a record, a binding, `moved` or an id promises to a declaration: its natural key leads no
     other declaration there. `taken` are those that a declaration has found. `twice` are the later ones of what two runs
-    made at the same moment.
+    made at the same moment. `pending_elsewhere` are the addresses of which another run, with another store, made the
+    object that stays, and may be about to deliver its token.
     """
 
     stack: str
@@ -38,6 +39,7 @@ class Register:
     replacing: list[Live] = field(default_factory=list)  # whose records name what they took the place of
     superseded: list[tuple[Address, Live]] = field(default_factory=list)
     twice: set[tuple[str, str]] = field(default_factory=set)
+    pending_elsewhere: set[Address] = field(default_factory=set)
     taken: dict[tuple[str, str], Address] = field(default_factory=dict)
     twins: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # one object seen as two kinds
     seconds: set[tuple[str, str]] = field(default_factory=set)  # of each such pair, the one that need not be told of
@@ -149,8 +151,8 @@ class Register:
     def _tell_first_from_later(self, kinds: Mapping[str, Kind]) -> None:
         """Two runs without a common store may each make what neither has seen: everybody keeps the first.
 
-        The rule rests on what never changes, so that runs which settle it at once agree. Of one-time secrets either may
-        be the one in use, which is for a human to say, unless the store knows that all but one arrived nowhere.
+        The rule rests on what never changes, so that runs which settle it at once agree. Credentials have a rule of
+        their own, after which several may be left: which of them is in use is for a person to say.
         """
         for address, lives in self.by_owner.items():
             if len(lives) < 2 or len({live.owner.intent for live in lives if live.owner is not None}) < len(lives):
@@ -159,15 +161,39 @@ class Register:
             heads = [live for live in lives if live.id not in replaced]
             if not heads:
                 continue  # they name each other
-            in_use = heads
-            if kinds[address.kind].one_time:
-                in_use = [live for live in heads if not self._is_undelivered(live)] or heads[:1]
-                if len(in_use) > 1:
-                    continue
-            first = min(in_use, key=lambda live: (str(live.body.get("created_at") or ""), live.id))
-            self.superseded += [(address, live) for live in lives if live is not first]
-            self.twice |= {(live.kind, live.locator) for live in heads if live is not first}
-            self.by_owner[address] = [first]
+            heads.sort(key=lambda live: (str(live.body.get("created_at") or ""), live.id))
+            kept = self._kept_credentials(address, heads) if kinds[address.kind].one_time else heads[:1]
+            gone = [live for live in (lives if len(kept) == 1 else heads) if live not in kept]
+            self.superseded += [(address, live) for live in gone]
+            self.twice |= {live.key for live in heads if live not in kept}
+            self.by_owner[address] = [live for live in lives if live not in gone]
+            if len(kept) == 1 and self._is_pending_elsewhere(kept[0]):
+                self.pending_elsewhere.add(address)
+
+    def _kept_credentials(self, address: Address, heads: Sequence[Live]) -> list[Live]:
+        """The credentials of one address, oldest first, that no run may delete unless a person says so.
+
+        The one that the manifest names by id stays alone. Otherwise a run deletes only those whose tokens its own store
+        knows to be undelivered: another store may have delivered the others. And it deletes the first of all only if
+        one of the others is delivered, which nobody deletes, or if it knows all of them to be undelivered and so made
+        all of them. So two runs that settle this at the same moment never delete every credential.
+        """
+        declared = self.manifest.declarations.get(address)
+        named = [live for live in heads if declared is not None and live.id == declared.id]
+        if named:
+            return named
+        undelivered = [live for live in heads if self._is_undelivered(live)]
+        if len(undelivered) == len(heads) or not any(self._is_delivered(live) for live in heads):
+            undelivered = [live for live in undelivered if live is not heads[0]]
+        return [live for live in heads if live not in undelivered]
+
+    def _is_delivered(self, live: Live) -> bool:
+        owner = live.owner
+        return owner is not None and (not owner.pending or owner.intent in self.snapshot.receipts)
+
+    def _is_pending_elsewhere(self, live: Live) -> bool:
+        """Whether a run with another store may be about to deliver its token."""
+        return not self._is_delivered(live) and not self._is_undelivered(live)
 
     def _is_undelivered(self, live: Live) -> bool:
         owner = live.owner

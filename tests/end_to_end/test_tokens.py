@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.project import Project
+from reconciler.model import owner as owners
+from tests.end_to_end.project import Project, policies
 from tests.platform import Sandbox
 
 CREDENTIAL = {
@@ -171,3 +172,26 @@ def test_a_target_that_environments_share_is_a_warning(
         on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n{patch}\n")
     said = on_sandbox("validate")
     assert (said.code, said.err) == (0, "")
+
+
+def test_a_credential_that_was_created_twice_stops_nothing_else_and_is_resolved_by_a_line_in_git(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    on_sandbox.declare(CREDENTIAL, *policies("a"))
+    assert on_sandbox("apply", "-y").code == 0
+    for path, key, body in (("/credentials", "credentials", {}), ("/ip_policies", "ip_policies", {"description": "a"})):
+        (made,) = sandbox.get(path)[key]
+        text, owner = owners.read(made["metadata"])
+        assert owner is not None
+        sandbox.post(path, {**body, "metadata": owners.write(text, owner._replace(intent="of-another-store"))})
+    on_sandbox.declare(CREDENTIAL, *policies("a", "b"))
+    said = on_sandbox("apply", "-y")
+    ids = sorted(each["id"] for each in sandbox.get("/credentials")["credentials"])
+    assert (said.code, len(ids)) == (5, 2)
+    assert f"add the line `id: {ids[0]}` or `id: {ids[1]}` to its manifest" in said.err
+    assert sorted(each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]) == ["a", "b"]
+    assert on_sandbox("apply", "-y", "--quiet").code == 5
+    on_sandbox.declare({**CREDENTIAL, "id": ids[1]}, *policies("a", "b"))
+    assert on_sandbox("apply", "-y", "--target", "TunnelCredential/agent").code == 0
+    assert [each["id"] for each in sandbox.get("/credentials")["credentials"]] == [ids[1]]
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Mover
-from reconciler.model.manifest import Manifest
+from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning.planner import Policy, plan
-from reconciler.project import plan_rules
+from reconciler.project import plan_rules, validation
 from tests.laws.manifests import manifests, renamed
 from tests.laws.world import World, dumped
 
@@ -87,7 +88,17 @@ def test_every_plan_keeps_the_rules_of_plan_files(before: Manifest, after: Manif
     world = applied(before)
     change = planned(after, world)
     assume(not change.problems)
-    assert list(plan_rules.problems_of(change)) == []
+    # Some of the texts in these worlds are none that the rules of their kinds accept.
+    odd = {str(each) for each, declared in after.declarations.items() if not _is_valid(declared)}
+    assert [each for each in plan_rules.problems_of(change) if each.subject not in odd] == []
+
+
+def _is_valid(declared: Declaration) -> bool:
+    try:
+        valid = kinds.get(declared.address.kind).spec.model_validate(declared.spec)
+    except ValidationError:
+        return False
+    return not validation.findings_of(valid)
 
 
 @law

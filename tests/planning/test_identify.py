@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
@@ -190,8 +192,67 @@ def test_who_refers_to_the_later_one_is_pointed_to_the_first_before_it_goes() ->
 
 def test_of_two_credentials_that_were_made_at_once_none_is_touched() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
-    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair))
-    assert (made.changes, errors(made)) == ((), ["2 objects were made for it: cr_1, cr_2"])
+    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, receipts=["i2"]))
+    told = "cr_1 (created 2026-01-01T00:00:01Z); cr_2 (created 2026-01-01T00:00:02Z, "
+    told += "token delivered by a run with this store)"
+    assert made.changes == ()
+    assert errors(made) == [f"2 credentials exist for it, and the token of each may be in use: {told}"]
+    assert made.blocking == ()
+    assert "`id: cr_1` or `id: cr_2`" in made.questions[0].remedy
+
+
+@pytest.mark.parametrize(("keep", "goes"), [("cr_1", "cr_2"), ("cr_2", "cr_1")])
+def test_the_credential_that_the_manifest_names_stays_and_the_other_one_goes(keep: str, goes: str) -> None:
+    pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
+    made = planned(declare("TunnelCredential/a", id=keep), seen=snapshot(*pair))
+    assert (requests(made), errors(made)) == ([f"DELETE /credentials/{goes}"], [])
+
+
+def test_two_credentials_keep_nothing_else_from_being_settled() -> None:
+    pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
+    twice = [at(n, f"edgtls_{n}", f"i{n}") for n in (1, 2)]
+    made = planned(
+        declare("TunnelCredential/a"), declare("TLSEdge/a"), declare("IPPolicy/p"), seen=snapshot(*pair, *twice)
+    )
+    assert sorted(requests(made)) == ["DELETE /edges/tls/edgtls_2", "POST /ip_policies"]
+    assert (made.blocking, len(made.questions)) == ((), 1)
+
+
+def test_a_pending_credential_of_another_store_that_stays_alone_is_not_replaced_at_once() -> None:
+    """Its run may be about to deliver the token."""
+    pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential", pending=True) for n in (1, 2)]
+    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i2"]))
+    assert (requests(made), errors(made)) == (["DELETE /credentials/cr_2"], [])
+
+
+@given(st.data())
+def test_stores_that_settle_credentials_at_the_same_moment_leave_one_and_delete_only_their_own(
+    data: st.DataObject,
+) -> None:
+    """Each store knows its own intents alone. What it reads of the others may be of a moment before."""
+    count = data.draw(st.integers(2, 4))
+    seconds = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
+    owners = data.draw(st.lists(st.sampled_from("AB"), min_size=count, max_size=count))
+    delivered = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    deleted: set[str] = set()
+    for store in "AB":
+        there = []
+        for n in range(count):
+            pending = not delivered[n] or data.draw(st.booleans())  # a record says so only some time later
+            there.append(at(seconds[n], f"cr_{n}", f"i{n}", "TunnelCredential", pending=pending))
+        own = [n for n in range(count) if owners[n] == store]
+        seen = snapshot(
+            *there,
+            receipts=[f"i{n}" for n in own if delivered[n]],
+            undelivered=[f"i{n}" for n in own if not delivered[n]],
+        )
+        made = planned(declare("TunnelCredential/a"), seen=seen)
+        calls = requests(made)
+        gone = {each.rpartition("/")[2] for each in calls if each.startswith("DELETE")}
+        assert gone <= {f"cr_{n}" for n in own if not delivered[n]}
+        deleted |= gone if not any(each.startswith("POST") for each in calls) else set()
+        assert made.blocking == ()
+    assert len(deleted) < count
 
 
 def test_of_two_credentials_the_one_whose_token_arrived_nowhere_goes_though_it_is_the_first() -> None:
@@ -206,7 +267,7 @@ def test_of_two_credentials_the_one_whose_token_arrived_nowhere_goes_though_it_i
 def test_a_credential_that_nothing_says_is_pending_is_not_taken_for_undelivered() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
     made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1"]))
-    assert (made.changes, errors(made)) == ((), ["2 objects were made for it: cr_1, cr_2"])
+    assert (made.changes, len(made.questions)) == ((), 1)
 
 
 def test_of_two_credentials_whose_tokens_arrived_nowhere_neither_stays() -> None:

@@ -146,10 +146,11 @@ def test_two_tokens_for_one_credential_are_told_with_both_names_and_the_way_out(
         first.send_signal(signal.SIGCONT)
         _, told = first.communicate(timeout=60)
         older, newer = sorted(body["id"] for _, body in scene.live())
-        assert first.returncode == 1
-        assert scene.run() == 1
+        assert first.returncode == 5
+        assert scene.run() == 5
         for said in (told, capsys.readouterr().err):
-            assert f"2 objects were made for it: {older}, {newer}; delete all but the one that is in use" in said
+            assert "2 credentials exist for it, and the token of each may be in use: " in said
+            assert f"add the line `id: {older}` or `id: {newer}` to its manifest" in said
         scene.sandbox.delete(f"/credentials/{newer}")
         assert other.run() == 0
 
