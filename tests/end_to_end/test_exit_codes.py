@@ -33,7 +33,7 @@ def test_3_when_the_platform_moved_since_the_plan_was_made(on_sandbox: Project, 
     (policy,) = sandbox.get("/ip_policies")["ip_policies"]
     sandbox.patch(f"/ip_policies/{policy['id']}", {"description": "changed by hand"})
     sandbox.forget_log()
-    said = on_sandbox.process("apply", "plan.json", "-y")
+    said = on_sandbox.process("apply", "plan.json", "-y", "--quiet")
     assert (said.code, said.out) == (3, "")
     assert said.err == (
         'IPPolicy/a.description: was "a", is now "changed by hand"\n'
