@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reconciler.kinds import policy as traffic
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive, Shape, Unordered
@@ -180,8 +179,8 @@ def _written(value: Value) -> Json:
     match value:
         case Ref():
             return {"ref": str(value)}
-        case Attachment(text, ending):
-            return (None if ending == "pem" else traffic.parse(text)) or text
+        case Attachment(text):
+            return text if value.document is None else _written(value.document)
         case str():
             return value.replace("${{", "$${{")
         case dict():

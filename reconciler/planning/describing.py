@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from reconciler.kinds import policy as traffic
 from reconciler.model.address import Address
 from reconciler.model.canonical import canon, leaf_at, read
 from reconciler.model.kind import Field, InputOnly, Kind, Part, PathOnly, Sensitive, ServerDefault, Shape, Spec
@@ -27,6 +28,23 @@ class Attachment:
 
     text: str
     ending: str
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """The traffic policy that the text spells, if a manifest can hold it as YAML."""
+        found = None if self.ending == "pem" else traffic.parse(self.text)
+        return found if found and _is_writable(found) else None
+
+
+def _is_writable(value: Json) -> bool:
+    """Whether the keys of a document mean nothing else in a manifest."""
+    match value:
+        case dict():
+            plain = all(key not in ("", "<<") and "${{" not in key for key in value)
+            return plain and all(map(_is_writable, value.values()))
+        case list():
+            return all(map(_is_writable, value))
+    return True
 
 
 def described(

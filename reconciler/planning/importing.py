@@ -11,12 +11,12 @@ from functools import cached_property
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
-from reconciler.model.kind import Home, Kind
+from reconciler.model.kind import Field, Home, Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Live, Snapshot
-from reconciler.model.value import Value
+from reconciler.model.value import Ref, Template, Value
 from reconciler.planning import naming
 from reconciler.planning.describing import Attachment, described
 from reconciler.planning.normalize import identity
@@ -325,11 +325,36 @@ class _Surveying:
         return Imported(
             self.names[_key(live)],
             live,
-            spec,
+            {name: self._tied(kind.by_name[name], value) for name, value in spec.items()},
             None if own is not None or self._is_found_by_key(kind, live) else live.id,
             tuple(ignored),
             self.register.guards(live) if own is not None else False,
         )
+
+    def _tied(self, of: Field, value: Value) -> Value:
+        """The value of a field that names hosts, with references in the place of addresses that the platform picked."""
+        if of.mentions is None:
+            return value
+        match value:
+            case list():
+                return [self._tied(of, each) for each in value]
+            case str():
+                scheme, _, rest = value.rpartition("://")
+                address = self._addresses.get(rest.lower())
+                if address is not None:
+                    return Template((f"{scheme}://", address)) if scheme else address
+        return value
+
+    @cached_property
+    def _addresses(self) -> Mapping[str, Ref]:
+        """The reserved addresses that are declared or about to be, by what they are reached at."""
+        return {
+            str(live.body.get(kind.host)).lower(): Ref(self.names[_key(live)], kind.host)
+            for kind in self.kinds
+            if kind.host is not None and kind.host not in kind.by_name
+            for live in self.snapshot.of(kind.name).objects
+            if _key(live) in self.names
+        }
 
     def _whose(self, kind: str, id: str) -> Address | None:
         key = (kind, id)

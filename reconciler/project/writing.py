@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.model.kind import Kind
-from reconciler.model.value import Ref, Value
+from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.describing import Attachment
 from reconciler.planning.importing import Imported
 from reconciler.planning.naming import kebab
@@ -94,6 +94,10 @@ def _written(
     match value:
         case Ref():
             return {"ref": str(value)}
+        case Template():
+            return str(value)
+        case Attachment() if value.document is not None:
+            return _written(value.document, of, path, folder, included)
         case Attachment(text, ending):
             name = f"{of.address.name}.{dotted(path)}.{ending}"
             file = below(folder, f"{ATTACHMENTS}/{kebab(of.address.kind)}/{name}")

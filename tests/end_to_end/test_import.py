@@ -284,3 +284,51 @@ def test_a_certificate_whose_key_is_not_known_is_not_made_anew(on_sandbox: Proje
     said = on_sandbox("plan")
     assert said.code == 1
     assert "there is no TLSCertificate" in said.out
+
+
+def test_a_traffic_policy_is_written_as_yaml_that_drift_can_be_accepted_into(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    policy: dict[str, Any] = {
+        "on_http_request": [
+            {
+                "name": "no ${{ var.x }}: <<",
+                "expressions": ["req.method == 'GET'", "true &&\n  req.url.path != ''"],
+                "actions": [
+                    {"type": "custom-response", "config": {"status_code": 403, "body": "a\n  b\n", "headers": {}}}
+                ],
+            }
+        ]
+    }
+    account = Account(sandbox)
+    account.make("/reserved_domains", domain="a.example.com")
+    made = account.make("/endpoints", url="https://a.example.com", traffic_policy=json.dumps(policy))
+    assert on_sandbox("import").code == 0
+    (manifest,) = (on_sandbox.root / "manifests").glob("*endpoint*.yaml")
+    written = manifest.read_text()
+    assert "  traffic_policy:\n    on_http_request:\n      - name:" in written
+    assert not (on_sandbox.root / "files").exists()
+    assert not (on_sandbox.root / "manifests" / "files").exists()
+    assert on_sandbox("validate").code == 0
+    assert on_sandbox("fmt", "--check").code == 0
+    assert on_sandbox("apply", "--adopt", "-y").code == 0
+    policy["on_http_request"][0]["actions"][0]["config"]["status_code"] = 404
+    sandbox.patch(f"/endpoints/{made['id']}", {"traffic_policy": json.dumps(policy)})
+    said = on_sandbox("drift", "--accept")
+    assert said.code in (0, 2), said
+    assert "404" in manifest.read_text()
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_what_stands_at_a_reserved_address_is_tied_to_it(on_sandbox: Project, sandbox: Sandbox) -> None:
+    account = Account(sandbox)
+    address = account.make("/reserved_addrs", description="ssh")
+    account.id("/edges/tcp", hostports=[address["addr"]])
+    assert on_sandbox("import").code == 0
+    text = (on_sandbox.root / "manifests/tcp-edge.yaml").read_text()
+    assert "  hostports:\n    - {ref: ReservedAddress/ssh.addr}\n" in text
+    assert on_sandbox("validate").code == 0
+    said = on_sandbox("plan", "--adopt")
+    assert "0 to create, 0 to update, 0 to replace, 0 to delete, 3 to adopt" in said.out  # one came with the edge
+    assert on_sandbox("apply", "--adopt", "-y").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
