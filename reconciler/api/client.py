@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reconciler.api.ledger import BackgroundLedger
 
 _TOO_LONG = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
-_QUOTED = 2_000  # characters of an error that are looked at; a few hundred are shown
+_QUOTED = 20_000  # characters of an error that are looked at; a few hundred are shown
 CONNECTING = 10.0  # seconds
 IDLE = 4.0  # seconds; servers commonly close an idle connection after five, and a POST must not meet that moment
 
@@ -203,9 +203,9 @@ class Client:
         except Exception as failure:  # noqa: BLE001 - two libraries' worth of network errors, and some unwrapped
             broken = network(failure)
             if broken.sent:
-                text = self._concealed(f"{self._origin} broke off: {broken.why}")
+                text = f"{self._origin} broke off: {self._concealed(broken.why)}"
                 raise errors.unanswered(method, text, sent=True) from None
-            text = self._concealed(f"cannot reach {self._origin}: {broken.why}")
+            text = f"cannot reach {self._origin}: {self._concealed(broken.why)}"
             raise Refused(text) if broken.lasting else errors.Unreachable(text) from None
         self.has_been_answered = True
         if exchange is not None:
@@ -273,7 +273,9 @@ class Client:
         """What an error says, without our secrets in it."""
         if isinstance(body, dict):
             return {name: self._quoted(each) for name, each in body.items()}
-        return self._concealed(body[:_QUOTED]) if isinstance(body, str) else None
+        if not isinstance(body, str):
+            return None
+        return self._concealed(body if len(body) <= _QUOTED else f"{body[:_QUOTED]}…")
 
     def _concealed(self, text: str) -> str:
         for veil in self._veils:

@@ -1,6 +1,9 @@
-"""Takes secrets out of foreign text: a platform may quote what it refuses, whole or in part, as it is or escaped.
+"""Removes secrets from text that was not written by us: a platform or a driver may quote what it was sent.
 
-Not for our own words, which never hold a secret in the first place.
+A secret is replaced as a whole value, not inside a longer word or number. With the secret `http://127.0.0.1:80`, the
+text `cannot reach http://127.0.0.1:809` stays readable. Three things are replaced wherever they are found, since they
+cannot be there by chance: encoded secrets (base64, hexadecimal), parts of random text, and the beginning of a secret
+where the quotation was cut off.
 """
 
 from __future__ import annotations
@@ -9,24 +12,32 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Final
 from urllib.parse import quote, quote_plus
 
-SHORTEST = 8  # characters of a secret that already say too much of it
-LEAST = 4  # characters of a spelling that is not the secret's own: shorter ones are in every other word
+PIECE: Final = 8  # characters of a random secret that already reveal too much of it
+RANDOM: Final = 12  # characters without punctuation that count as random text if they mix cases or digits
+LEAST: Final = 4  # characters of an encoded secret: shorter ones are in every other word
 _SPACE = re.compile(r"\s+")
+_WORD = re.compile(rf"[A-Za-z0-9_]{{{RANDOM},}}")
+_CLASSES = (re.compile(r"[a-z]"), re.compile(r"[A-Z]"), re.compile(r"[0-9]"))
+_ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2}|\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[abfnrtv0]))\Z")  # ends before the value
+_CUT = re.compile(r"\s*(…|\.\.\.)")
 
 
 class Veil:
-    """Takes the same secrets out of many texts: whole, and every run of eight characters in any usual spelling.
+    """Removes the same secrets from many texts.
 
-    White space counts for nothing, since messages are often wrapped or put on one line.
+    White space inside a long secret is ignored, since messages are often wrapped or put on one line.
     """
 
     def __init__(self, secrets: Iterable[str], shown: str = "(secret)") -> None:
         self._new = list(secrets)
         self._shown = shown
-        self._long = ""  # all spellings, each on a line of its own
-        self._short: set[str] = set()
+        self._random = ""  # random parts of all spellings, one a line
+        self._whole: set[str] = set()  # what counts between boundaries only
+        self._short: set[str] = set()  # short ones, with the white space that they have
+        self._anywhere: set[str] = set()
 
     def add(self, secret: str) -> None:
         self._new.append(secret)
@@ -39,7 +50,7 @@ class Veil:
         kept = [place for place, character in enumerate(text) if not character.isspace()]
         bare = "".join(text[place] for place in kept)
         covered = bytearray(len(text))
-        for start, end in self._runs(bare):
+        for start, end in self._runs(text, bare, kept):
             first, last = kept[start], kept[end - 1] + 1
             covered[first:last] = b"\1" * (last - first)
         parts, done = [], 0
@@ -49,23 +60,68 @@ class Veil:
         return "".join([*parts, text[done:]])
 
     def _learn(self) -> None:
-        """Spelling out waits until there is a text: in most runs there is none."""
-        spelt = {spelling for secret in self._new for spelling in _spellings(secret)}
+        """Computes the spellings when the first text comes: in most runs there is none."""
+        random = [self._random] if self._random else []
+        for secret in self._new:
+            plain, coded = _spellings(secret)
+            self._short |= {each for each in (secret.strip(), *plain, *coded) if len(each) < 2 * PIECE}
+            self._whole |= plain | {each for each in coded if len(each) < PIECE}
+            self._anywhere |= {each for each in coded if len(each) >= PIECE}
+            random += [part for each in plain for part in _WORD.findall(each) if _is_random(part)]
+            random += [each for each in coded if len(each) >= RANDOM]
         self._new = []
-        self._short |= {each for each in spelt if len(each) < SHORTEST}
-        self._long = "\n".join([self._long, *(each for each in spelt if len(each) >= SHORTEST)])
+        self._random = "\n".join(random)
 
-    def _runs(self, bare: str) -> Iterator[tuple[int, int]]:
-        said = {bare[start : start + SHORTEST] for start in range(len(bare) - SHORTEST + 1)}
-        long = self._long
+    def _runs(self, text: str, bare: str, kept: list[int]) -> Iterator[tuple[int, int]]:
+        """Where secrets are in the text without white space."""
+        random = self._random
+        said = {bare[start : start + PIECE] for start in range(len(bare) - PIECE + 1)} if random else set()
         # One pass over the secrets: a message has a few hundred runs, and a project may have a megabyte of keys.
-        held = {run for start in range(len(long)) if (run := long[start : start + SHORTEST]) in said}
-        for start in range(len(bare) - SHORTEST + 1):
-            if bare[start : start + SHORTEST] in held:
-                yield start, start + SHORTEST
-        for secret in self._short:
-            for found in re.finditer(re.escape(secret), bare):
-                yield found.span()
+        held = {run for start in range(len(random)) if (run := random[start : start + PIECE]) in said}
+        for start in range(len(bare) - PIECE + 1) if held else ():
+            if bare[start : start + PIECE] in held:
+                yield start, start + PIECE
+        for secret in self._anywhere:
+            for start in _places(secret, bare):
+                yield start, start + len(secret)
+        for secret in self._whole:
+            for start in _places(secret[:PIECE], bare):
+                end = start + _common(secret, bare, start)
+                is_whole = end - start == len(secret)
+                first, last = kept[start], kept[end - 1] + 1
+                if is_whole and len(secret) < PIECE and text[first:last] not in self._short:
+                    continue  # white space where a short one has none: these are other words
+                if _begins(text, first) and (_ends(text, last) if is_whole else _CUT.match(text, last)):
+                    yield start, end
+
+
+def _places(part: str, bare: str) -> Iterator[int]:
+    start = bare.find(part)
+    while start >= 0:
+        yield start
+        start = bare.find(part, start + 1)
+
+
+def _common(secret: str, bare: str, start: int) -> int:
+    """How many characters of the secret are there."""
+    if bare.startswith(secret, start):
+        return len(secret)
+    return next((at for at, each in enumerate(secret) if bare[start + at : start + at + 1] != each), len(secret))
+
+
+def _begins(text: str, start: int) -> bool:
+    """Whether a value that begins there does not begin within a word or number. An escape sequence is neither."""
+    joined = start > 0 and text[start].isalnum() and text[start - 1].isalnum()
+    return not joined or _ESCAPE.search(text, max(0, start - 6), start) is not None
+
+
+def _ends(text: str, end: int) -> bool:
+    return end >= len(text) or not (text[end - 1].isalnum() and text[end].isalnum())
+
+
+def _is_random(part: str) -> bool:
+    """Whether text without punctuation mixes lower case, upper case and digits, as words do not."""
+    return sum(each.search(part) is not None for each in _CLASSES) > 1
 
 
 def conceal(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:
@@ -73,28 +129,27 @@ def conceal(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:
     return Veil(secrets, shown).over(text)
 
 
-def _spellings(secret: str) -> set[str]:
-    """The secret as it is, and as JSON, an address, HTML, base64 or hexadecimal digits would have it."""
+def _spellings(secret: str) -> tuple[set[str], set[str]]:
+    """The secret as it is and escaped for JSON, addresses and HTML; and encoded as base64 and hexadecimal digits."""
     import html  # its table of two thousand names is for this alone
 
     octets = secret.encode(errors="surrogatepass")
-    escaped = {
-        secret,
+    plain = {
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
         quote(octets, safe=""),
         quote(octets),
         quote_plus(octets),
         html.escape(secret),
-        octets.hex(),
-        octets.hex().upper(),
     }
+    coded = {octets.hex(), octets.hex().upper()}
     for before in range(3):
         # Of the characters at either end some bits belong to the neighbours: those are left out.
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            coded = encode(b"\0" * before + octets).decode().rstrip("=")
-            first = (before * 8 + 5) // 6
-            whole = (before + len(octets)) * 8 // 6
-            escaped.add(coded[first:whole])
-    spelt = {bare for each in escaped if len(bare := _SPACE.sub("", each)) >= LEAST}
-    return spelt | {bare for bare in [_SPACE.sub("", secret)] if bare}
+            text = encode(b"\0" * before + octets).decode().rstrip("=")
+            coded.add(text[(before * 8 + 5) // 6 : (before + len(octets)) * 8 // 6])
+    own = _SPACE.sub("", secret)
+    return (
+        {bare for each in plain if len(bare := _SPACE.sub("", each)) >= LEAST} | ({own} if own else set()),
+        {each for each in coded if len(each) >= LEAST} - {own},
+    )

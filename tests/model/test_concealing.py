@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import json
+from itertools import zip_longest
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model.concealing import Veil, conceal
 
@@ -30,17 +33,76 @@ def test_a_secret_in_base64_is_concealed_at_every_alignment(before: int) -> None
     assert len(shown.replace("(secret)", "")) < len("got ") + 8
 
 
-def test_a_piece_of_eight_characters_is_concealed_and_one_of_seven_is_not() -> None:
-    assert conceal('so aB3$<&"Q is', [SECRET]) == "so (secret) is"
-    assert conceal('so aB3$<&" is', [SECRET]) == 'so aB3$<&" is'
+def test_a_piece_of_eight_random_characters_is_concealed_and_one_of_seven_is_not() -> None:
+    assert conceal("so LmN0pRsT is", [SECRET]) == "so (secret) is"
+    assert conceal("so LmN0pRs is", [SECRET]) == "so LmN0pRs is"
 
 
 def test_a_secret_that_was_wrapped_onto_other_lines_is_concealed() -> None:
     assert conceal('a aB3$<&"Q9z Xw7 LmN0p\n RsTuVqq b', [SECRET]) == "a (secret) b"
 
 
-def test_a_short_secret_is_concealed_as_a_whole_only() -> None:
-    assert conceal("ab abc abcd", ["abc"]) == "ab (secret) (secret)d"
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("http://127.0.0.1:80", "cannot reach http://127.0.0.1:809"),
+        ("http://127.0.0.1:8080", "cannot reach http://127.0.0.1:80"),
+        ("abc", "ab abcd xabc abc1 a b c"),
+        ("production", "reproductions"),
+        ("correct horse battery staple", "a correct horse"),
+        ("https://hooks.example.com/services/T0/B0/x", "services of example.com"),
+        ("5439", "port 54390 of 254391"),
+    ],
+)
+def test_words_that_only_contain_part_of_a_secret_or_the_secret_as_a_part_stay_readable(secret: str, text: str) -> None:
+    assert conceal(text, [secret]) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "%",
+        "the value '%' is wrong",
+        "user:%@host",
+        "?key=%&a=b",
+        "token_%_x",
+        '{"value":"%"}',
+        "a%20%%22",
+        "first\\n%\\nlast",
+        "\\u003c%\\u003e",
+        "&quot;%&quot;",
+        "wrapped %\n",
+    ],
+)
+@pytest.mark.parametrize("secret", ["pw", "hunter2", "http://127.0.0.1:80", "correct horse battery staple", SECRET])
+def test_a_whole_secret_is_concealed_whatever_is_around_it(secret: str, text: str) -> None:
+    before, _, after = text.partition("%") if text.count("%") == 1 else ("a%20", "", "%22")
+    shown = conceal(f"{before}{secret}{after}", [secret])
+    assert secret not in shown
+    assert "(secret)" in shown
+
+
+@pytest.mark.parametrize("mark", ["…", "...", " …"])
+@pytest.mark.parametrize("secret", ["correct horse battery staple", "https://hooks.example.com/services/T0"])
+def test_a_secret_that_was_cut_off_is_concealed(secret: str, mark: str) -> None:
+    assert conceal(f"refused: {secret[:-3]}{mark}", [secret]) == f"refused: (secret){mark}"
+
+
+def test_a_random_secret_is_concealed_within_a_longer_word() -> None:
+    assert conceal("xQ9zXw7LmN0pRsTuVqqx", ["Q9zXw7LmN0pRsTuVqq"]) == "x(secret)x"
+
+
+@given(
+    st.text(st.sampled_from("ab19:/. -"), min_size=1, max_size=12), st.text(st.sampled_from("ab19:/. -"), max_size=30)
+)
+def test_what_is_concealed_was_the_secret(secret: str, text: str) -> None:
+    shown = conceal(text, [secret])
+    if shown != text:
+        assert secret.strip()[:1] in text
+        start = next(at for at, (old, new) in enumerate(zip_longest(text, shown)) if old != new)
+        assert "".join(text[start:].split()).startswith("".join(secret.split())[:8])
+    if secret.strip() == secret and f" {secret} " in f" {text} ":
+        assert f" {secret} " not in f" {shown} "
 
 
 def test_a_text_without_secrets_stays_as_it_is() -> None:
