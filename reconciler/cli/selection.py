@@ -50,7 +50,9 @@ def _may_match(glob: str, snapshot: Snapshot) -> bool:
 
 
 def _unmatched(glob: str, known: Sequence[str], where: str = "is declared, or owned by this stack") -> str:
-    kind = glob.partition("/")[0]
+    kind, slash, _ = glob.partition("/")
+    if not slash and kinds.find(kind) is not None:
+        return f"{glob} matches nothing that {where}; write {glob}/* for all of the kind"
     meant = wording.meant(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
     remedy = meant or "write it as a plan names it, like TLSEdge/payments"
     return f"{glob} matches nothing that {where}; {remedy}"

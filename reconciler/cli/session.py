@@ -148,7 +148,9 @@ def opened_offline(options: Options, project: Config, taken: Taken) -> tuple[Ses
     """
     unread: dict[str, None] = {}
 
-    def absent(source: str) -> Secret:
+    def absent(source: str, is_secret: bool) -> Secret | None:
+        if not is_secret:
+            return None
         if source not in taken.secrets:
             unread[source] = None
         return taken.secrets.get(source) or Sealed(source)
@@ -315,9 +317,10 @@ def exit_of(plan: Plan, *, changes: int = exits.DONE) -> int:
 
 
 def tell_problems(plan: Plan) -> None:
-    """On standard error, where whoever keeps only the plan's text in a file still sees them counted."""
+    """On standard error, for readers who keep the plan in a file: how many there are, and the codes of warnings."""
     if plan.problems:
-        talk.say(talk.tally(plan.problems))
+        named = sorted({each.code for each in plan.problems if not each.is_error and each.code})
+        talk.say(talk.tally(plan.problems) + (f": {', '.join(named)}" if named else ""))
 
 
 def secrets_of(manifest: Manifest) -> tuple[Secret, ...]:

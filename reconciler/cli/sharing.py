@@ -11,6 +11,7 @@ from reconciler.model.problem import Problem, Rejected
 if TYPE_CHECKING:
     from reconciler.cli.options import Options
     from reconciler.model.manifest import Declaration
+    from reconciler.model.value import Value
 
 
 def check(common: Options) -> Sequence[Problem]:
@@ -31,13 +32,19 @@ def check(common: Options) -> Sequence[Problem]:
 
 
 def _declarations(common: Options, name: str | None) -> Sequence[Declaration]:
-    from reconciler.model.value import Sealed
     from reconciler.project import config, manifests
 
     environ = {key: value for key, value in os.environ.items() if key != "RECONCILER_ENV"}
     try:
-        project = config.load(common.project, environ, name)
-        loaded = manifests.load(project, environ, common.variables, lambda source, *_: Sealed(source))
+        project = config.load(common.project, environ, name, stand_in)
+        loaded = manifests.load(project, environ, common.variables, stand_in)
     except Rejected:
         return ()
     return tuple(loaded.manifest.declarations.values())
+
+
+def stand_in(source: str, is_secret: bool) -> Value:
+    """What stands for the value of an environment variable or secret file that is not there."""
+    from reconciler.model.value import PENDING, Sealed
+
+    return Sealed(source) if is_secret else PENDING

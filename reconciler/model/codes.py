@@ -20,6 +20,8 @@ class Code:
 
 CODES: Final = {
     # secrets
+    "literal-secret": Code("A secret is written in plain text in a YAML file.", True),
+    "secret-name-shown": Code("A variable named like a secret is used in a field that plans and reports show.", True),
     "from-env-shown": Code("A value from the environment is in a field that plans and reports show."),
     "one-time-secret-undelivered": Code("A resource cannot be created because its one-time secret has no sink."),
     # manifests

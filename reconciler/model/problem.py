@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+LONGEST_QUOTE: Final = 120  # characters of the user's text that a message repeats
+_LONGEST: Final = 2_000  # characters of a message, such as one that names the members of a long ring
+_LONGEST_SUBJECT: Final = 300
+_LONG: Final = re.compile(rf"(?<!\w)(['\"])(?:(?!\1)[^\\]|\\.){{{LONGEST_QUOTE},}}\1|\S{{{LONGEST_QUOTE},}}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +50,12 @@ class Problem:
     code: str = ""
     confined: bool = False
 
+    def __post_init__(self) -> None:
+        if len(self.text) + len(self.remedy) + len(self.subject) > LONGEST_QUOTE:
+            object.__setattr__(self, "text", shorten(self.text))
+            object.__setattr__(self, "remedy", shorten(self.remedy))
+            object.__setattr__(self, "subject", shorten(self.subject, _LONGEST_SUBJECT))
+
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""
         mark = "" if self.severity is Severity.ERROR else f"{self.severity}: "
@@ -53,6 +66,20 @@ class Problem:
     @property
     def is_error(self) -> bool:
         return self.severity is Severity.ERROR
+
+
+def cut(text: str) -> str:
+    """The user's text as a message repeats it without quotation marks: on one line."""
+    text = " ".join(text[: 10 * LONGEST_QUOTE].splitlines())
+    return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 1]}…"
+
+
+def shorten(text: str, longest: int = _LONGEST) -> str:
+    """The message with long quotations and words cut to `LONGEST_QUOTE`, and all of it to `longest` characters."""
+    if len(text) <= LONGEST_QUOTE:
+        return text
+    text = _LONG.sub(lambda found: f"{found[0][: LONGEST_QUOTE - 2]}…{found[1] or ''}", text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 class Rejected(Exception):

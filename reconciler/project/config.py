@@ -7,7 +7,7 @@ environment may override the address, the key and the store, so that one project
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -21,13 +21,13 @@ from reconciler.kinds.fields import Deferred, checked
 from reconciler.model import profile as profiles
 from reconciler.model.kind import Between, Finding, Sensitive, fields_of
 from reconciler.model.known_drift import KnownDrift
-from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.profile import PROFILES
-from reconciler.model.value import Json, Secret, canonical
+from reconciler.model.value import PENDING, Json, Sealed, Secret, Value, canonical
 from reconciler.project import defaults, environments, files, validation, variables, wording, yaml
 from reconciler.project.environments import Environment
 from reconciler.project.places import Places
-from reconciler.project.values import Declared, Resolver, Variable
+from reconciler.project.values import Absent, Declared, Resolver, Variable
 from reconciler.project.variables import Setting
 from reconciler.project.weaving import Layer, Role, weave
 from reconciler.project.yaml import Document
@@ -91,6 +91,7 @@ class Config:
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
     unmet: tuple[Problem, ...] = ()  # why there is no address or no key
     included: tuple[str, ...] = ()  # files read by from_file, but for the key's
+    warnings: tuple[Problem, ...] = ()
 
     @property
     def sources(self) -> Mapping[str, bytes]:
@@ -306,31 +307,41 @@ class _VariablesForm(_Form):
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def load(root: Path, environ: Mapping[str, str], environment: str | None = None) -> Config:
+def load(
+    root: Path, environ: Mapping[str, str], environment: str | None = None, absent: Absent | None = None
+) -> Config:
     """The project whose file is in the folder `root`, in one of its environments; Rejected tells all that is wrong.
 
-    Where none is named, RECONCILER_ENV may name one.
+    Where none is named, RECONCILER_ENV may name one. `absent`: as of `manifests.load`.
     """
     name = environment or environ.get("RECONCILER_ENV")
     chosen = environments.read(root, name) if name else None
     written, places = _laid_over(_read(root), chosen)
-    resolver = Resolver(root, environ, {}, Declared())
+    resolver = Resolver(root, environ, {}, Declared(), absent)
     values = resolver.resolve(ProjectForm, FILE, {key: each for key, each in written.items() if key != "defaults"})
-    unmet = [each for each in resolver.findings if each.path[0] == "platform"]
-    findings = [each for each in resolver.findings if each.path[0] != "platform"]
+    warnings = [each for each in resolver.findings if each.severity is Severity.WARNING]
+    wrong_sources = [each for each in resolver.findings if each not in warnings]
+    unmet = [each for each in wrong_sources if each.path[0] == "platform"]
+    findings = [each for each in wrong_sources if each.path[0] != "platform"]
+    if absent is not None:
+        values = {name: item if name == "variables" else _settled(item) for name, item in values.items()}
+        values = {name: item for name, item in values.items() if item is not PENDING}
     form = ProjectForm.model_construct()
     try:
         form = ProjectForm.model_validate(values)
     except ValidationError as error:
-        findings += validation.problems_of(error, values, fields_of(ProjectForm))
+        wrong_values = validation.problems_of(error, values, fields_of(ProjectForm))
+        unresolved = {each.path for each in findings}
+        findings += [each for each in wrong_values if each.path not in unresolved]
     overrides, wrong = _overrides(environ)
     findings += [*_bad_paths("manifests", form.manifests), *_bad_paths("policies", form.policies)]
     layers, odd = defaults.read(written.get("defaults"), places)
     settings, amiss = variables.declared(form.variables, places)
+    settings = _with_origins(settings, written.get("variables"))
     problems = [validation.problem(each, places) for each in (*findings, *odd, *amiss)] + wrong
     included = set(resolver.included)
     if chosen is not None and not problems:
-        resolver = Resolver(root, environ, {}, Declared())
+        resolver = Resolver(root, environ, {}, Declared(), absent)
         settings = _overlaid(settings, chosen, resolver, problems)
         included |= set(resolver.included)
     if problems:
@@ -365,7 +376,36 @@ def load(root: Path, environ: Mapping[str, str], environment: str | None = None)
         positions=places,
         unmet=tuple(lacking or _lacking(places, base_url, api_key)),
         included=tuple(included - _key_file(form)),
+        warnings=tuple(validation.problem(each, places) for each in _literal_secrets(warnings, form, base_url)),
     )
+
+
+def _settled(value: Value) -> Value:
+    """The value without what waits for something that is not there."""
+    if isinstance(value, dict):
+        return {name: _settled(item) for name, item in value.items() if item is not PENDING}
+    return value
+
+
+def _with_origins(settings: Mapping[str, Setting], written: Any) -> dict[str, Setting]:
+    found = variables.origins(written)
+    return {name: replace(each, origin=found.get(name, "")) for name, each in settings.items()}
+
+
+def _literal_secrets(warnings: Iterable[Finding], form: ProjectForm, base_url: str | None) -> Iterator[Finding]:
+    """Secrets that the settings write in plain text. The key to a sandbox on this machine is none."""
+    host = urlsplit(base_url or "").hostname
+    for each in warnings:
+        if each.path != ("platform", "api_key") or host is None or not is_loopback(host):
+            yield each
+    if form.store is not None and "://" in form.store and urlsplit(form.store).password:
+        yield Finding(
+            ("store",),
+            "the password is written here in plain text",
+            "write store: {from_env: NAME}",
+            Severity.WARNING,
+            "literal-secret",
+        )
 
 
 def _read(root: Path) -> Document:
@@ -401,6 +441,8 @@ def _overlaid(
 ) -> dict[str, Setting]:
     written = resolver.resolve(_VariablesForm, chosen.file, {"variables": chosen.variables})
     merged, findings = variables.overlaid(settings, written["variables"], chosen.places, chosen.name)
+    found = variables.origins(chosen.variables)
+    merged = {name: replace(each, origin=found[name]) if name in found else each for name, each in merged.items()}
     problems += [validation.problem(each, chosen.places) for each in (*resolver.findings, *findings)]
     return merged
 
@@ -431,7 +473,9 @@ def _connection(form: ProjectForm, overrides: Mapping[str, Any]) -> tuple[str | 
     # What could not be resolved is a Template here; its problem is among those that are unmet.
     return (
         base_url.rstrip("/") if isinstance(base_url, str) else None,
-        Secret(api_key.reveal().rstrip("\r\n"), api_key.source) if isinstance(api_key, Secret) else None,
+        Secret(api_key.reveal().rstrip("\r\n"), api_key.source)
+        if isinstance(api_key, Secret) and not isinstance(api_key, Sealed)
+        else None,
     )
 
 

@@ -8,6 +8,8 @@ import graphlib
 import json
 import shlex
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
@@ -23,7 +25,9 @@ from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.profile import Profile
 from reconciler.model.value import Ref, Template, canonical, has_secret
 from reconciler.planning.aliases import spelt_out
+from reconciler.project import wording
 from reconciler.project.reserved import Reserved, fold
+from reconciler.project.values import Shown
 
 ByKind = Mapping[Kind, Sequence[Declaration]]
 Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
@@ -348,3 +352,47 @@ def _holds_record(text: str) -> bool:
     except (ValueError, RecursionError):
         return any(line.startswith(f"#{owners.KEY} ") for line in text.splitlines())
     return isinstance(parsed, dict) and owners.KEY in parsed
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSecrets:
+    """Texts that must not be shown, and the sources that secrets come from: `env:NAME`, `file:path`, `var:name`."""
+
+    texts: frozenset[str]
+    sources: frozenset[str]
+
+    def hold(self, source: str, text: str) -> bool:
+        """Whether a value is one of them, or text with a long one inside."""
+        if source in self.sources:
+            return True
+        own = text.strip()
+        if len(own) < _TELLING:
+            return False
+        return any(own == each or (len(each) >= 2 * _TELLING and each in own) for each in self.texts)
+
+
+_TELLING: Final = 8  # characters: two shorter values may well be equal by chance
+_SOURCES: Final = {"env": "the environment variable", "file": "the file", "var": "the variable"}
+
+
+def exposed(
+    shown: Iterable[Shown], known: KnownSecrets, declarations: Mapping[Address, Declaration]
+) -> Iterator[Problem]:
+    """Secrets in fields that plans, reports and the account show."""
+    told = set()
+    hold = cache(known.hold)  # the same variable is in many fields
+    for each in shown:
+        if (
+            (each.address, each.path) not in told
+            and each.address in declarations
+            and hold(each.source, each.text or "")
+        ):
+            told.add((each.address, each.path))
+            word, _, name = each.source.partition(":")
+            yield Problem(
+                f"{_SOURCES[word]} {name} is a secret, and this field is shown in plans and on the platform",
+                "put it only into fields that take secrets",
+                f"{each.address}.{wording.dotted(each.path)}",
+                declarations[each.address].at(*each.path),
+                code="secret-shown",
+            )

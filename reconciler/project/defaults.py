@@ -36,6 +36,6 @@ def read(written: Any, places: Places) -> tuple[dict[str, Layer], list[Finding]]
             text = f"expected a map, found {wording.found(item)}"
             findings.append(Finding(path, text, "write {spec: {…}}"))
         else:
-            findings += unknown_keys(item, path, PARTS)
+            findings += unknown_keys(item, path, PARTS, kinds.find(name))
             layers[name] = Layer(Role.DEFAULTS, item, places, path)
     return layers, findings

@@ -210,7 +210,7 @@ def draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
     if made.address is not None and made.kind is not None and _is_plain(value):
         made.form = _PLAIN
         return made, findings
-    form, wrong = _form(value)
+    form, wrong = _form(value, made.kind)
     told = {each.path for each in findings}
     findings += [each for each in wrong if each.path not in told]
     if made.address is not None and made.kind is not None and form is not None:
@@ -224,12 +224,12 @@ def _is_plain(value: dict[str, Any]) -> bool:
     return value.keys() <= _ORDINARY and value.get("spec").__class__ is dict
 
 
-def _form(value: dict[str, Any]) -> tuple[ManifestForm | None, list[Finding]]:
+def _form(value: dict[str, Any], kind: Kind | None) -> tuple[ManifestForm | None, list[Finding]]:
     """The envelope without what is wrong in it, so that the spec is looked at all the same."""
     try:
         return ManifestForm.model_validate(value), []
     except ValidationError as error:
-        findings = [_worded(each) for each in validation.problems_of(error, value, fields_of(ManifestForm))]
+        findings = [_worded(each, kind) for each in validation.problems_of(error, value, fields_of(ManifestForm))]
     wrong = {each.path[0] for each in findings if each.path}
     try:
         return ManifestForm.model_validate({key: item for key, item in value.items() if key not in wrong}), findings
@@ -237,8 +237,11 @@ def _form(value: dict[str, Any]) -> tuple[ManifestForm | None, list[Finding]]:
         return None, findings
 
 
-def _worded(finding: Finding) -> Finding:
+def _worded(finding: Finding, kind: Kind | None) -> Finding:
     """With what to write instead, where a value is of the wrong sort: that it is a map says little."""
+    if finding.text == validation.UNKNOWN_FIELD and len(finding.path) == 1:
+        remedy = misplaced(str(finding.path[0]), kind)
+        return replace(finding, remedy=remedy) if remedy else finding
     if not finding.text.startswith("expected ") or not finding.path:
         return finding
     match finding.path:
@@ -247,6 +250,17 @@ def _worded(finding: Finding) -> Finding:
         case (*_, str(word)) if word in _WRITTEN:
             return replace(finding, remedy=_WRITTEN[word])
     return finding
+
+
+def misplaced(name: str, kind: Kind | None) -> str:
+    """What to do about a key of a manifest that belongs further inside; empty if it belongs nowhere."""
+    for part, form in _PARTS.items():
+        if name in form.model_fields:
+            return f"write it under {part}, as in {part}: {{{name}: …}}"
+    return f"write it under spec, as in spec: {{{name}: …}}" if kind is not None and name in kind.by_name else ""
+
+
+_PARTS: Mapping[str, type[BaseModel]] = {"lifecycle": LifecycleForm, "rotate": RotationForm}
 
 
 def _name(made: Draft, value: dict[str, Any]) -> list[Finding]:

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Finding
+from reconciler.model.kind import Finding, Kind
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.model.value import Json
 from reconciler.project import files, validation, wording, yaml
-from reconciler.project.envelope import ManifestForm
+from reconciler.project.envelope import ManifestForm, misplaced
 from reconciler.project.places import Places
 from reconciler.project.values import kind_meant
 from reconciler.project.weaving import Layer, Role
@@ -62,7 +62,7 @@ def read(root: Folder, name: str) -> Environment:
     try:
         text = files.read(root, file, _MAX_BYTES)
     except files.Unreadable as wrong:
-        known = names(root)
+        known = names(root)[:20]
         if name in known:
             raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable")]) from None
         remedy = wording.meant(name, known) or (f"there are {wording.listed(known, 'and')}" if known else "write it")
@@ -118,21 +118,23 @@ def _addressed(document: Document, patches: dict[Address, Layer]) -> Iterator[Fi
             text = f"expected a map, or null to leave it out, found {wording.found(patch)}"
             yield Finding((key,), text, "write what differs, as in {spec: {…}}")
             continue
-        yield from unknown_keys(patch or {}, (key,), PATCHED)
+        yield from unknown_keys(patch or {}, (key,), PATCHED, kinds.find(kind_name))
         patches[address] = Layer(Role.ENVIRONMENT, patch, document.places, (key,))
 
 
-def unknown_keys(patch: Mapping[str, Json], path: tuple[str, ...], known: tuple[str, ...]) -> Iterator[Finding]:
+def unknown_keys(
+    patch: Mapping[str, Json], path: tuple[str, ...], known: tuple[str, ...], kind: Kind | None
+) -> Iterator[Finding]:
     """What stands in a part of a manifest and does not belong there."""
     for each in patch:
         if each not in known:
-            remedy = wording.meant(each, known) or f"use {wording.listed(known)}"
+            remedy = misplaced(each, kind) or wording.meant(each, known) or f"use {wording.listed(known)}"
             yield Finding((*path, each), validation.UNKNOWN_FIELD, remedy)
 
 
 def names(root: Folder) -> list[str]:
-    """The environments of a project, at most twenty."""
+    """The environments of the project."""
     try:
-        return sorted(each.stem for each in (root / FOLDER).glob("*.yaml") if not each.name.startswith("."))[:20]
+        return sorted(each.stem for each in (root / FOLDER).glob("*.yaml") if not each.name.startswith("."))
     except OSError:
         return []

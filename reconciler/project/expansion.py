@@ -14,7 +14,7 @@ from typing import Final
 from reconciler import kinds
 from reconciler.model.kind import Field, Finding, Shape
 from reconciler.model.manifest import Path
-from reconciler.model.value import Json
+from reconciler.model.value import PENDING, Json
 from reconciler.project import validation, wording
 from reconciler.project.places import size
 from reconciler.project.variables import Setting
@@ -113,16 +113,16 @@ def _check_name(document: Document) -> None:
 
 
 def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | None:
-    written = document.value[KEY]
+    written: Json = document.value[KEY]
     spot: Spot | None = Spot(document.places, (KEY,))
     if isinstance(written, str) and (variable := _VARIABLE.fullmatch(written.strip())):
         setting = settings.get(variable[1])
         if setting is None:
             remedy = wording.meant(variable[1], settings) or "define it under variables: in reconciler.yaml"
             raise _Wrong((KEY,), f"there is no variable {variable[1]}", remedy)
-        if setting.value is None:
-            return None
         written, spot = setting.value, setting.spot
+        if written is None or written is PENDING:
+            return None
     match written:
         case dict():
             return [_entry(key, value, spot and spot.below(key)) for key, value in written.items()]

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from reconciler.model.problem import cut
+
 MANIFESTS: Final = (".yaml", ".yml")
 
 
@@ -28,9 +30,9 @@ def inside(path: str) -> str:
     if "\0" in path or not path:
         raise Unreadable("not a path", "write a path below the project's root")
     if PurePosixPath(path).is_absolute() or path.startswith("~"):
-        raise Unreadable(f"{path} is not a relative path", "only files below the project's root can be named")
+        raise Unreadable(f"{cut(path)} is not a relative path", "only files below the project's root can be named")
     if ".." in PurePosixPath(path).parts:
-        raise Unreadable(f"{path} leads upwards", "a path may not contain '..'")
+        raise Unreadable(f"{cut(path)} leads upwards", "a path may not contain '..'")
     return os.path.normpath(path)
 
 
@@ -40,21 +42,21 @@ def read(root: Path, path: str, limit: int) -> bytes:
     try:
         real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - unlike resolve(), it follows a ring to itself
         if os.path.commonpath((home, real)) != home:
-            raise Unreadable(f"{path} is a symlink out of the project", "keep the file inside the project")
+            raise Unreadable(f"{cut(path)} is a symlink out of the project", "keep the file inside the project")
         if real == home:
-            raise Unreadable(f"{path} is not a regular file", "name a file")
+            raise Unreadable(f"{cut(path)} is not a regular file", "name a file")
         handle = _open(home, os.path.relpath(real, home))
     except FileNotFoundError:
-        raise Unreadable(f"there is no file {path}", "check the path") from None
+        raise Unreadable(f"there is no file {cut(path)}", "check the path") from None
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {(error.strerror or 'unknown').lower()}", "") from None
+        raise Unreadable(f"{cut(path)} cannot be read: {(error.strerror or 'unknown').lower()}", "") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise Unreadable(f"{path} is not a regular file", "name a file")
+        raise Unreadable(f"{cut(path)} is not a regular file", "name a file")
     with os.fdopen(handle, "rb") as file:
         text = file.read(limit + 1)
     if len(text) > limit:
-        raise Unreadable(f"{path} is larger than {_size(limit)}", "use a smaller file")
+        raise Unreadable(f"{cut(path)} is larger than {_size(limit)}", "use a smaller file")
     return text
 
 
@@ -77,7 +79,7 @@ def refuse_detour(root: Path, path: str) -> None:
     """Unreadable if a file written to the path would end up elsewhere, by a symlink on the way."""
     home = os.path.realpath(root)
     if os.path.realpath(root / path) != os.path.normpath(f"{home}/{path}"):
-        raise Unreadable(f"{path} leads through a symlink", "name a folder that is none")
+        raise Unreadable(f"{cut(path)} leads through a symlink", "name a folder that is none")
 
 
 def manifests(root: Path, path: str) -> Iterator[str]:
@@ -85,12 +87,12 @@ def manifests(root: Path, path: str) -> Iterator[str]:
 
     Unreadable if a folder cannot be looked into.
     """
-    if not (root / path).is_dir():
+    if not os.path.isdir(root / path):  # noqa: PTH112 - of a name that is too long the method of a path raises
         yield path
         return
     home = os.path.realpath(root)
     if os.path.commonpath((home, os.path.realpath(root / path))) != home:
-        raise Unreadable(f"{path} is a symlink out of the project", "keep the folder inside the project")
+        raise Unreadable(f"{cut(path)} is a symlink out of the project", "keep the folder inside the project")
     for folder, folders, names in os.walk(root / path, onerror=_unlisted):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         here = Path(folder).relative_to(root)

@@ -23,7 +23,7 @@ from reconciler.model.kind import Finding, Home, Kind, fields_of
 from reconciler.model.manifest import Declaration, Ensure, Manifest, Path
 from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.profile import PROFILES
-from reconciler.model.value import PENDING, Secret, Value, canonical
+from reconciler.model.value import PENDING, Sealed, Secret, Value, canonical, secrets_in
 from reconciler.model.value import digest as digest_of_value
 from reconciler.project import crosschecks, envelope, files, inside, validation, variables, yaml
 from reconciler.project.composition import Composition
@@ -57,7 +57,7 @@ def load(
 ) -> Loaded:
     """The project's manifests; `variables` override those of the project file. Rejected tells all that is wrong.
 
-    A secret that is not there is wrong too, unless `absent` answers with what stands for it.
+    A value of an environment variable or file that is not there is wrong too, unless `absent` says what stands for it.
     """
     with yaml.unhurried_collector():
         texts, problems = _texts(config)
@@ -134,7 +134,10 @@ def _assemble(
     drafts, declared = _drafts(texts, problems, Composition(config, settings))
     declared.complete = declared.complete and not any(problem.is_error for problem in problems if not problem.subject)
     values = {name: each.value for name, each in settings.items()}
-    resolver = Resolver(config.root, environ, {**config.variables, **values}, declared, absent)
+    problems += config.warnings
+    resolver = Resolver(
+        config.root, environ, {**config.variables, **values}, declared, absent, variables.sources(settings)
+    )
     resolver.included.update(included or {})
     written = ChainMap(dict(texts), resolver.included, dict(config.sources))
     declarations: dict[Address, Declaration] = {}
@@ -148,6 +151,9 @@ def _assemble(
             declarations[each.address] = declaration
             if resolver.links:
                 links[each.address] = resolver.links
+    problems += crosschecks.exposed(
+        resolver.shown, _known_secrets(config, environ, declarations, resolver), declarations
+    )
     own = partial(_own, config, texts, resolver.included)
     problems += _between(declarations, links, config, own)
     problems += crosschecks.retired(declarations.values(), PROFILES[config.profile])
@@ -227,7 +233,7 @@ def _declaration(
     spec = resolver.resolve(kind.spec, address, made.spec)
     findings = resolver.findings
     if wrong := _spec_findings(form, kind, spec):
-        findings = findings + [each for each in wrong if validation.at(spec, each.path) != PENDING]
+        findings = findings + [_placed(each) for each in wrong if validation.at(spec, each.path) != PENDING]
     if len(findings) > MAX_FINDINGS:
         more = Finding((), f"more than {MAX_FINDINGS} problems in this resource", "correct those above first")
         findings = [*findings[:MAX_FINDINGS], more]
@@ -267,6 +273,15 @@ def _spec_findings(form: envelope.Special, kind: Kind, spec: dict[str, Value]) -
         wrong = validation.problems_of(error, spec, fields_of(kind.spec))
         return lacking + [each for each in wrong if needs_all or each.text != validation.MISSING or len(each.path) > 1]
     return lacking + validation.findings_of(valid)
+
+
+def _placed(finding: Finding) -> Finding:
+    """With what to do about a key of the spec that belongs beside it."""
+    if finding.text != validation.UNKNOWN_FIELD or len(finding.path) != 1:
+        return finding
+    name = str(finding.path[0])
+    where = "beside spec" if name in envelope.ManifestForm.model_fields else envelope.misplaced(name, None)
+    return replace(finding, remedy=where.replace("beside", "write it beside")) if where else finding
 
 
 def _completed(kind: Kind, spec: dict[str, Value], ignored: Sequence[str]) -> dict[str, Value]:
@@ -322,6 +337,19 @@ def own_places(config: Config) -> Mapping[str, str]:
         with suppress(files.Unreadable):
             found += files.manifests(config.root, files.inside(entry))
     return _own(config, found, ())
+
+
+def _known_secrets(
+    config: Config, environ: Mapping[str, str], declarations: Mapping[Address, Declaration], resolver: Resolver
+) -> crosschecks.KnownSecrets:
+    """The keys of this program, every declared secret, and what deliveries write."""
+    texts = {each.reveal() for each in [config.api_key] if each is not None}
+    texts |= {text for name, text in environ.items() if name.startswith("RECONCILER_") and name.endswith("_KEY")}
+    files_of = set()
+    for each in declarations.values() if resolver.shown else ():
+        texts |= {secret.reveal() for secret in secrets_in(each.spec) if not isinstance(secret, Sealed)}
+        files_of |= {f"file:{delivery.target}" for delivery in each.deliver.values()}
+    return crosschecks.KnownSecrets(frozenset(map(str.strip, texts)), frozenset(files_of | resolver.secret_sources))
 
 
 def _own(config: Config, texts: Iterable[str], included: Iterable[str]) -> Mapping[str, str]:

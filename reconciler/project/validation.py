@@ -205,6 +205,8 @@ def _retyped(expected: str, value: Value) -> str:
     """How the user makes it the right type."""
     if value is None:
         return "give a value, or remove the line"
+    if isinstance(value, dict) and len(value) == 1 and (meant := wording.expression_meant(*next(iter(value.items())))):
+        return meant
     if expected.startswith("text") and isinstance(value, (bool, int, float)):
         return "quote it"
     if expected == "a list":

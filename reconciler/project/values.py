@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from operator import is_
 from pathlib import Path as Folder
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -26,7 +27,7 @@ from reconciler.kinds import scalars
 from reconciler.model.address import Address
 from reconciler.model.kind import Behaviour, Field, Finding, Home, Shape, fields_of
 from reconciler.model.manifest import Ensure, Path
-from reconciler.model.problem import Position, Severity
+from reconciler.model.problem import Position, Severity, cut
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files, validation, wording
 
@@ -37,7 +38,16 @@ _EACH: Final = re.compile(r"each\b")
 _SCALARS: Final = (Shape.INTEGER, Shape.NUMBER, Shape.FLAG)
 
 Variable = str | int | float | bool | list[Any] | dict[str, Any]
-Absent = Callable[[str], Secret]  # what stands for the secret of a source (`env:NAME`) that is not there
+# What stands for the value of a source (`env:NAME`) that is not there, in a field that is secret or not; None: nothing
+# does, and it is an error.
+Absent = Callable[[str, bool], Value | None]
+
+_OWN_KEYS: Final = "RECONCILER_"  # what the environment variables of this program begin with
+_SECRET_NAME: Final = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL"
+    r"|(?<!PUBLIC_)(?<!PUB_)(?<![A-Z])(API|ACCESS|PRIVATE|SIGNING)?KEY(?![A-Z])(?!_ID)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)
@@ -53,6 +63,16 @@ class Declared:
         """Of two with one address the first counts."""
         if self.known.setdefault(address, address) is address:
             self.ensures[address] = ensure
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value from outside the manifests, in a field that plans and reports show. `text` is None if it is not there."""
+
+    address: Address
+    path: Path
+    source: str  # `env:NAME`, `file:path` or `var:name`
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +104,9 @@ def slots_of(model: type[BaseModel]) -> Mapping[str, _Slot]:
 
 def _is_plain_text(items: Iterable[Json], slot: _Slot) -> bool:
     """Whether nothing among these stands for something else."""
-    return not slot.sensitive and all(each.__class__ is str and "${{" not in each for each in items)
+    if slot.sensitive:
+        return False
+    return all(each.__class__ is str and "${{" not in each and not (slot.refs and "/" in each) for each in items)
 
 
 class _Unresolved(Exception):
@@ -111,15 +133,19 @@ class Resolver:
         variables: Mapping[str, Variable | None],
         declared: Declared,
         absent: Absent | None = None,
+        sources: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._root = root
         self._environ = environ
         self._variables = variables
         self._declared = declared
         self._absent = absent
+        self._sources = sources  # of variables whose value is not written in a file: `env:NAME`, `--var`
         self._references: dict[str, Ref | _Unresolved] = {}
         self.included: dict[str, bytes] = {}
         self.findings: list[Finding] = []
+        self.shown: list[Shown] = []  # of all specs
+        self.secret_sources: set[str] = set()  # where the secrets of all specs come from
         self.links: list[tuple[Address, Path]] = []  # what the spec refers to, and where
         self._subject: str | Address = ""
 
@@ -135,7 +161,7 @@ class Resolver:
         changed: dict[str, Value] = {}
         for key, item in raw.items():
             slot = slots.get(key)
-            if item.__class__ is str and "${{" not in item and (slot is None or not slot.sensitive):
+            if item.__class__ is str and "${{" not in item and (slot is None or not (slot.sensitive or slot.refs)):
                 continue
             if slot is not None and (value := self._value(item, slot, (*path, key))) is not item:
                 changed[key] = value
@@ -145,7 +171,9 @@ class Resolver:
         if isinstance(item, str):
             if "${{" in item:
                 return self._guarded(self._text, item, slot, path)
-            return Secret(item, self._here(path)) if slot.sensitive else item
+            if slot.refs and "/" in item:
+                return self._guarded(self._id, item, slot, path)
+            return self._literal(item, path) if slot.sensitive else item
         if isinstance(item, dict):
             return self._map(item, slot, path)
         if isinstance(item, list):
@@ -158,6 +186,22 @@ class Resolver:
                 values = [self._value(each, inner, (*path, index)) for index, each in enumerate(item)]
                 return item if all(map(is_, values, item)) else values
         return item
+
+    def _id(self, text: str, slot: _Slot, path: Path) -> str:
+        """Text in the place of an id, which an address is not."""
+        kind_name = text.partition("/")[0]
+        if slot.refs and kind_name.isidentifier() and kinds.find(kind_name) is not None:
+            raise _Unresolved(f"expected an id, found the address {text}", f"write {{ref: {text}}}")
+        return text
+
+    def _literal(self, text: str, path: Path) -> Secret:
+        """A secret that is written in the file itself."""
+        if text:
+            name = next((part for part in reversed(path) if isinstance(part, str)), "value")
+            remedy = f"write {name}: {{from_env: NAME}} or {{from_file: PATH}}"
+            text_found = "the secret is written here in plain text"
+            self.findings.append(Finding(path, text_found, remedy, Severity.WARNING, "literal-secret"))
+        return Secret(text, self._here(path))
 
     def _map(self, item: dict[str, Json], slot: _Slot, path: Path) -> Value:
         match slot.shape:
@@ -212,22 +256,45 @@ class Resolver:
             raise _Unresolved(f"{word} takes text, found {wording.found(operand)}", _USAGE[word])
         if word == "ref":
             return self._reference(operand, slot, path)
-        source = f"{word.removeprefix('from_')}:{operand}"
-        if self._absent is not None and slot.sensitive and not self._is_there(word, operand):
-            return self._absent(source)
+        if word == "from_env" and operand.startswith(_OWN_KEYS) and not self._is_of_platform(path):
+            raise _Unresolved(f"{cut(operand)} is an environment variable of reconciler itself", _NOT_OURS)
+        source = f"{word.removeprefix('from_')}:{operand if word == 'from_env' else files.inside(operand)}"
+        is_absent = self._absent is not None and not self._is_there(word, operand, slot)
+        if is_absent and self._absent and (value := self._absent(source, slot.sensitive)) is not None:
+            self._note(source, None, slot, path)
+            return value
         text = self._from_env(operand, slot) if word == "from_env" else self._from_file(operand)
-        if word == "from_env" and self._is_shown(slot):
-            self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING, "from-env-shown"))
+        self._note(source, text, slot, path)
         return self._outside(text, source, slot)
+
+    def _is_of_platform(self, path: Path) -> bool:
+        """Whether it is in the section `platform` of the project's settings, which no plan shows."""
+        return not isinstance(self._subject, Address) and path[:1] == ("platform",)
+
+    def _note(self, source: str, text: Variable | None, slot: _Slot, path: Path, origin: str = "") -> None:
+        """Remembers where secrets come from, and which values from outside are shown; warns of names like secrets."""
+        if slot.sensitive:
+            self.secret_sources |= {source, origin} - {""}
+        if not self._is_shown(slot):
+            return
+        assert isinstance(self._subject, Address)
+        for each in {source, origin} - {""}:
+            self.shown.append(Shown(self._subject, path, each, text if isinstance(text, str) else None))
+        word, _, name = (origin or source).partition(":")
+        if word == "env" and _SECRET_NAME.search(name):
+            told = f"{cut(name)} is named like a secret, and plans, reports and snapshots show this field"
+            self.findings.append(Finding(path, told, _RENAME, Severity.WARNING, "secret-name-shown"))
+        elif source.startswith("env:"):
+            self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING, "from-env-shown"))
 
     def _is_shown(self, slot: _Slot) -> bool:
         """Whether plans show what is here: a resource's text that is no secret."""
         is_resource = isinstance(self._subject, Address) and kinds.get(self._subject.kind).home is not Home.FILE
         return is_resource and not slot.sensitive and slot.shape in (Shape.TEXT, Shape.ANY)
 
-    def _is_there(self, word: str, operand: str) -> bool:
+    def _is_there(self, word: str, operand: str, slot: _Slot) -> bool:
         if word == "from_env":
-            return bool(self._environ.get(operand))
+            return bool(self._environ.get(operand)) or (not slot.sensitive and operand in self._environ)
         where = files.inside(operand)
         return where in self.included or os.path.lexists(self._root / where)
 
@@ -242,7 +309,7 @@ class Resolver:
                 return scalars.plain(text.strip())
             except ValueError:
                 return text
-        return text if slot.shape in (*_SCALARS, Shape.ANY) else _as_text(text)
+        return text if slot.shape in (*_SCALARS, Shape.ANY) else self._id(_as_text(text), slot, ())
 
     def _whole(self, value: Variable, source: str, slot: _Slot) -> Value:
         """A list or map from a variable: plain values, in which nothing is looked for."""
@@ -258,11 +325,11 @@ class Resolver:
     def _from_env(self, name: str, slot: _Slot) -> str:
         text = self._environ.get(name)
         if text is None:
-            raise _Unresolved(f"the environment variable {name} is not set", "set it")
+            raise _Unresolved(f"the environment variable {cut(name)} is not set", "set it")
         if not text.isascii() and "\udc80" <= max(text) <= "\udfff":
-            raise _Unresolved(f"the environment variable {name} is not UTF-8", "set it to text")
+            raise _Unresolved(f"the environment variable {cut(name)} is not UTF-8", "set it to text")
         if not text and slot.sensitive:
-            raise _Unresolved(f"the environment variable {name} is empty", "set it to the secret")
+            raise _Unresolved(f"the environment variable {cut(name)} is empty", "set it to the secret")
         return text
 
     def _from_file(self, path: str) -> str:
@@ -298,8 +365,14 @@ class Resolver:
             end = close + 2
             whole = opening.start() == 0 and end == len(text)
             if variable := _VARIABLE.fullmatch(inner):
-                if (value := self._variable(variable[1])) is None:
+                value, origin = self._variable(variable[1]), self._sources.get(variable[1], "")
+                self._note(f"var:{variable[1]}", value, slot, path, origin.replace("--var", ""))
+                if value is None:
                     return PENDING
+                if slot.sensitive and not origin and value != "":
+                    remedy = f"write {{from_env: NAME}} as the value of {variable[1]}"
+                    told = f"the secret is the variable {variable[1]}, which is written in plain text"
+                    self.findings.append(Finding(path, told, remedy, Severity.WARNING, "literal-secret"))
                 if whole:
                     return self._outside(value, self._here(path), slot)
                 parts.append(_within_text(value, variable[1]))
@@ -316,7 +389,7 @@ class Resolver:
             return kept[0]
         if any(isinstance(part, Ref) for part in kept):
             return Template(tuple(kept))
-        text = "".join(str(part) for part in kept)
+        text = self._id("".join(str(part) for part in kept), slot, path)
         return Secret(text, self._here(path)) if slot.sensitive else text
 
     def _here(self, path: Path) -> str:
@@ -326,8 +399,9 @@ class Resolver:
         """None if it waits for a value: that is told of the variable, once."""
         if name not in self._variables:
             remedy = wording.meant(name, self._variables) or "define it under variables: in reconciler.yaml"
-            raise _Unresolved(f"there is no variable {name}", remedy)
-        return self._variables[name]
+            raise _Unresolved(f"there is no variable {cut(name)}", remedy)
+        value: Any = self._variables[name]
+        return None if value is PENDING else value
 
     def _reference(self, text: str, slot: _Slot | None, path: Path) -> Ref:
         found = self._references.get(text)
@@ -360,7 +434,7 @@ class Resolver:
             raise _Unresolved(f"{text!r} is not a reference", "write Kind/name or Kind/name.output")
         kind = kinds.find(kind_name) if kind_name.isidentifier() else None
         if kind is None:
-            raise _Unresolved(f"refers to the unknown kind {kind_name}", kind_meant(kind_name))
+            raise _Unresolved(f"refers to the unknown kind {cut(kind_name)}", kind_meant(kind_name))
         name, output = rest, ""
         while Address(kind_name, name) not in self._declared.ensures:
             name, dot, last = name.rpartition(".")
@@ -397,6 +471,8 @@ _USAGE: Final = {
 }
 
 
+_NOT_OURS: Final = "use another variable; only platform: in reconciler.yaml may name it"
+_RENAME: Final = "put secrets into fields that take secrets, or give the value another name if it is none"
 _NOT_HIDDEN: Final = (
     "from_env is for secrets, and this field holds none: plans, reports and snapshots show it",
     "give what may be seen as a variable, ${{ var.name }}",

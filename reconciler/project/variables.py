@@ -14,7 +14,7 @@ from typing import Any, Final
 from reconciler.kinds import scalars
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Problem, Rejected
-from reconciler.model.value import Json
+from reconciler.model.value import PENDING, Json
 from reconciler.project import wording, yaml
 from reconciler.project.places import Places
 from reconciler.project.values import Variable
@@ -28,6 +28,7 @@ TYPES: Final[Mapping[str, tuple[str, type | tuple[type, ...]]]] = {
     "list": ("a list", list),
     "map": ("a map", dict),
 }
+NO_VALUE: Final = "variable-without-value"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _KEYS: Final = ("type", "default", "description")
 _EXAMPLES: Final = {"integer": "3", "number": "0.5", "boolean": "true", "list": "[a, b]", "map": "{a: 1}"}
@@ -38,6 +39,7 @@ class Setting:
     """A variable: its type, its value, and who set it. Without a value it waits for one.
 
     source    `--var`, `environment prod` or `default`
+    origin    `env:NAME` or `file:path`, where the value is read from there
     spot      where the value was written; of a variable without one, where it was declared
     """
 
@@ -45,6 +47,24 @@ class Setting:
     type: str | None = None
     source: str = "default"
     spot: Spot | None = None
+    origin: str = ""
+
+
+def origins(written: Any) -> dict[str, str]:
+    """Where the values of variables come from that are written as `{from_env: NAME}` or `{from_file: path}`."""
+    found = {}
+    for name, item in written.items() if isinstance(written, Mapping) else ():
+        if isinstance(item, Mapping) and len(item) == 1:
+            (word, operand), *_ = item.items()
+            if word in ("from_env", "from_file") and isinstance(operand, str):
+                found[name] = f"{word.removeprefix('from_')}:{operand}"
+    return found
+
+
+def sources(settings: Mapping[str, Setting]) -> dict[str, str]:
+    """By variable, where its value comes from unless it is written in a file: `env:NAME`, `file:path` or `--var`."""
+    found = {name: each.source if each.source == "--var" else each.origin for name, each in settings.items()}
+    return {name: each for name, each in found.items() if each}
 
 
 def declared(written: Mapping[str, Any], places: Places) -> tuple[dict[str, Setting], list[Finding]]:
@@ -118,7 +138,7 @@ def settled(
         if known is None:
             problems.append(_undeclared(name, settings))
             continue
-        merged[name] = replace(known, value=value, source="--var", spot=None)
+        merged[name] = replace(known, value=value, source="--var", spot=None, origin="")
         if known.type is not None:
             meant, wrong = _typed(value, known.type)
             merged[name] = replace(merged[name], value=meant)
@@ -145,7 +165,7 @@ def _missing(settings: Mapping[str, Setting]) -> Iterator[Problem]:
         if each.value is None:
             remedy = f"set it by --var {name}=…, in the environment's file, or give it a default"
             where = each.spot.position if each.spot else None
-            yield Problem("has no value", remedy, f"variables.{name}", where)
+            yield Problem("has no value", remedy, f"variables.{name}", where, code=NO_VALUE)
 
 
 def _typed(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None]:
@@ -166,7 +186,7 @@ def _typed(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None
 
 def _wrong(value: Json, kind: str | None) -> tuple[str, str] | None:
     """What is wrong with a value of this type, and what to do."""
-    if kind is None:
+    if kind is None or value is PENDING:
         return None
     expected, python_type = TYPES[kind]
     if isinstance(value, python_type) and (kind == "boolean" or not isinstance(value, bool)):

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from reconciler.model.manifest import Path
 from reconciler.model.value import Ref, Secret, Template, Value
 
 _FEW = 1000
+_LONGEST_WORD = 200
 EXPRESSIONS = {"ref": "a reference", "from_env": "a value from the environment", "from_file": "a value from a file"}
+
+
+_MEANT = {
+    "ref": ("refs", "reference", "refto", "$ref"),
+    "from_env": ("env", "fromenv", "envvar", "environment", "valuefromenv", "secret"),
+    "from_file": ("file", "fromfile", "path", "include", "valuefromfile"),
+}
+_OPERANDS = {  # what is repeated of an operand: nothing that may be a secret
+    "from_env": re.compile(r"[A-Z_][A-Z0-9_]{0,60}"),
+    "from_file": re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_./-]{0,120}"),
+    "ref": re.compile(r"[A-Z][A-Za-z]{0,40}/[A-Za-z0-9_./-]{1,120}"),
+}
+
+
+def expression_meant(key: str, operand: Value) -> str:
+    """`write {from_env: X}` for `{env: X}` and the like; empty if it is nothing like an expression."""
+    plain = key.lower().replace("_", "").replace("-", "")
+    word = next((word for word, others in _MEANT.items() if plain in others), "")
+    if not word:
+        return ""
+    shown = operand if isinstance(operand, str) and _OPERANDS[word].fullmatch(operand) else "…"
+    return f"write {{{word}: {shown}}}"
 
 
 def found(value: Value) -> str:
@@ -50,7 +74,7 @@ def dotted(path: Path) -> str:
 def meant(word: str, candidates: Iterable[str]) -> str:
     """`did you mean X?`, or an empty text when nothing is close."""
     candidates = list(candidates)
-    if len(candidates) > _FEW:
+    if len(candidates) > _FEW or len(word) > _LONGEST_WORD:
         return ""  # comparing takes its time, and there may be as many misspelt words
     by_folded = {each.lower(): each for each in sorted(candidates)}
     close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)

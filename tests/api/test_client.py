@@ -245,6 +245,16 @@ async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> No
             await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {}))
 
 
+async def test_an_address_is_told_whole_although_a_secret_is_like_it() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    alike = tuple(Secret(text, "test") for text in (address[:-1], f"{address}9", address))
+    async with changing(Account(address, Secret(KEY, "test"), secrets=alike), clock=VirtualClock()) as platform:
+        with pytest.raises(Transient, match=f"cannot reach {address}: "):
+            await platform.get("/x")
+
+
 async def test_a_name_that_does_not_resolve_has_sent_nothing() -> None:
     account = Account("https://nowhere.invalid:9", Secret(KEY, "test"))
     async with changing(account, clock=VirtualClock()) as platform:

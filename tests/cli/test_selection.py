@@ -33,6 +33,7 @@ def applied(shell: Shell, sandbox: Sandbox) -> Shell:
     [
         ("TLSEdge/paymnts", "did you mean TLSEdge/payments?"),
         ("tlsedge/payments", "did you mean TLSEdge/payments?"),
+        ("TLSEdge", "write TLSEdge/* for all of the kind"),
         ("Nothing/*", "write it as a plan names it, like TLSEdge/payments"),
     ],
 )

@@ -31,3 +31,294 @@ def test_a_warning_in_the_log_has_its_code(shell: Shell) -> None:
     shell.write("manifests/one.yaml", UNKNOWN)
     said = shell("validate", "--log-format", "json")
     assert json.loads(said.err.splitlines()[0])["code"] == "unknown-event-type"
+
+
+# --- environments -----------------------------------------------------------------------------------------------------
+
+WRONG = "TLSEdge/payments: {spec: {hostports: 3}}\n"
+
+
+def test_every_environment_is_validated_and_a_shared_problem_is_told_once(shell: Shell) -> None:
+    shell.write("environments/prod.yaml", "IPPolicy/office: {spec: {descripton: a}}\n")
+    shell.write("environments/staging.yaml", "{}\n")
+    shell.write("manifests/more.yaml", "kind: BotUser\nname: b\nspec: {name: b, nmae: b}\n")
+    said = shell("validate")
+    assert said.code == 1
+    *lines, tally = said.err.splitlines()
+    assert tally == "2 problems"
+    assert lines[0].startswith("environments/prod.yaml:1:26: IPPolicy/office.descripton: in environment prod: unknown ")
+    assert lines[1].startswith("manifests/more.yaml:3:17: BotUser/b.nmae: unknown field")
+    assert shell("validate", "--env", "staging").err.splitlines()[-1] == "1 problem"
+
+
+def test_a_problem_of_some_environments_names_them(shell: Shell) -> None:
+    for name in ("a", "b", "c"):
+        shell.write(f"environments/{name}.yaml", "{}\n" if name == "c" else "variables: {host: a.example.com}\n")
+    shell.write("reconciler.yaml", "stack: s\nvariables: {host: _}\n")
+    shell.write("manifests/more.yaml", "kind: ReservedDomain\nname: g\nspec: {domain: '${{ var.host }}'}\n")
+    (line, _) = shell("validate").err.splitlines()
+    assert "in the project without an environment and environment c: " in line
+
+
+def test_every_error_of_every_environment_is_told(shell: Shell) -> None:
+    shell.write("environments/prod.yaml", WRONG)
+    shell.write("environments/broken.yaml", "stack: [\n")
+    said = shell("validate").err
+    assert "environments/prod.yaml:1:38: TLSEdge/payments.hostports: in environment prod: expected a list" in said
+    assert "in environment broken: " in said
+
+
+def test_valid_environments_are_counted_one_a_line(shell: Shell) -> None:
+    shell.write("environments/prod.yaml", "TLSEdge/payments: null\n")
+    assert shell("validate").out == (
+        "Valid: 3 resources in 1 file.\nValid (environment prod): 2 resources in 1 file.\n"
+    )
+    assert shell("validate", "--env", "prod").out == "Valid: 2 resources in 1 file.\n"
+
+
+def test_a_project_whose_variables_only_environments_set_is_validated_in_these(shell: Shell) -> None:
+    shell.write("reconciler.yaml", "stack: s\nvariables: {who: {type: string}}\n")
+    assert "variables.who: has no value" in shell("validate").err
+    shell.write("environments/prod.yaml", "variables: {who: me}\n")
+    assert shell("validate").out == "Valid (environment prod): 3 resources in 1 file.\n"
+
+
+def test_neither_secrets_nor_other_environment_variables_are_needed(shell: Shell) -> None:
+    shell.write(
+        "reconciler.yaml",
+        "stack: s\nplatform: {api_key: {from_env: KEY}}\nstore: {from_env: DB}\n"
+        "variables: {where: {from_env: WHERE}, offices: {from_env: OFFICES}}\n",
+    )
+    shell.write(
+        "manifests/more.yaml",
+        "kind: Vault\nname: v\nspec: {name: v}\n---\n"
+        "kind: Secret\nname: a\nspec: {vault_id: {ref: Vault/v}, name: a, value: {from_env: A}}\n---\n"
+        "kind: Secret\nname: b\nspec: {vault_id: {ref: Vault/v}, name: b, value: {from_file: secrets/b}}\n---\n"
+        "kind: BotUser\nname: b\nspec: {name: '${{ var.where }}'}\n---\n"
+        "kind: BotUser\nname: '${{ each.key }}'\nfor_each: ${{ var.offices }}\nspec: {name: x}\n",
+    )
+    said = shell("validate")
+    assert (said.code, said.out) == (0, "Valid: 7 resources in 2 files.\n"), said.err
+    assert "store: the environment variable DB is not set" in shell("graph").err
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+VAULT = "kind: Vault\nname: v\nspec: {name: v}\n---\n"
+SECRET = VAULT + "kind: Secret\nname: a\nspec: {vault_id: {ref: Vault/v}, name: a, value: %s}\n"
+
+
+@pytest.mark.parametrize("value", ["hunter2", "'${{ var.literal }}'"])
+def test_a_literal_secret_is_a_warning_and_strict_refuses_it(shell: Shell, value: str) -> None:
+    shell.write("reconciler.yaml", "stack: s\nvariables: {literal: hunter3}\n")
+    shell.write("manifests/secret.yaml", SECRET % value)
+    said = shell("validate")
+    assert said.code == 0
+    assert said.err.startswith("manifests/secret.yaml:7:")
+    assert "from_env: NAME" in said.err
+    assert "hunter" not in said.err
+    strict = shell("validate", "--strict")
+    assert strict.code == 1
+    assert "literal-secret" in strict.err
+
+
+@pytest.mark.parametrize("value", ["{from_env: A}", "'${{ var.read }}'", "'${{ var.given }}'"])
+def test_a_secret_from_outside_is_no_literal(shell: Shell, value: str) -> None:
+    shell.write("reconciler.yaml", "stack: s\nvariables: {read: {from_env: A}, given: hunter2}\n")
+    shell.write("manifests/secret.yaml", SECRET % value)
+    said = shell("validate", "--strict", "--var", "given=hunter3")
+    assert (said.code, said.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ("platform: {base_url: 'https://api.example.com', api_key: k}", 1),
+        ("platform: {base_url: 'http://127.0.0.1:8080', api_key: k}", 0),
+        ("platform: {base_url: 'http://localhost:8080', api_key: k}", 0),
+        ("platform: {base_url: 'http://[::1]:8080', api_key: k}", 0),
+        ("store: postgresql://me:hunter2@db/x", 1),
+        ("store: postgresql://me@db/x", 0),
+    ],
+)
+def test_a_literal_key_is_allowed_for_a_platform_on_this_machine_only(shell: Shell, settings: str, code: int) -> None:
+    shell.write("reconciler.yaml", f"stack: s\n{settings}\n")
+    said = shell("validate", "--strict")
+    assert said.code == code, said.err
+    assert "hunter2" not in said.err
+
+
+PLACES = {
+    "manifest": {"manifests/x.yaml": "kind: BotUser\nname: x\nspec: {name: {from_env: RECONCILER_API_KEY}}\n"},
+    "secret": {"manifests/x.yaml": SECRET % "{from_env: RECONCILER_PLAN_KEY}"},
+    "patch": {"environments/e.yaml": "IPPolicy/office: {spec: {description: {from_env: RECONCILER_API_KEY}}}\n"},
+    "defaults": {
+        "reconciler.yaml": "stack: s\ndefaults: {IPPolicy: {spec: {metadata: {from_env: RECONCILER_API_KEY}}}}\n"
+    },
+    "variables": {"reconciler.yaml": "stack: s\nvariables: {v: {from_env: RECONCILER_API_KEY}}\n"},
+    "environment": {
+        "reconciler.yaml": "stack: s\nvariables: {v: a}\n",
+        "environments/e.yaml": "variables: {v: {from_env: RECONCILER_SNAPSHOT_KEY}}\n",
+    },
+    "setting": {"reconciler.yaml": "stack: s\nstore: {from_env: RECONCILER_STORE}\n"},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_our_own_environment_variables_are_refused_everywhere_but_for_the_platform(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    for name in ("RECONCILER_API_KEY", "RECONCILER_PLAN_KEY", "RECONCILER_SNAPSHOT_KEY"):
+        monkeypatch.setenv(name, "k-1234567890")
+    for file, text in PLACES[place].items():
+        shell.write(file, text)
+    said = shell("validate")
+    assert said.code == 1
+    assert "is an environment variable of reconciler itself; use another variable" in said.err
+
+
+def test_the_platform_may_name_our_own_environment_variables(shell: Shell) -> None:
+    shell.write("reconciler.yaml", "stack: s\nplatform: {api_key: {from_env: RECONCILER_API_KEY}}\n")
+    shell.write("environments/e.yaml", "platform: {api_key: {from_env: RECONCILER_READ_KEY}}\n")
+    assert shell("validate").code == 0
+
+
+BOT = "kind: BotUser\nname: x\nspec: {name: %s}\n"
+SHOWN = {
+    "key of the platform": "{from_env: ALIAS}",
+    "secret of another resource": "{from_env: A}",
+    "its value by another name": "{from_env: COPY}",
+    "variable": "'${{ var.a }}'",
+    "variable inside text": "'the ${{ var.a }} here'",
+    "file": "{from_file: secrets/b}",
+    "file, spelt otherwise": "{from_file: ./secrets/b}",
+    "file with a secret in it": "{from_file: note.txt}",
+    "given": "'${{ var.given }}'",
+}
+
+
+@pytest.mark.parametrize("how", SHOWN)
+def test_a_known_secret_is_refused_in_a_field_that_is_shown(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setenv("RECONCILER_API_KEY", "the-key-itself")
+    monkeypatch.setenv("ALIAS", "the-key-itself")
+    monkeypatch.setenv("A", "short")
+    monkeypatch.setenv("LONG", "correct-horse-battery-staple")
+    monkeypatch.setenv("COPY", "correct-horse-battery-staple")
+    shell.write("secrets/b", "b\n")
+    shell.write("note.txt", "it is correct-horse-battery-staple, mind you\n")
+    shell.write("reconciler.yaml", "stack: s\nvariables: {a: {from_env: A}, given: x}\n")
+    secrets = ("{from_env: A}", "{from_env: LONG}", "{from_file: secrets/b}")
+    declared = [
+        f"kind: Secret\nname: s{at}\nspec: {{vault_id: {{ref: Vault/v}}, name: s{at}, value: {value}}}\n"
+        for at, value in enumerate(secrets)
+    ]
+    shell.write("manifests/secret.yaml", VAULT + "---\n".join(declared))
+    shell.write("manifests/bot.yaml", BOT % SHOWN[how])
+    said = shell("validate", "--var", "given=the-key-itself")
+    assert said.code == 1
+    assert "manifests/bot.yaml:3:" in said.err
+    assert "is a secret, and this field is shown in plans" in said.err
+    for secret in ("the-key-itself", "correct-horse"):
+        assert secret not in said.err
+
+
+def test_ordinary_values_from_outside_are_no_secrets(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A", "eu")
+    monkeypatch.setenv("REGION", "eu")
+    shell.write("manifests/secret.yaml", SECRET % "{from_env: A}")
+    shell.write("manifests/bot.yaml", BOT % "{from_env: REGION}")
+    said = shell("validate", "--strict")
+    assert said.code == 0
+    assert "from_env is for secrets" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "is_like_a_secret"),
+    [
+        ("GITHUB_TOKEN", True),
+        ("STRIPE_KEY", True),
+        ("APIKEY", True),
+        ("DB_PASSWORD", True),
+        ("db_passwd", True),
+        ("AWS_CREDENTIALS", True),
+        ("CLIENT_SECRET", True),
+        ("SSH_PUBLIC_KEY", False),
+        ("AWS_ACCESS_KEY_ID", False),
+        ("MONKEY", False),
+        ("KEYBOARD", False),
+        ("REGION", False),
+    ],
+)
+@pytest.mark.parametrize("written", ["{from_env: %s}", "'${{ var.v }}'"])
+def test_a_name_like_a_secrets_in_a_shown_field_is_a_mistake(
+    shell: Shell, name: str, is_like_a_secret: bool, written: str
+) -> None:
+    shell.write("reconciler.yaml", f"stack: s\nvariables: {{v: {{from_env: {name}}}}}\n")
+    shell.write("manifests/bot.yaml", BOT % (written % name if "%" in written else written))
+    said = shell("validate", "--strict")
+    assert said.code == int(is_like_a_secret)
+    assert (f"{name} is named like a secret" in said.err) == is_like_a_secret
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", ["IPPolicy/office", "'${{ var.which }}'", "'${{ var.kind }}/office'", "Vault/x"])
+def test_an_address_in_the_place_of_an_id_is_an_error_with_the_fix(shell: Shell, written: str) -> None:
+    shell.write("reconciler.yaml", "stack: s\nvariables: {which: IPPolicy/office, kind: IPPolicy}\n")
+    rule = "kind: IPPolicyRule\nname: r\nspec:\n  cidr: 10.0.0.0/8\n  action: allow\n  ip_policy_id: "
+    shell.write("manifests/rule.yaml", f"{rule}{written}\n")
+    said = shell("validate")
+    meant = "Vault/x" if written == "Vault/x" else "IPPolicy/office"
+    assert said.code == 1
+    assert said.err.startswith(
+        "manifests/rule.yaml:6:17: IPPolicyRule/r.ip_policy_id: expected an id, found the address "
+        f"{meant}; write {{ref: {meant}}}"
+    )
+
+
+def test_an_address_in_a_list_of_ids_is_told_at_its_place(shell: Shell) -> None:
+    edge = "kind: TLSEdge\nname: t\nspec: {ip_restriction: {ip_policy_ids: [ipp_1, IPPolicy/office]}}\n"
+    shell.write("manifests/edge.yaml", edge)
+    assert (
+        "manifests/edge.yaml:3:48: TLSEdge/t.ip_restriction.ip_policy_ids[1]: expected an id" in shell("validate").err
+    )
+
+
+def test_text_with_a_slash_elsewhere_is_no_address(shell: Shell) -> None:
+    shell.write("manifests/bot.yaml", BOT % "IPPolicy/office")
+    assert shell("validate").code == 0
+
+
+# --- hints ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "remedy"),
+    [
+        ("manifests/x.yaml", BOT % "a" + "protect: true\n", "write it under lifecycle, as in lifecycle: {protect: …}"),
+        ("manifests/x.yaml", BOT % "a" + "ignore: [name]\n", "write it under lifecycle, as in lifecycle: {ignore: …}"),
+        ("manifests/x.yaml", BOT % "a" + "adopt: true\n", "write it under lifecycle, as in lifecycle: {adopt: …}"),
+        ("manifests/x.yaml", BOT % "a" + "after: 90d\n", "write it under rotate, as in rotate: {after: …}"),
+        ("manifests/x.yaml", BOT % "a" + "active: true\n", "write it under spec, as in spec: {active: …}"),
+        ("manifests/x.yaml", BOT % "a, moved: BotUser/y", "write it beside spec"),
+        ("manifests/x.yaml", BOT % "a, adopt: true", "write it under lifecycle, as in lifecycle: {adopt: …}"),
+        ("manifests/x.yaml", BOT % "{env: X}", "write {from_env: X}"),
+        ("manifests/x.yaml", SECRET % "{env: X}", "write {from_env: X}"),
+        ("manifests/x.yaml", SECRET % "{fromEnv: hunter2}", "write {from_env: …}"),
+        ("manifests/x.yaml", SECRET % "{secret: SG.hunter2.x}", "write {from_env: …}"),
+        ("manifests/x.yaml", SECRET % "{file: secrets/x}", "write {from_file: secrets/x}"),
+        ("manifests/x.yaml", BOT % "{reference: Vault/v.id}", "write {ref: Vault/v.id}"),
+        ("environments/e.yaml", "IPPolicy/office: {protect: true}\n", "write it under lifecycle, as in"),
+        ("environments/e.yaml", "IPPolicy/office: {description: a}\n", "write it under spec, as in"),
+        ("reconciler.yaml", "stack: s\ndefaults: {IPPolicy: {description: a}}\n", "write it under spec, as in"),
+    ],
+)
+def test_a_hint_says_where_a_key_belongs(shell: Shell, file: str, text: str, remedy: str) -> None:
+    shell.write(file, text)
+    said = shell("validate")
+    assert said.code == 1
+    assert f"; {remedy}" in said.err
+    assert "hunter2" not in said.err

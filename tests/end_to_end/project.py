@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from reconciler import kinds
 from reconciler.cli.main import main
+from reconciler.model.kind import Behaviour, Field
 from tests.platform import KEY, Sandbox
 
 COMMAND = (sys.executable, "-m", "reconciler")
@@ -57,7 +60,29 @@ class Project:
         file.write_text(text, encoding="utf-8")
 
     def declare(self, *documents: dict[str, Any], file: str = "all.yaml") -> None:
-        self.write(f"manifests/{file}", "---\n".join(json.dumps(each) + "\n" for each in documents))  # JSON is YAML
+        """Secrets are put into the environment: written in a manifest they are told of as such."""
+        texts = [json.dumps({**each, **self._spec(each)}) for each in documents]
+        self.write(f"manifests/{file}", "---\n".join(f"{text}\n" for text in texts))  # JSON is YAML
+
+    def _spec(self, document: dict[str, Any]) -> dict[str, Any]:
+        kind, spec = kinds.find(document["kind"]), document.get("spec")
+        if kind is None or not isinstance(spec, dict):
+            return {}
+        return {"spec": {name: self._value(item, kind.by_name.get(name)) for name, item in spec.items()}}
+
+    def _value(self, value: Any, of: Field | None) -> Any:
+        if of is None:
+            return value
+        if isinstance(value, dict) and of.fields:
+            by_name = {each.name: each for each in of.fields}
+            return {name: self._value(item, by_name.get(name)) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._value(item, of.item) for item in value]
+        if isinstance(value, str) and value and Behaviour.SENSITIVE in of.behaviours and "${{" not in value:
+            name = f"GIVEN_{hashlib.sha256(value.encode()).hexdigest()[:12]}"
+            self.environ[name] = value
+            return {"from_env": name}
+        return value
 
     def at(self, sandbox: Sandbox) -> None:
         self.environ |= {"RECONCILER_BASE_URL": sandbox.base_url, "RECONCILER_API_KEY": KEY}

@@ -68,7 +68,7 @@ def test_an_apply_changes_nothing(ruled: Project, sandbox: Sandbox) -> None:
 def test_a_warning_tells_and_lets_pass(ruled: Project) -> None:
     ruled.write("policies/all.yaml", f"{NAMED}severity: warning\n")
     bare(ruled)
-    assert ruled("plan").err == "1 warning\n"
+    assert ruled("plan").err == "1 warning: policy\n"
     assert ruled("apply", "-y", "-q").code == 0
 
 

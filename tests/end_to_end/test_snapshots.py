@@ -125,7 +125,9 @@ def test_nothing_to_do_is_nothing_to_do_though_the_secret_is_not_here(stranger: 
     assert told.code == 0
     assert "No changes. 4 resources match what is declared." in told.out
     assert re.search(r"warning: made from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.out)
-    assert told.err == "Planned from snapshot.json, which is less than a minute old.\n1 warning\n"
+    assert (
+        told.err == "Planned from snapshot.json, which is less than a minute old.\n1 warning: planned-from-snapshot\n"
+    )
 
 
 def test_a_secret_that_nobody_here_knows_counts_as_new(stranger: Project) -> None:

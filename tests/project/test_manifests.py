@@ -127,8 +127,8 @@ def test_a_declaration_holds_what_was_written() -> None:
         ),
         (
             "kind: Vault\nname: v\nspec: {name: x}\n---\n"
-            "kind: Secret\nname: a\nspec: {name: s, value: x, vault_name: x}\n---\n"
-            "kind: Secret\nname: b\nspec: {name: s, value: x, vault_id: {ref: Vault/v}}\n",
+            "kind: Secret\nname: a\nspec: {name: s, value: {from_env: TOKEN}, vault_name: x}\n---\n"
+            "kind: Secret\nname: b\nspec: {name: s, value: {from_env: TOKEN}, vault_id: {ref: Vault/v}}\n",
             ["a.yaml:11:14: Secret/b: has the same vault_id, name as Secret/a (a.yaml:5:1); keep one of them"],
         ),
         (
@@ -172,7 +172,7 @@ def test_a_declaration_holds_what_was_written() -> None:
     ],
 )
 def test_what_is_wrong_is_told_whole(text: str, lines: list[str]) -> None:
-    assert told(text) == lines
+    assert told(text, {"TOKEN": "a-token"}) == lines
 
 
 def delivering(*deliveries: str) -> str:
