@@ -80,6 +80,7 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     is_flag=True,
     help="Empty `backends` of failover and weighted backends when a PATCH leaves it out, as the public platform does.",
 )
+@click.option("--sparse", is_flag=True, help="Leave text fields that are not set out of responses.")
 @click.option("--agent", is_flag=True, help="Run an agent beside it; the second line is the address of its API.")
 @click.option(
     "--agent-port",
@@ -107,6 +108,7 @@ def command(
     requests_per_minute: int | None,
     latency: float,
     patch_empties: bool,
+    sparse: bool,
     agent: bool,
     agent_port: int,
     agent_config: tuple[Path, ...],
@@ -131,7 +133,7 @@ def command(
             latency=latency / 1000,
             agent_port=agent_port if agent else None,
             agent_configs=agent_config,
-            variants=Variants(patch_empties=patch_empties),
+            variants=Variants(patch_empties=patch_empties, sparse=sparse),
         )
     except ValueError as error:
         raise exits.Stop(exits.ERROR, f"error: {error}") from error

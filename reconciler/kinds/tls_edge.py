@@ -50,6 +50,7 @@ KIND = Kind(
     id_prefix="edgtls_",
     removals_first={"tls_termination.terminate_at": "upstream"},
     serves=True,
+    beside_https=True,
     settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
     example="""
         hostports: ["payments.example.com:443"]

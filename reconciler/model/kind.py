@@ -362,6 +362,7 @@ class Kind:
     settled_by: tuple[str, ...] = ()
     insists: Callable[[Mapping[str, Any]], bool] | None = None
     stands_at: tuple[str, str] | None = None
+    beside_https: bool = False
     example: str = ""
     """
     path            the collection, relative to the base address; `{edge_id}` is filled from the parent
@@ -392,6 +393,7 @@ class Kind:
     insists         of what is settled by parts: whether one with these fields cannot do without any for a moment
     stands_at       the field with its url, and the exclusive field in which no object of another kind may have the host
                     and port of that
+    beside_https    a `stands_at` url of the scheme https may have a host and port of the exclusive field as well
     example         a spec as YAML: shown on the kind's page, and validated by the tests
     """
 

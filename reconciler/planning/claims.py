@@ -37,6 +37,10 @@ def claims(kind: Kind, form: Form) -> Iterator[Claim]:
     if kind.parent is not None and any(form.get(name) is not None for name in kind.one_of):
         # Not only of one object: no two below one parent.
         yield "module", canonical(f"{' or '.join(kind.one_of)} below {form.get(kind.parent.field)}")
+    yield from _exclusive(kind, form)
+
+
+def _exclusive(kind: Kind, form: Form) -> Iterator[Claim]:
     for each in kind.fields:
         value: Value = form.get(each.name)
         if Exclusive in each and isinstance(value, list):
@@ -53,12 +57,33 @@ def places(kind: Kind, form: Form) -> Iterator[Claim]:
     """What nobody else may claim, while others of its own kind may stand there too."""
     if kind.unique and not kind.is_unique(form):
         yield from _key(kind, form)
-    if kind.stands_at is not None:
-        name, claimed = kind.stands_at
-        url = form.get(name)
-        if isinstance(url, str) and (hostport := hostport_of_url(url)) is not None:
-            yield claimed, canonical(hostport)
+    yield from _place(kind, form, https=False)
 
 
-AGAINST: Mapping[Sort, tuple[Sort, ...]] = {claims: (claims, places), places: (claims,)}
+def https_places(kind: Kind, form: Form) -> Iterator[Claim]:
+    """The hostport of an https url, which is free to the kinds that may stand beside it."""
+    yield from _place(kind, form, https=True)
+
+
+def https_claims(kind: Kind, form: Form) -> Iterator[Claim]:
+    """The hostports at which no https url may be."""
+    if not kind.beside_https:
+        yield from _exclusive(kind, form)
+
+
+def _place(kind: Kind, form: Form, *, https: bool) -> Iterator[Claim]:
+    if kind.stands_at is None:
+        return
+    name, claimed = kind.stands_at
+    url = form.get(name)
+    if isinstance(url, str) and url.startswith("https:") is https and (hostport := hostport_of_url(url)) is not None:
+        yield claimed, canonical(hostport)
+
+
+AGAINST: Mapping[Sort, tuple[Sort, ...]] = {
+    claims: (claims, places),
+    places: (claims,),
+    https_claims: (https_places,),
+    https_places: (https_claims,),
+}
 """Whose hold on the same stands against taking it in this way."""

@@ -106,7 +106,6 @@ def blamed(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[
 _PASSING = {
     "Endpoint ephemeral": "an agent serves it for as long as its tunnel is open",
     "Endpoint agent": "an agent serves it for as long as its tunnel is open",
-    "Endpoint edge": "it comes and goes with its edge",
     "Tunnel": "an agent holds it open",
     "TunnelSession": "it is the connection of an agent",
 }

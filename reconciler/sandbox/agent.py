@@ -164,7 +164,9 @@ class Agent:
             return None
         digest = hashlib.sha256(self._token.encode()).hexdigest()
         for each in self._database.page("TunnelCredential"):
-            if secrets.compare_digest(each.body.get("_token_sha256", ""), digest):
+            if secrets.compare_digest(each.body.get("_token_sha256", ""), digest) and self._objects.world.is_active(
+                each.body["owner_id"]
+            ):
                 return each
         raise tunnels.refused(107, "The authtoken is properly formed, but it is invalid.")
 

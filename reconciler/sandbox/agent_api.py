@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from reconciler.model.value import Json
 from reconciler.sandbox.agent import Agent
+from reconciler.sandbox.browsers import find_foreign
 from reconciler.sandbox.tunnels import Failed
 
 _TUNNELS, _REQUESTS = "/api/tunnels", "/api/requests/http"
@@ -43,6 +44,9 @@ class AgentApp:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> tuple[int, Json]:
+        foreign = find_foreign(request.headers)
+        if foreign is not None:
+            raise Failed(100, 403, "forbidden", f"{foreign[0]} {foreign[1]!r} names another site")
         path = request.scope["raw_path"].decode("latin-1").rstrip("/")  # a name may have a slash in it
         match request.method, path:
             case "GET", "/api":

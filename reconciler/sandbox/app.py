@@ -1,10 +1,10 @@
 """The sandbox on the wire: headers, bodies, queries, error answers, and the `/_sandbox` paths that only it has.
 
 What an operation does is said in `objects`. Under `/_sandbox`, which takes no key and no version:
-GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget`, PUT `variants`,
-POST and DELETE `objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET
+GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, POST
+and DELETE `objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET
 `deliveries?destination=ed_…` (what it would have been sent, see `events`), POST `agent` (it ends and starts again, with
-another `authtoken` if one is given), GET `openapi.json`.
+another `authtoken` if one is given), GET `openapi.json`. None of these answers a web page of another site.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from reconciler.model.value import Json
 from reconciler.sandbox import bodies, faults, queries, reading, refusal
 from reconciler.sandbox.agent import Agent
 from reconciler.sandbox.asked import Asked
+from reconciler.sandbox.browsers import find_foreign
 from reconciler.sandbox.database import Document
 from reconciler.sandbox.faults import Budget, Fault, Faults, Limits, Log
 from reconciler.sandbox.ids import Ksuids
@@ -177,7 +178,7 @@ class App:
     # --- the management API -------------------------------------------------------------------------------------------
 
     def _operate(self, asked: Asked) -> tuple[int, Json]:
-        self._authenticate(asked)
+        caller = self._authenticate(asked)
         self._check_version(asked)
         self.budget.spend()
         found = self.router.match(asked.path)
@@ -196,12 +197,13 @@ class App:
         if operation.act is Act.LIST:
             answer = self._list(operation, found.values, view, query, asked)
         else:
-            answer = self.objects.answer(operation, found.values, body, view)
+            answer = self.objects.answer(operation, found.values, body, view, caller)
         # Whoever names the version as the public service has it is answered in its spelling.
         is_public = profile.NGROK.version[0].lower() in asked.headers
         return operation.status, profile.NGROK.answered(operation.path, answer) if is_public else answer
 
-    def _authenticate(self, asked: Asked) -> None:
+    def _authenticate(self, asked: Asked) -> str:
+        """The owner of the key that the request carries; empty for the key that the sandbox was started with."""
         header = asked.headers.get("authorization")
         if not header:
             raise refusal.NO_KEY()
@@ -214,8 +216,14 @@ class App:
         elif scheme.lower() != "bearer" or not given.strip():
             raise refusal.BAD_AUTHORIZATION()
         key = given.strip()
-        if not secrets.compare_digest(key.encode(), self._api_key.encode()) and not self.objects.has_key(key):
+        if secrets.compare_digest(key.encode(), self._api_key.encode()):
+            return ""
+        owner = self.objects.owner_of(key)
+        if owner is None:
             raise refusal.WRONG_KEY()
+        if not self.objects.world.is_active(owner):
+            raise refusal.KEY_OF_INACTIVE(id=owner)
+        return owner
 
     def _check_version(self, asked: Asked) -> None:
         versions = [asked.headers[name] for name in ("service-version", "ngrok-version") if name in asked.headers]
@@ -237,6 +245,9 @@ class App:
 
     async def _control(self, request: Request) -> tuple[int, Json]:
         path = str(request.scope["path"])
+        foreign = find_foreign(request.headers)
+        if foreign is not None:
+            raise refusal.FOREIGN_HOST(header=foreign[0], value=foreign[1])
         match request.method, path.removeprefix(CONTROL).strip("/"):
             case "GET", "requests":
                 since = request.query_params.get("since", "0")
@@ -323,19 +334,23 @@ def _read_body(asked: Asked, operation: Operation) -> Document:
         if operation.act is Act.CREATE:
             raise refusal.TRUNCATED_BODY()
         return {}
-    if operation.act not in (Act.CREATE, Act.UPDATE, Act.PUT_MODULE):
+    if operation.act not in (Act.CREATE, Act.UPDATE, Act.PUT_MODULE, Act.COMMAND):
         raise refusal.UNEXPECTED_BODY(method=asked.method)
     if len(raw) > _LARGEST_BODY:
         raise refusal.TOO_LARGE()
-    given = asked.headers.get("content-type")
+    _check_type(asked.headers.get("content-type"))
+    return bodies.parse(raw)
+
+
+def _check_type(given: str | None) -> None:
     if given is None:
         raise refusal.NO_TYPE()
     if given.partition(";")[0].strip().lower() != "application/json":
         raise refusal.UNSUPPORTED_TYPE(type=given)
-    return bodies.parse(raw)
 
 
 async def _value(request: Request) -> Any:
+    _check_type(request.headers.get("content-type"))
     return bodies.read(await request.body())
 
 

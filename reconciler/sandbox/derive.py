@@ -45,7 +45,7 @@ def _endpoint(draft: Draft, world: World) -> None:
     if not doc["bindings"]:
         doc["bindings"] = ["internal"] if host.endswith(".internal") else ["public"]
     if draft.is_new:
-        doc["principal"] = ref(world.user())
+        doc["principal"] = ref(world.principal)
     doc |= {
         "type": "cloud",
         "public_url": doc["url"],
@@ -71,7 +71,7 @@ def _termination(draft: Draft, world: World) -> None:
 
 
 def _credential(draft: Draft, world: World) -> None:
-    draft.doc["owner_id"] = draft.doc["owner_id"] or world.user()
+    draft.doc["owner_id"] = draft.doc["owner_id"] or world.principal
     if draft.kind.one_time and draft.is_new:
         draft.once = ids.token(draft.id)
         # What an agent or a client presents later is compared with this; the token itself is kept nowhere.
@@ -106,22 +106,25 @@ def _ingress(draft: Draft, world: World) -> None:
 
 
 def _managed(draft: Draft) -> None:
-    """A policy that is new or changed begins provisioning anew; reads bring it to its end, see `issued`."""
+    """A policy that is new or changed has no status yet: reads begin the provisioning and end it."""
     doc, name = draft.doc, _POLICY
     if doc[name] is None:
         doc["certificate_management_status"] = None
         doc.pop("_reads", None)
     elif draft.before is None or draft.before[name] != doc[name]:
-        doc["certificate_management_status"] = {
-            "renews_at": None,
-            "provisioning_job": {
-                "error_code": None,
-                "msg": "The certificate is being obtained.",
-                "started_at": keys.stamp(now()),
-                "retries_at": None,
-            },
-        }
+        doc["certificate_management_status"] = None
         doc["_reads"] = 0
+
+
+def provisioning() -> dict[str, object]:
+    """The status while a certificate is being obtained."""
+    job = {
+        "error_code": None,
+        "msg": "The certificate is being obtained.",
+        "started_at": keys.stamp(now()),
+        "retries_at": None,
+    }
+    return {"renews_at": None, "provisioning_job": job}
 
 
 def renewing(status_from: datetime) -> dict[str, object]:
@@ -186,9 +189,9 @@ def _ssh_certificate(draft: Draft, world: World) -> None:
 
 
 def _vault(draft: Draft, world: World) -> None:
-    draft.doc |= {"updated_at": keys.stamp(now()), "last_updated_by": world.user()}
+    draft.doc |= {"updated_at": keys.stamp(now()), "last_updated_by": world.principal}
     if draft.is_new:
-        draft.doc["created_by"] = world.user()
+        draft.doc["created_by"] = world.principal
     for secret in world.database.page("Secret") if not draft.is_new else ():
         if secret.body["vault_id"] == draft.id:
             world.database.replace(secret, {**secret.body, "vault_name": draft.doc["name"]})
@@ -200,10 +203,10 @@ def _secret(draft: Draft, world: World) -> None:
     draft.doc |= {
         "vault_name": vault.body["name"],
         "updated_at": keys.stamp(now()),
-        "last_updated_by": ref(world.user()),
+        "last_updated_by": ref(world.principal),
     }
     if draft.is_new:
-        draft.doc["created_by"] = ref(world.user())
+        draft.doc["created_by"] = ref(world.principal)
 
 
 _RULES: dict[str, Callable[[Draft, World], None]] = {

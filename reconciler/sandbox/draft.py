@@ -38,6 +38,7 @@ class World:
     def __init__(self, database: Database, kinds: Iterable[Kind], platform_domain: str) -> None:
         self.database = database
         self.platform_domain = platform_domain
+        self.caller = ""  # the bot or user whose key the request carries; empty: the account's administrator
         named = {kind.name: kind for kind in kinds}
         # Objects of two kinds are kept once, as those of the kind that the other one is the same as.
         kept = {kind.id_prefix: named[kind.same_as or kind.name] for kind in named.values() if kind.id_prefix}
@@ -51,8 +52,23 @@ class World:
         kind, prefix = self.kind_of(identity), prefix_of(identity)
         return self.database.find(kind, self._kept_as[prefix] + identity.removeprefix(prefix)) if kind else None
 
+    @property
+    def principal(self) -> str:
+        """The bot or user whose key the request carries."""
+        return self.caller or self.user()
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the request is the administrator's: bots and other users are none."""
+        return self.caller in ("", self.user())
+
+    def is_active(self, owner: str) -> bool:
+        """Whether a bot or user may sign in."""
+        found = self.find(owner)
+        return found is None or found.body.get("active") is not False
+
     def user(self) -> str:
-        """The user behind the API key."""
+        """The account's administrator, whose key the sandbox was started with."""
         known = self.database.fact("user")
         if known is None:
             known = self.database.new_id("usr_")

@@ -67,6 +67,11 @@ def certificates(pem: str) -> list[x509.Certificate]:
         raise ValueError("no certificate in PEM can be read in it") from error
 
 
+def ended(pem: str) -> str:
+    """The text as the platform keeps it, with one line feed at its end."""
+    return f"{pem.rstrip()}\n"
+
+
 def is_authority(certificate: x509.Certificate) -> bool:
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
@@ -96,10 +101,15 @@ def certificate(leaf: x509.Certificate) -> Document:
         "subject_country": _name(leaf.subject, NameOID.COUNTRY_NAME),
         "subject_alternative_names": _alternative_names(leaf),
         "issuer_common_name": _name(leaf.issuer, NameOID.COMMON_NAME),
-        "serial_number": f"{leaf.serial_number:x}",
+        "serial_number": _octets(leaf.serial_number),
         "private_key_type": key_type(leaf.public_key()),
         "issued_at": None,
     }
+
+
+def _octets(number: int) -> str:
+    """In hexadecimal, two digits for each octet: a leading zero is kept."""
+    return number.to_bytes((number.bit_length() + 7) // 8 or 1, "big").hex()
 
 
 def key_type(key: Any) -> str:

@@ -9,15 +9,17 @@ Choices where the platform's documentation is silent:
 - GET and DELETE of a module that is not set answer 404, as of an object that does not exist.
 - Deleting an edge deletes its routes, a subscription its sources, a policy its rules; an object that others refer to is
   not deleted. The credentials of a deleted bot stay.
-- A managed certificate is obtained at the second time that its domain is read; it goes with its policy. A domain takes
-  an uploaded certificate only, and an empty `certificate_id` beside a policy is refused (436).
+- The status of a certificate policy is null in the answer that sets it; the next read shows a job, and the one after it
+  the certificate, which goes with its policy. A domain takes an uploaded certificate only, and an empty
+  `certificate_id` beside a policy is refused (436).
 - An update that supplies nothing is refused for the kinds whose code for it is known, and changes nothing elsewhere.
 - A description holds 255 bytes and metadata 4096, counted as UTF-8. Kinds that have codes of their own for that use
   them; of the neighbouring pairs 1914 to 1917 the first is of TLS certificates, of 1945 to 1948 of host certificates.
 - A url with a slash at its end is refused (9038). A limit that is a number out of range is 233, and 244 otherwise.
 - Endpoints with one url all have `pooling_enabled`, or there is one: 18016, 18017, and 18009 between two without it.
 - Where an edge is, no endpoint comes, whatever its scheme (18009), and no tunnel (334); where one of these is, no edge
-  comes (7122). What an edge serves is not listed among the endpoints, as one of type `edge`: only what is planted is.
+  comes (7122). Only a TLS edge and a cloud endpoint of the scheme https stand beside each other. `GET /endpoints` lists
+  an endpoint of type `edge` for each hostport of an edge, with the edge's description and metadata.
 - Routes can be listed below their edge; clients of the public service read them with the edge.
 - The list of a subscription's sources takes `limit` and `before_id`, and shows all of them: it names no next page.
 - Upstream of a TLS edge that does not terminate TLS there is no traffic policy (7062) and no mutual TLS (1694).
@@ -25,17 +27,19 @@ Choices where the platform's documentation is silent:
   up to 100 levels; what names none of the formats of a SAML name id asks for the persistent one.
 - The last rule of a policy that a dashboard restriction names is kept (1419), whether or not it is enforced.
 - A failover backend holds up to ten of its kind (6513), and never itself (6525); a `ca_pem` up to 64 KiB (1921).
-- An ARN begins with `arn:`; of which service it is, nobody asks. `fields` and `filter` of
-  an event source are taken, and neither kept nor looked into.
+- An ARN begins with `arn:`; of which service it is, nobody asks. The `fields` of an event source are kept, and shown
+  where there are any; an update of a subscription that names a source without `fields` leaves them. Its `filter` is
+  taken, and neither kept nor looked into.
 - Filters are served on the collections that are documented to have them. `obj` is the object as a list shows it; what
   an agent serves has the type `agent` there. Values of different types differ and have no order, null has none either;
   a moment is compared with the text of one. `id` and `url` of `GET /endpoints` each name alternatives, and narrow each
   other.
 - Nothing is capped but what `PUT /_sandbox/budget` caps: requests in a window (226), at the same time (225), creates
   (432, 509, 614, 7071). All of these are 429.
-- The user behind the key is an admin and owns the account: no request is refused for want of a right, and nothing
-  belongs to other accounts. A key made at `/api_keys` is as good as the one that the sandbox was started with, until
-  it is deleted.
+- The user behind the key that the sandbox was started with administers the account. A key made at `/api_keys` acts as
+  its owner until it is deleted: a bot, or another user, names no other owner (630) and creates, updates and deletes no
+  bots (4111). No other right is asked for, and nothing belongs to other accounts. The keys of a bot that is not active
+  are refused (403), its authtokens too (107), and no credential is created for it (636).
 - An SSH certificate names up to 256 principals.
 - Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
 """
@@ -60,6 +64,7 @@ from reconciler.sandbox.ids import is_id, prefix_of
 from reconciler.sandbox.queries import Query, check_id
 from reconciler.sandbox.responses import View
 from reconciler.sandbox.routes import Act, Operation
+from reconciler.sandbox.rules import edges
 from reconciler.sandbox.variants import Variants
 
 PLATFORM_DOMAIN = "sandbox.test"
@@ -80,14 +85,21 @@ class Objects:
         for kind in kinds:
             if kind.parent is not None:
                 self._children.setdefault(kind.parent.kind, []).append(kind)
+        self.variants = Variants()
         # There are few addresses by which clients reach us, and all else of a view is the same for every request.
-        self.view: Callable[[str], View] = lru_cache(maxsize=64)(self._view)
+        self._view_of = lru_cache(maxsize=64)(self._view)
 
-    def _view(self, base: str) -> View:
-        return View(base, self.kinds, PLATFORM_DOMAIN, self._saml_certificate)
+    def view(self, base: str) -> View:
+        """How objects are shown to whoever reached us at this address."""
+        return self._view_of(base, self.variants.sparse)
 
-    def answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
-        """The answer's body; None where there is none. `values` are those of the path, outermost first."""
+    def _view(self, base: str, sparse: bool) -> View:
+        return View(base, self.kinds, PLATFORM_DOMAIN, self._saml_certificate, sparse=sparse)
+
+    def answer(self, operation: Operation, values: Sequence[str], body: Document, view: View, caller: str = "") -> Json:
+        """The answer's body; None where there is none. `values` are those of the path, outermost first; `caller` is the
+        owner of the key, empty for the administrator's."""
+        self.world.caller = caller
         with self.change(view):
             return self._answer(operation, values, body, view)
 
@@ -120,6 +132,7 @@ class Objects:
             case Act.DELETE:
                 self._delete(kind, stored)
             case Act.COMMAND:
+                bodies.check((), body)
                 self._command(stored, operation.path.rpartition("/")[2])
             case Act.PUT_MODULE | Act.GET_MODULE | Act.DELETE_MODULE | Act.DETACH:
                 assert field is not None
@@ -155,6 +168,7 @@ class Objects:
     def _narrowed(self, kind: Kind, parent: str, query: Query, view: View, vault: str, seen: Seen) -> list[Stored]:
         """One more than a page of what is asked for."""
         nothing = Stored(0, kind.name, parent, "", bodies.complete(kind.name, bodies.fields(kind), {}))
+        view = self._view_of(view.base, False)  # a filter sees the fields that a sparse answer leaves out as well
         keep = query.keep({"created_at", *kind.fixed, *self._shown(view, kind, nothing)})
         candidates = self.database.each(kind.name, parent, query.before)
         if vault:
@@ -163,8 +177,9 @@ class Objects:
         return list(islice(kept, query.limit + 1))
 
     def everything(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
+        """All objects, in the order of their creation."""
         found = self.database.page(kind.name, self._parent(kind, values))
-        return [self._shown(view, kind, each, listed=True) for each in found]
+        return [self._shown(view, kind, each, listed=True) for each in reversed(found)]
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
@@ -202,6 +217,8 @@ class Objects:
         bodies.check(bodies.accepted(kind, update=False), body)
         supplied = {name: value for name, value in body.items() if value is not None}
         doc = bodies.complete(kind.name, bodies.fields(kind), supplied)
+        if kind.name == "EventSource" and supplied.get("fields"):
+            doc["fields"] = supplied["fields"]
         identity = self.database.new_id(kind.id_prefix) if kind.id_prefix else ""
         draft = Draft(kind, identity, supplied, doc, parent=parent)
         stored = self._settle(draft, None)
@@ -251,18 +268,39 @@ class Objects:
             raise links.taken(*taken)
         self.database.use(stored, links.uses(draft, self.world), is_new=draft.is_new)
         if kind.name == "EventSubscription" and sources is not None:  # None: an update that says nothing of them
-            self._put_sources(stored, [each["type"] for each in sources])
+            self._put_sources(stored, draft.supplied.get("sources") or [])
+        if kind.name in edges.SCHEMES:
+            self._serve_hostports(stored, (draft.before or {}).get("hostports", []))
         self._drop_managed(draft.before, draft.doc)
         return stored
 
-    def _put_sources(self, subscription: Stored, types: Sequence[str]) -> None:
+    def _put_sources(self, subscription: Stored, sources: Sequence[Document]) -> None:
         below = self._children["EventSubscription"][0]
         there = {each.id: each for each in self.database.page(below.name, subscription.id)}
-        for gone in there.keys() - set(types):
+        for gone in there.keys() - {each["type"] for each in sources}:
             self.database.delete(there[gone])
-        for new in types:
+        for each in sources:
+            new, fields = each["type"], {"fields": each["fields"]} if each.get("fields") else {}
             if new not in there:
-                self.database.insert(below.name, new, {"type": new}, subscription.id)
+                self.database.insert(below.name, new, {"type": new, **fields}, subscription.id)
+            elif fields:
+                self.database.replace(there[new], {**there[new].body, **fields})
+
+    def _serve_hostports(self, edge: Stored, before: Sequence[str]) -> None:
+        """An endpoint for each hostport of an edge, which had those of `before` until now."""
+        for hostport in before:
+            served = self.database.named("edge endpoint", hostport)
+            if served is not None and hostport not in edge.body["hostports"]:
+                self.database.delete(served)
+        for hostport in edge.body["hostports"]:
+            served = self.database.named("edge endpoint", hostport)
+            raw = edges.endpoint(edge, hostport, self.world)
+            if served is not None:
+                self.database.replace(served, {"_raw": {**served.body["_raw"], **raw}})
+                continue
+            raw["created_at"] = raw["updated_at"]
+            served = self.database.insert("CloudEndpoint", self.database.new_id("ep_"), {"_raw": raw})
+            self.database.take(served, [("edge endpoint", hostport)], is_new=True)
 
     def _on_module(
         self, act: Act, kind: Kind, field: Field, stored: Stored, body: Document, view: View
@@ -296,6 +334,10 @@ class Objects:
                 raise links.in_use(kind.name, stored.id, user.id)
             self.database.delete(user)
         self.database.delete(stored)
+        if kind.name in edges.SCHEMES:
+            for hostport in stored.body.get("hostports", ()):
+                if (served := self.database.named("edge endpoint", hostport)) is not None:
+                    self.database.delete(served)
         self._drop_managed(stored.body, {})
 
     # --- certificates that the platform manages -----------------------------------------------------------------------
@@ -306,6 +348,8 @@ class Objects:
         if reads is None or reads >= 2:
             return stored
         doc = {**stored.body, "_reads": reads + 1}
+        if reads == 0:
+            doc["certificate_management_status"] = derive.provisioning()
         if reads + 1 == 2:
             moment = derive.now()
             doc["certificate_management_status"] = derive.renewing(moment)
@@ -344,11 +388,13 @@ class Objects:
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
-    def has_key(self, token: str) -> bool:
-        """Whether it is the token of an API key that was made here and is still there."""
+    def owner_of(self, token: str) -> str | None:
+        """Whose API key it is the token of; None if no key that was made here and is still there has it."""
         found = self.database.find("APIKey", f"{self._by_name['APIKey'].id_prefix}{token.partition('_')[0]}")
         digest = hashlib.sha256(token.encode()).hexdigest()
-        return found is not None and secrets.compare_digest(found.body.get("_token_sha256", ""), digest)
+        if found is None or not secrets.compare_digest(found.body.get("_token_sha256", ""), digest):
+            return None
+        return str(found.body["owner_id"])
 
     # --- what no client can do ----------------------------------------------------------------------------------------
 

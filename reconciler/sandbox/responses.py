@@ -29,10 +29,15 @@ _WRITE_ONLY = {
 # Read back as an empty string.
 _REDACTED = {
     "EventDestination": {"api_key", "client_secret", "cloud_secret_access_key"},
-    "ReservedDomain": {"region"},
 }
 # Read back as null where there are none.
-_NULL_WHEN_EMPTY = {"TCPEdge": {"hostports"}, "TLSEdge": {"hostports"}, "HTTPSEdge": {"hostports"}}
+_NULL_WHEN_EMPTY = {
+    "TCPEdge": {"hostports"},
+    "TLSEdge": {"hostports"},
+    "HTTPSEdge": {"hostports"},
+    "HTTPResponseBackend": {"headers"},
+    "ReservedDomain": {"resolves_to"},
+}
 # Left out of lists, and of the answer to a create.
 _NOT_LISTED = {"ReservedAddress": {"endpoint_configuration"}}
 
@@ -63,9 +68,16 @@ class View:
     """Answers to one request: `base` is the scheme, host and port by which the client reached the sandbox."""
 
     def __init__(
-        self, base: str, kinds: Iterable[Kind], platform_domain: str, saml_certificate: Callable[[], str]
+        self,
+        base: str,
+        kinds: Iterable[Kind],
+        platform_domain: str,
+        saml_certificate: Callable[[], str],
+        *,
+        sparse: bool = False,
     ) -> None:
         self.base = base
+        self._sparse = sparse
         self._paths = {**_OUTSIDE, **{kind.id_prefix: kind.path for kind in kinds if kind.id_prefix}}
         self._domain = platform_domain
         self._saml_certificate = saml_certificate
@@ -85,7 +97,8 @@ class View:
         """The whole object; `children` are embedded as they are."""
         if "_raw" in stored.body:
             absent = {**bodies.complete(kind.name, bodies.fields(kind), {}), **unset(kind)}
-            return {**absent, **self.resolved(stored.body["_raw"]), "id": stored.id, "uri": self.uri(kind, stored)}
+            raw = {**absent, **self.resolved(stored.body["_raw"]), "id": stored.id, "uri": self.uri(kind, stored)}
+            return self._trimmed(raw)
         shown: Document = {}
         if kind.id_prefix:
             shown["id"] = stored.id
@@ -105,7 +118,11 @@ class View:
         if listed:
             for name in not_listed(kind):
                 shown.pop(name, None)
-        return shown
+        return self._trimmed(shown)
+
+    def _trimmed(self, shown: Document) -> Document:
+        """A sparse answer: without the fields that hold an empty text. Maps of the user's are no fields."""
+        return {name: value for name, value in shown.items() if value != ""} if self._sparse else shown
 
     def module(self, kind: Kind, field: Field, value: Json, owner: str) -> Document:
         shown: Document = {}
@@ -115,7 +132,7 @@ class View:
             shown.update(self._saml(owner))
         if kind.name == "HTTPSEdge" and field.name == "tls_termination":
             shown["terminate_at"] = "edge"
-        return shown
+        return self._trimmed(shown)
 
     def _place(self, kind: Kind, shown: Document, field: Field, value: Json, owner: str) -> None:
         if field.read_as is None:

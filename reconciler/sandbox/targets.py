@@ -39,7 +39,9 @@ def check_target(draft: Draft) -> None:
         raise refusal.TARGET_FIXED(old=old[0], new=used[0])
     member, where = draft.doc["target"][used[0]], f"target.{used[0]}"
     if used[0] in _AUTHENTICATED:
-        _check_auth(member["auth"] or {}, f"{where}.auth")
+        if member["auth"] is None:
+            raise refusal.AUTH_MISSING(field=f"{where}.auth")
+        _check_auth(member["auth"], f"{where}.auth")
     for name in _NEEDS[used[0]]:
         if not member[name]:
             raise refusal.REQUIRED(field=f"{where}.{name}")
@@ -53,7 +55,7 @@ def _used(target: dict[str, Any]) -> list[str]:
 def _check_auth(auth: dict[str, Any], where: str) -> None:
     used = _used(auth)
     if not used:
-        raise refusal.AUTH_MISSING(field=where)
+        raise refusal.AUTH_EMPTY(field=where)
     if len(used) > 1:
         raise refusal.AUTH_COUNT(field=where, count=len(used))
     for name in _AUTH[used[0]]:

@@ -313,7 +313,8 @@ def account(sandbox: Sandbox) -> dict[str, Document]:
     themselves."""
     once = [kind for kind in kinds.every() if kind.parent is None and kind.same_as is None]
     listed = (each for kind in once for each in sandbox.get(kind.path)[kind.list_key])
-    return {in_account(each): each for each in listed if each.get("issued_at") is None}
+    made = (each for each in listed if each.get("type") != "edge")  # an endpoint of an edge is that edge once more
+    return {in_account(each): each for each in made if each.get("issued_at") is None}
 
 
 def in_account(body: Document) -> str:

@@ -26,7 +26,7 @@ def private_key(called: str = "a", passphrase: bytes | None = None) -> str:
 
 
 @cache
-def certificate(called: str = "a", *, ca: bool | None = False) -> str:
+def certificate(called: str = "a", *, ca: bool | None = False, serial: int = 1) -> str:
     """Self-signed; `ca=None` leaves the basic constraints out."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
     builder = (
@@ -34,7 +34,7 @@ def certificate(called: str = "a", *, ca: bool | None = False) -> str:
         .subject_name(name)
         .issuer_name(name)
         .public_key(_key(called).public_key())
-        .serial_number(1)
+        .serial_number(serial)
         .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
         .not_valid_after(datetime(2040, 1, 1, tzinfo=UTC))
     )

@@ -37,6 +37,10 @@ def edge(name: str, *hosts: str) -> Declaration:
     return declare(f"TLSEdge/{name}", {"hostports": [f"{host}:443" for host in hosts]})
 
 
+def web(name: str, host: str) -> Declaration:
+    return declare(f"HTTPSEdge/{name}", {"hostports": [f"{host}:443"]})
+
+
 def domain(host: str) -> Declaration:
     return declare(f"ReservedDomain/{host.partition('.')[0]}", {"domain": host})
 
@@ -283,6 +287,27 @@ def test_a_hostport_passes_from_a_deleted_edge_to_one_of_another_kind() -> None:
     world = settled(domain("a.x"), edge("z", "a.x"))
     follow(world, domain("a.x"), declare("HTTPSEdge/a", {"hostports": ["a.x:443"]}))
     assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
+
+
+def cloud(url: str) -> Declaration:
+    return declare("CloudEndpoint/c", {"url": url, "traffic_policy": "p"})
+
+
+def test_an_https_endpoint_may_stand_beside_a_tls_edge() -> None:
+    world = settled(domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))
+    assert requests(on(world, domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [("HTTPSEdge", "https://a.x"), ("TLSEdge", "tls://a.x"), ("HTTPSEdge", "tls://a.x"), ("TLSEdge", "http://a.x:443")],
+)
+def test_no_other_endpoint_stands_where_an_edge_does(kind: str, url: str) -> None:
+    there = declare(f"{kind}/a", {"hostports": ["a.x:443"]})
+    for first, second in ((there, cloud(url)), (cloud(url), there)):
+        world = settled(domain("a.x"), first)
+        (problem,) = errors(on(world, domain("a.x"), first, second))
+        assert "a.x:443 already" in problem
 
 
 def test_hostports_handed_on_along_a_row_move_from_its_end() -> None:
@@ -633,12 +658,12 @@ HOSTS = [domain("a.x"), domain("b.x")]
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ([edge("e", "a.x")], [endpoint("p", "a.x")]),
-        ([endpoint("p", "a.x")], [edge("e", "a.x")]),
-        ([edge("e", "a.x"), endpoint("p", "b.x")], [edge("e", "b.x"), endpoint("p", "a.x")]),
+        ([web("e", "a.x")], [endpoint("p", "a.x")]),
+        ([endpoint("p", "a.x")], [web("e", "a.x")]),
+        ([web("e", "a.x"), endpoint("p", "b.x")], [web("e", "b.x"), endpoint("p", "a.x")]),
         (
             [endpoint("p", "a.x", pooling_enabled=True), endpoint("q", "a.x", pooling_enabled=True)],
-            [edge("e", "a.x"), endpoint("q", "b.x", pooling_enabled=True)],
+            [web("e", "a.x"), endpoint("q", "b.x", pooling_enabled=True)],
         ),
     ],
     ids=["to an endpoint", "to an edge", "exchanged", "from a pool"],
@@ -711,13 +736,13 @@ def test_a_pool_that_is_left_to_others_stays_one() -> None:
 def test_an_edge_does_not_come_to_where_one_of_a_pool_stays(stays: str) -> None:
     pool = {name: endpoint(name, "a.x", pooling_enabled=True) for name in ("p", "q")}
     world = settled(*HOSTS, *pool.values())
-    assert len(on(world, *HOSTS, pool[stays], edge("e", "a.x")).errors) == 1
+    assert len(on(world, *HOSTS, pool[stays], web("e", "a.x")).errors) == 1
 
 
-@pytest.mark.parametrize("there", [[], [edge("e", "a.x")], [endpoint("p", "a.x")]])
+@pytest.mark.parametrize("there", [[], [web("e", "a.x")], [endpoint("p", "a.x")]])
 def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(there: list[Declaration]) -> None:
     world = settled(*HOSTS, *there)
-    made = on(world, *HOSTS, edge("e", "a.x"), endpoint("p", "a.x"))
+    made = on(world, *HOSTS, web("e", "a.x"), endpoint("p", "a.x"))
     assert len(made.errors) == 1
     assert "a.x:443 already, and the platform gives it to one object at a time" in made.errors[0].text
 

@@ -135,6 +135,29 @@ def delete_in_module(place: str, module: str, shown: str, used: str) -> Request:
     return send
 
 
+def _as_bot(method: str, place: str, body: Callable[[Account], dict[str, Any]] | None = None) -> Request:
+    """A request with the API key of a bot."""
+
+    def send(account: Account) -> httpx.Response:
+        key = account.make("/api_keys", owner_id=account.id("/bot_users"))["token"]
+        given = body(account) if body else None
+        headers = {"Authorization": f"Bearer {key}"}
+        return account.sandbox.client.request(method, account.place(place), headers=headers, json=given)
+
+    return send
+
+
+def _inactive_key(account: Account) -> httpx.Response:
+    bot = account.id("/bot_users")
+    key = account.make("/api_keys", owner_id=bot)["token"]
+    account.sandbox.patch(f"/bot_users/{bot}", {"active": False})
+    return account.sandbox.client.get("/bot_users", headers={"Authorization": f"Bearer {key}"})
+
+
+def _foreign(path: str, **headers: str) -> Request:
+    return lambda account: account.sandbox.client.get(path, headers=headers)
+
+
 def get(path: str) -> Request:
     return lambda account: account.sandbox.request("GET", path)
 
@@ -332,6 +355,13 @@ ROWS = [
     Row("WRONG_PATH_ID", 404, "227", get(f"/bot_users/ipp_{NOBODY}")),
     Row("METHOD_NOT_ALLOWED", 405, "", lambda a: a.sandbox.request("PUT", "/bot_users", {})),
     Row("UNSUPPORTED_TYPE", 400, "210", posted(b'{"name": "a"}', {"Content-Type": "text/plain"})),
+    Row("KEY_OF_INACTIVE", 403, "", _inactive_key),
+    Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Host="attacker.example.com")),
+    Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Host="127.0.0.1.attacker.example.com:80")),
+    Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Origin="https://attacker.example.com")),
+    Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Origin="null")),
+    Row("NO_TYPE", 400, "216", lambda a: a.sandbox.client.post("/_sandbox/faults", content=b"[]")),
+    Row("UNSUPPORTED_TYPE", 400, "210", lambda a: a.sandbox.client.post("/_sandbox/faults", data={"a": "b"})),
     Row("UNEXPECTED_BODY", 400, "211", lambda a: a.sandbox.request("GET", "/bot_users", {"name": "a"})),
     Row("UNEXPECTED_BODY", 400, "211", lambda a: a.sandbox.request("DELETE", a.place("/bot_users/{id}"), {"a": 1})),
     Row("TRUNCATED_BODY", 400, "212", posted(b'{"name": "a"', JSON)),
@@ -409,6 +439,7 @@ ROWS = [
     Row("TOO_LONG", 400, "1947", create("/ssh_user_certificates", description="a" * 256)),
     Row("TOO_LONG", 400, "1948", create("/ssh_user_certificates", metadata="a" * 4097)),
     Row("TOO_LONG", 400, "604", create("/api_keys", description="a" * 256)),
+    Row("TOO_LONG", 400, "1421", create("/ip_policy_rules", description="a" * 256)),
     Row("TOO_LONG", 400, "18012", create("/endpoints", description="a" * 256)),
     Row("TOO_LONG", 400, "18013", create("/endpoints", metadata="a" * 4097)),
     Row("NOT_BY_PATCH", 400, "", update("/edges/tls/{id}", backend=None)),
@@ -471,7 +502,7 @@ ROWS = [
     Row("HOSTPORT_TAKEN", 400, "7122", twice("/edges/tls", "hostports")),
     Row("HOSTPORT_TAKEN", 400, "7122", twice("/edges/tcp", "hostports")),
     Row("HOSTPORT_TAKEN", 400, "7122", _edge_on_endpoint("/edges/https", pooling_enabled=False)),
-    Row("HOSTPORT_TAKEN", 400, "7122", _edge_on_endpoint("/edges/tls", pooling_enabled=True)),
+    Row("HOSTPORT_TAKEN", 400, "7122", _edge_on_endpoint("/edges/https", pooling_enabled=True)),
     Row("TERMINATE_AT", 400, "", create("/edges/tls", tls_termination={"terminate_at": "nowhere"})),
     Row("NO_TERMINATE_AT", 400, "7109", create("/edges/https", tls_termination={"terminate_at": "edge"})),
     Row("NO_TERMINATE_AT", 400, "7109", put("/edges/https/{id}", "tls_termination", terminate_at="edge")),
@@ -505,9 +536,9 @@ ROWS = [
     *(Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata=_encoded(name))) for name in ("foo", "base64")),
     Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata='<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')),
     Row("NAMEID_FORMAT", 400, "", put(ROUTE, "saml", nameid_format="initials")),
-    Row("WEBHOOK_PROVIDER", 400, "", put(ROUTE, "webhook_verification", provider="nobody")),
-    Row("WEBHOOK_SECRET", 400, "1626", put(ROUTE, "webhook_verification", secret="")),
-    Row("WEBHOOK_NO_SECRET", 400, "1627", put(ROUTE, "webhook_verification", provider="sns")),
+    Row("WEBHOOK_PROVIDER", 400, "7030", put(ROUTE, "webhook_verification", provider="nobody")),
+    Row("WEBHOOK_SECRET", 400, "7027", put(ROUTE, "webhook_verification", secret="")),
+    Row("WEBHOOK_NO_SECRET", 400, "7026", put(ROUTE, "webhook_verification", provider="sns")),
     # Credentials, keys, bots.
     Row("ACL_RULE", 400, "600", create("/credentials", acl=["listen:a.example.com"])),
     Row("ACL_RULE", 400, "600", create("/credentials", acl=["bind:a.*.example.com"])),
@@ -522,6 +553,12 @@ ROWS = [
     Row("SSH_KEY_DUPLICATE", 400, "609", twice("/ssh_credentials", "public_key")),
     Row("SSH_KEY_EMPTY", 400, "611", create("/ssh_credentials", public_key="")),
     Row("SSH_KEY_INVALID", 400, "612", create("/ssh_credentials", public_key="ssh-ed25519 AAAA")),
+    Row("OWNER_BY_ADMIN", 400, "630", _as_bot("POST", "/credentials", lambda a: {"owner_id": a.id("/bot_users")})),
+    Row("OWNER_BY_ADMIN", 400, "630", _as_bot("POST", "/api_keys", lambda a: {"owner_id": f"usr_{NOBODY}"})),
+    Row("OWNER_INACTIVE", 400, "636", create("/credentials", lambda a: {"owner_id": a.id("/bot_users", active=False)})),
+    Row("BOT_BY_ADMIN", 400, "4111", _as_bot("POST", "/bot_users", lambda a: {"name": "another"})),
+    Row("BOT_BY_ADMIN", 400, "4111", _as_bot("PATCH", "/service_users/{id}", lambda a: {"name": "another"})),
+    Row("BOT_BY_ADMIN", 400, "4111", _as_bot("DELETE", "/bot_users/{id}")),
     Row("BOT_NAME", 400, "4109", create("/bot_users", name="")),
     Row("BOT_DUPLICATE", 400, "4112", twice("/bot_users", "name")),
     # IP restrictions and policies.
@@ -587,8 +624,8 @@ ROWS = [
         "440",
         create("/reserved_domains", lambda a: {"domain": "a.sandbox.test", **ATTACHED["certificate"](a)}),
     ),
-    Row("AUTHORITY", 400, "", create("/reserved_domains", certificate_management_policy={"authority": "me"})),
-    Row("KEY_TYPE", 400, "", create("/agent_ingresses", certificate_management_policy={"private_key_type": "dsa"})),
+    Row("AUTHORITY", 400, "1908", create("/reserved_domains", certificate_management_policy={"authority": "me"})),
+    Row("KEY_TYPE", 400, "1909", create("/agent_ingresses", certificate_management_policy={"private_key_type": "dsa"})),
     Row("NO_CERTIFICATE", 400, "1965", create("/reserved_domains", certificate_id=f"cert_{NOBODY}")),
     Row("DOMAIN_IN_USE", 400, "446", delete_used("/endpoints", "domain", "/reserved_domains")),
     Row("DOMAIN_IN_USE", 400, "446", lambda a: _delete_served(a, "/edges/tls")),
@@ -627,7 +664,7 @@ ROWS = [
     Row("NO_KEY_PEM", 400, "1901", create("/tls_certificates", private_key_pem="")),
     Row("NO_CERTIFICATE_PEM", 400, "1922", create("/tls_certificates", certificate_pem="")),
     Row("CERTIFICATE_INVALID", 400, "1900", create("/tls_certificates", certificate_pem="mine")),
-    Row("PRIVATE_KEY_INVALID", 400, "", create("/tls_certificates", private_key_pem="mine")),
+    Row("PRIVATE_KEY_INVALID", 400, "1903", create("/tls_certificates", private_key_pem="mine")),
     Row("ENCRYPTED_KEY", 400, "1902", create("/tls_certificates", private_key_pem=pems.private_key("leaf", b"pass"))),
     Row("KEY_MISMATCH", 400, "1923", create("/tls_certificates", private_key_pem=pems.private_key("other"))),
     Row("KEY_IS_CERTIFICATE", 400, "1924", create("/tls_certificates", private_key_pem=pems.certificate("leaf"))),
@@ -649,10 +686,14 @@ ROWS = [
         create("/certificate_authorities", ca_pem=pems.certificate("root", ca=True) * 2),
     ),
     Row("AUTHORITY_SIZE", 400, "1921", create("/certificate_authorities", ca_pem=" " * 65537)),
-    Row("KEY_SIZE", 400, "1940", create("/ssh_certificate_authorities", key_size=1024)),
-    Row("KEY_SIZE", 400, "1940", create("/ssh_certificate_authorities", private_key_type="ecdsa", key_size=2048)),
-    Row("CURVE", 400, "1942", create("/ssh_certificate_authorities", elliptic_curve="256")),
-    Row("SSH_KEY_TYPE", 400, "", create("/ssh_certificate_authorities", private_key_type="dsa")),
+    Row("KEY_SIZE", 400, "1939", create("/ssh_certificate_authorities", private_key_type="rsa", key_size=1024)),
+    Row("KEY_SIZE_OF_RSA", 400, "1940", create("/ssh_certificate_authorities", key_size=1024)),
+    Row(
+        "KEY_SIZE_OF_RSA", 400, "1940", create("/ssh_certificate_authorities", private_key_type="ecdsa", key_size=2048)
+    ),
+    Row("CURVE", 400, "1941", create("/ssh_certificate_authorities", private_key_type="ecdsa", elliptic_curve="99")),
+    Row("CURVE_OF_ECDSA", 400, "1942", create("/ssh_certificate_authorities", elliptic_curve="256")),
+    Row("SSH_KEY_TYPE", 400, "1936", create("/ssh_certificate_authorities", private_key_type="dsa")),
     Row("SSH_AUTHORITY_MISSING", 400, "1951", create("/ssh_host_certificates", ssh_certificate_authority_id="")),
     Row(
         "NO_SSH_AUTHORITY",
@@ -661,7 +702,7 @@ ROWS = [
         create("/ssh_host_certificates", ssh_certificate_authority_id=f"sshca_{NOBODY}"),
     ),
     Row("HOST_KEY_MISSING", 400, "1952", create("/ssh_host_certificates", public_key="")),
-    Row("HOST_KEY_INVALID", 400, "", create("/ssh_host_certificates", public_key="mine")),
+    Row("HOST_KEY_INVALID", 400, "1934", create("/ssh_host_certificates", public_key="mine")),
     Row("BAD_TIMESTAMP", 400, "241", create("/ssh_host_certificates", valid_until="yesterday")),
     Row("NOT_A_DURATION", 400, "1963", create("/ssh_host_certificates", valid_until="2001-01-01T00:00:00Z")),
     Row("NOT_A_DURATION", 400, "1963", create("/ssh_host_certificates", valid_after="2999-01-01T00:00:00Z")),
@@ -688,10 +729,11 @@ ROWS = [
         create("/event_destinations", target={"metrics": {"api_key": "k"}, "ingestion": {}}),
     ),
     Row("TARGET_FIXED", 400, "5108", update("/event_destinations/{id}", target={"ingestion": {}})),
+    Row("AUTH_MISSING", 400, "5106", create("/event_destinations", target={"logs": {"log_group_arn": "arn:x"}})),
     Row(
-        "AUTH_MISSING",
+        "AUTH_EMPTY",
         400,
-        "5106",
+        "5107",
         create("/event_destinations", target={"logs": {"log_group_arn": "arn:x", "auth": {}}}),
     ),
     Row(

@@ -35,25 +35,37 @@ def _application(account: Account, **application: object) -> httpx.Response:
     return account.sandbox.request("PUT", f"{account.place(ROUTE)}/oauth", provider)
 
 
+def _weighted_cycle(account: Account) -> httpx.Response:
+    inner = account.make("/backends/weighted")
+    outer = account.make("/backends/failover", backends=[inner["id"]])
+    return account.sandbox.request("PATCH", f"/backends/weighted/{inner['id']}", {"backends": {outer["id"]: 1}})
+
+
 ROWS = [
     # Backends.
     Row("STATIC_ADDRESS", 400, "6505", create("/backends/static", address="nowhere")),
     *(
         Row("STATIC_ADDRESS", 400, "6505", create("/backends/static", address=address))
-        for address in ("", "[2001:db8::1]", "[2001:db8::1]:0", "[origin.example.com]:80")
+        for address in ("", "[2001:db8::1]")
     ),
+    *(
+        Row("STATIC_INVALID", 400, "6506", create("/backends/static", address=address))
+        for address in ("[2001:db8::1]:0", "[origin.example.com]:80", "origin.example.com:http")
+    ),
+    Row("STATIC_HOST", 400, "6507", create("/backends/static", address=":443")),
     Row(
-        "WEIGHT", 400, "6511", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): 10_001}})
+        "WEIGHT", 400, "6512", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): 10_001}})
     ),
-    Row("WEIGHT", 400, "6511", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): -1}})),
+    Row("WEIGHT", 400, "6512", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): -1}})),
+    Row("WEIGHTED_CYCLE", 400, "6524", _weighted_cycle),
     Row("NO_CHILD", 400, "6501", create("/backends/weighted", backends={f"bkdsc_{NOBODY}": 1})),
     Row("BACKEND_IN_USE", 400, "6502", delete_used("/backends/weighted", "backends", "/backends/tunnel_group")),
     # Modules of routes.
     Row("LOGIN_COUNT", 400, "7079", _second_login),
     Row("LOGIN_ON_EDGE", 400, "7155", _login_on_another_route),
-    Row("OIDC_ISSUER", 400, "385", put(ROUTE, "oidc", issuer="")),
-    Row("OIDC_CLIENT", 400, "386", put(ROUTE, "oidc", client_id="")),
-    Row("OIDC_SECRET", 400, "387", put(ROUTE, "oidc", client_secret=None)),
+    Row("OIDC_ISSUER", 400, "7088", put(ROUTE, "oidc", issuer="")),
+    Row("OIDC_CLIENT", 400, "7089", put(ROUTE, "oidc", client_id="")),
+    Row("OIDC_SECRET", 400, "7090", put(ROUTE, "oidc", client_secret=None)),
     Row("OAUTH_PROVIDER", 400, "", put(ROUTE, "oauth", provider={})),
     Row("OAUTH_PROVIDER", 400, "", put(ROUTE, "oauth", provider={"google": {}, "github": {}})),
     Row("OAUTH_CLIENT", 400, "383", lambda a: _application(a, client_id="app")),
@@ -63,8 +75,8 @@ ROWS = [
     Row("BREAKER", 400, "", put(ROUTE, "circuit_breaker", num_buckets=129)),
     Row("BREAKER", 400, "", put(ROUTE, "circuit_breaker", error_threshold_percentage=1.5)),
     # SSH user certificates.
-    Row("NOT_A_DURATION", 400, "1963", create("/ssh_user_certificates", valid_until="2001-01-01T00:00:00Z")),
-    Row("NOT_A_DURATION", 400, "1963", create("/ssh_user_certificates", valid_after="2999-01-01T00:00:00Z")),
+    Row("NO_USER_DURATION", 400, "1962", create("/ssh_user_certificates", valid_until="2001-01-01T00:00:00Z")),
+    Row("NO_USER_DURATION", 400, "1962", create("/ssh_user_certificates", valid_after="2999-01-01T00:00:00Z")),
     Row("PRINCIPALS", 400, "", create("/ssh_user_certificates", principals=[f"u{n}" for n in range(257)])),
     Row(
         "NO_SSH_AUTHORITY",

@@ -151,7 +151,7 @@ def test_only_custom_domains_have_dns_targets(sandbox: Sandbox, domain: str, cna
 
 def test_a_domain_is_kept_in_its_normal_form(sandbox: Sandbox) -> None:
     made = sandbox.post("/reserved_domains", {"domain": " App.Example.COM. ", "region": "eu"})
-    assert (made["domain"], made["region"]) == ("app.example.com", "")
+    assert (made["domain"], made["region"]) == ("app.example.com", "eu")
 
 
 def test_a_managed_certificate_is_there_at_the_second_read(sandbox: Sandbox) -> None:
@@ -160,6 +160,7 @@ def test_a_managed_certificate_is_there_at_the_second_read(sandbox: Sandbox) -> 
     assert made["certificate_management_policy"] == {"authority": "letsencrypt", "private_key_type": "ecdsa"}
     first, second = sandbox.get(path), sandbox.get(path)
     assert (made["certificate"], first["certificate"]) == (None, None)
+    assert made["certificate_management_status"] is None
     assert first["certificate_management_status"]["provisioning_job"]["error_code"] is None
     assert second["certificate_management_status"]["provisioning_job"] is None
     assert _moment(second["certificate_management_status"]["renews_at"]) > _now()

@@ -84,7 +84,9 @@ def test_sources_that_choose_among_fields_and_events_are_accepted(sandbox: Sandb
     source = {"type": "http_request_complete.v0", "fields": ["http.request.method"], "filter": "true"}
     made = sandbox.post("/event_subscriptions", {"sources": [source]})
     sandbox.post(f"{made['uri']}/sources", source | {"type": "tcp_connection_closed.v0"})
-    assert [set(each) for each in sandbox.get(made["uri"])["sources"]] == [{"type", "uri"}] * 2
+    found = sandbox.get(made["uri"])["sources"]
+    assert [set(each) for each in found] == [{"type", "uri", "fields"}] * 2
+    assert [each["fields"] for each in found] == [["http.request.method"]] * 2
 
 
 @pytest.mark.parametrize("path", ["/edges/tcp", "/edges/tls", "/edges/https"])

@@ -29,12 +29,16 @@ _TOO_LONG = {
     "TunnelCredential": (604, 605),
     "SSHCredential": (604, 605),
     "APIKey": (604, 605),
+    "IPPolicyRule": (1421, refusal.TOO_LONG.code),
     "TLSCertificate": (1914, 1915),
     "CertificateAuthority": (1916, 1917),
     "SSHCertificateAuthority": (1937, 1938),
     "SSHHostCertificate": (1945, 1946),
     "SSHUserCertificate": (1947, 1948),
 }
+
+# Fields of an update whose empty text says nothing.
+_NOT_SUPPLIED_EMPTY = {"ReservedDomain": ("region",), "HTTPSEdgeRoute": ("match_type", "match")}
 
 _REQUIRED: dict[str, dict[str, Cause]] = {
     **edges.REQUIRED,
@@ -82,9 +86,8 @@ def current(kind: str, body: Document) -> Document:
 def current_update(kind: str, body: Document) -> Document:
     """The body of an update, without what clients send along empty although it cannot change."""
     check_retired(kind, body)
-    if kind == "ReservedDomain" and body.get("region") == "":
-        return {name: value for name, value in body.items() if name != "region"}
-    return body
+    empty = _NOT_SUPPLIED_EMPTY.get(kind, ())
+    return {name: value for name, value in body.items() if name not in empty or value != ""}
 
 
 def check_retired(kind: str, body: Document) -> None:
@@ -115,6 +118,8 @@ def _check_own(stored: Stored) -> None:
 def check_delete(stored: Stored, world: World) -> None:
     """What stays for its own sake; `links` has what stays for the sake of others."""
     _check_own(stored)
+    if stored.collection == "BotUser" and not world.is_admin:
+        raise refusal.BOT_BY_ADMIN()
     if stored.body.get("_managed"):
         raise refusal.CERTIFICATE_MANAGED(id=stored.id)
     if stored.collection == "IPPolicyRule" and "_raw" not in stored.body:

@@ -24,7 +24,23 @@ UNCHANGED: dict[str, Cause] = {
 }
 
 
+def _owner(draft: Draft, world: World) -> None:
+    owner = draft.supplied.get("owner_id") if draft.is_new else None
+    if not owner:
+        return
+    if owner != world.principal and not world.is_admin:
+        raise refusal.OWNER_BY_ADMIN(field="owner_id")
+    if not world.is_active(owner):
+        raise refusal.OWNER_INACTIVE(field="owner_id", id=owner)
+
+
+def _bot(draft: Draft, world: World) -> None:
+    if not world.is_admin:
+        raise refusal.BOT_BY_ADMIN()
+
+
 def _acl(draft: Draft, world: World) -> None:
+    _owner(draft, world)
     for rule in draft.doc["acl"]:
         if not vocabulary.is_acl_rule(rule):
             raise refusal.ACL_RULE(value=rule)
@@ -67,6 +83,8 @@ def check_last(rule: Stored, world: World) -> None:
 
 
 RULES: dict[str, Rule] = {
+    "APIKey": _owner,
+    "BotUser": _bot,
     "TunnelCredential": _acl,
     "SSHCredential": _ssh_credential,
     "IPRestriction": _restriction,

@@ -20,7 +20,8 @@ def _failover(draft: Draft, world: World) -> None:
     while waiting:
         identity = waiting.pop()
         if identity == draft.id:
-            raise refusal.FAILOVER_CYCLE(id=identity)
+            is_weighted = draft.kind.name == "WeightedBackend"
+            raise (refusal.WEIGHTED_CYCLE if is_weighted else refusal.FAILOVER_CYCLE)(id=identity)
         if identity not in seen:
             seen.add(identity)
             found = world.find(identity)
@@ -30,6 +31,7 @@ def _failover(draft: Draft, world: World) -> None:
 def _response(draft: Draft, world: World) -> None:
     if not 100 <= draft.doc["status_code"] <= 599:
         raise refusal.STATUS_CODE(value=draft.doc["status_code"])
+    draft.doc["headers"] = {name.lower(): value for name, value in draft.doc["headers"].items()}
 
 
 def _weighted(draft: Draft, world: World) -> None:
@@ -40,8 +42,14 @@ def _weighted(draft: Draft, world: World) -> None:
 
 
 def _static(draft: Draft, world: World) -> None:
-    if not vocabulary.is_address(vocabulary.hostport(draft.doc["address"])):
-        raise refusal.STATIC_ADDRESS(value=draft.doc["address"])
+    address = draft.doc["address"]
+    host, colon, _ = address.strip().rpartition(":")
+    if not colon or address.strip().endswith("]"):
+        raise refusal.STATIC_ADDRESS(value=address)
+    if not host:
+        raise refusal.STATIC_HOST(value=address)
+    if not vocabulary.is_address(vocabulary.hostport(address)):
+        raise refusal.STATIC_INVALID(value=address)
 
 
 RULES: dict[str, Rule] = {

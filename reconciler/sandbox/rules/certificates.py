@@ -39,6 +39,7 @@ def _authority(draft: Draft, world: World) -> None:
         raise refusal.SEVERAL_AUTHORITIES()
     if not keys.is_authority(found[0]):
         raise refusal.NOT_AN_AUTHORITY()
+    draft.doc["ca_pem"] = keys.ended(draft.doc["ca_pem"])
 
 
 def _certificate(draft: Draft, world: World) -> None:
@@ -64,16 +65,21 @@ def _certificate(draft: Draft, world: World) -> None:
         raise refusal.KEY_MISMATCH()
     if any(below.issuer != above.subject for below, above in pairwise(chain)):
         raise refusal.CHAIN_ORDER()
+    draft.doc["certificate_pem"] = keys.ended(draft.doc["certificate_pem"])
 
 
 def _ssh_authority(draft: Draft, world: World) -> None:
     doc = draft.doc
     doc["private_key_type"] = kind_of_key = doc["private_key_type"] or "ed25519"
     refusal.choice(kind_of_key, ("rsa", "ecdsa", "ed25519"), refusal.SSH_KEY_TYPE)
-    if doc["elliptic_curve"] and (kind_of_key != "ecdsa" or keys.curve(doc["elliptic_curve"]) is None):
-        raise refusal.CURVE()
-    if doc["key_size"] and (kind_of_key != "rsa" or doc["key_size"] not in (2048, 4096)):
-        raise refusal.KEY_SIZE()
+    if doc["elliptic_curve"] and kind_of_key != "ecdsa":
+        raise refusal.CURVE_OF_ECDSA(type=kind_of_key)
+    if doc["elliptic_curve"] and keys.curve(doc["elliptic_curve"]) is None:
+        raise refusal.CURVE(value=doc["elliptic_curve"])
+    if doc["key_size"] and kind_of_key != "rsa":
+        raise refusal.KEY_SIZE_OF_RSA(type=kind_of_key)
+    if doc["key_size"] and doc["key_size"] not in (2048, 4096):
+        raise refusal.KEY_SIZE(value=doc["key_size"])
 
 
 def _ssh_certificate(draft: Draft, world: World) -> None:
@@ -86,7 +92,7 @@ def _ssh_certificate(draft: Draft, world: World) -> None:
                 raise refusal.BAD_TIMESTAMP(field=name, value=doc[name]) from error
     since, until = derive.period(draft)
     if until <= since:
-        raise refusal.NOT_A_DURATION()
+        raise (refusal.NO_USER_DURATION if draft.kind.name == "SSHUserCertificate" else refusal.NOT_A_DURATION)()
     # What was compared is what will be signed, even if a second passes until then.
     doc["valid_after"], doc["valid_until"] = keys.stamp(since), keys.stamp(until)
     if len(doc["principals"]) > keys.MOST_PRINCIPALS:

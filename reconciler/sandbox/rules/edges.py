@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reconciler.sandbox import derive, refusal, vocabulary
+from reconciler.sandbox import derive, keys, refusal, vocabulary
+from reconciler.sandbox.database import Document, Stored
 from reconciler.sandbox.draft import Draft, Rule, World
 from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.responses import ref
 
 REQUIRED: dict[str, dict[str, Cause]] = {
     "CloudEndpoint": {"url": refusal.ENDPOINT_REQUIRED, "traffic_policy": refusal.ENDPOINT_REQUIRED},
@@ -17,7 +19,9 @@ UNCHANGED: dict[str, Cause] = {
 }
 
 
+SCHEMES = {"TCPEdge": "tcp", "TLSEdge": "tls", "HTTPSEdge": "https"}  # of what an edge serves
 _SCHEMES = ("http", "https", "tcp", "tls")
+_BESIDE = ("TLSEdge", "https")  # the kind of edge, and the endpoints that may have its hostport as well
 
 
 def _endpoint(draft: Draft, world: World) -> None:
@@ -44,7 +48,8 @@ def _endpoint(draft: Draft, world: World) -> None:
     if wrong is not None:
         raise refusal.ENDPOINT_POLICY(why=wrong)
     hostport = f"{host}:{urlsplit(doc['url']).port or derive.DEFAULT_PORTS.get(scheme)}"
-    if "url" in draft.supplied and world.database.named("hostport", hostport) is not None:
+    edge = world.database.named("hostport", hostport) if "url" in draft.supplied else None
+    if edge is not None and (edge.collection, scheme) != _BESIDE:
         raise refusal.ENDPOINT_DUPLICATE(value=doc["url"])
     if internal or "kubernetes" in bindings:
         return
@@ -112,19 +117,47 @@ def _hostports(draft: Draft, world: World) -> list[str]:
             raise refusal.HOSTPORT_MALFORMED(value=value)
     draft.doc["hostports"] = [vocabulary.hostport(value) for value in draft.doc["hostports"]]
     for value in draft.doc["hostports"] if "hostports" in draft.supplied else ():
-        if _has_endpoint(value, world):
+        if _has_endpoint(draft.kind.name, value, world):
             raise refusal.HOSTPORT_TAKEN(value=value)
     return list(draft.doc["hostports"])
 
 
-def _has_endpoint(hostport: str, world: World) -> bool:
-    """Whether a cloud endpoint or an agent's tunnel is reached there."""
+def _has_endpoint(kind: str, hostport: str, world: World) -> bool:
+    """Whether a cloud endpoint or an agent's tunnel is reached there that an edge of this kind cannot stand beside."""
     host, _, port = hostport.rpartition(":")
     for scheme in _SCHEMES:
         url = f"{scheme}://{host if derive.DEFAULT_PORTS.get(scheme) == int(port) else hostport}"
-        if world.database.named("url", url) is not None or world.database.others_named("pool", f"{url} ", ""):
+        found = world.database.named("url", url)
+        if (kind, scheme) == _BESIDE and (found is None or "_raw" not in found.body):
+            continue  # what an agent serves there is no cloud endpoint
+        if found is not None or world.database.others_named("pool", f"{url} ", ""):
             return True
     return False
+
+
+def endpoint(edge: Stored, hostport: str, world: World) -> Document:
+    """The endpoint through which an edge serves one of its hostports, as lists of endpoints show it."""
+    scheme, (host, _, port) = SCHEMES[edge.collection], hostport.rpartition(":")
+    url = f"{scheme}://{host if derive.DEFAULT_PORTS.get(scheme) == int(port) else hostport}"
+    domain, address = world.domain_of(host), world.address_of(hostport)
+    return {
+        "type": "edge",
+        "url": url,
+        "public_url": url,
+        "proto": scheme,
+        "scheme": scheme,
+        "host": host,
+        "port": int(port),
+        "hostport": hostport,
+        "edge": ref(edge.id),
+        "domain": ref(domain.id) if domain and not address else None,
+        "tcp_addr": ref(address.id) if address else None,
+        "principal": ref(world.principal),
+        "bindings": ["public"],
+        "description": edge.body["description"],
+        "metadata": edge.body["metadata"],
+        "updated_at": keys.stamp(derive.now()),
+    }
 
 
 def _route(draft: Draft, world: World) -> None:

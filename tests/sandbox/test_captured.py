@@ -1,0 +1,234 @@
+"""What the public platform was seen to do where the specification is silent: one row per behavior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+
+from reconciler.sandbox import keys
+from tests.kinds import pems
+from tests.platform import Sandbox
+from tests.sandbox.account import POLICY, Account
+
+NOBODY = "1aBcDeFgHiJkLmNoPqRsTuVwXyZ"
+Behavior = Callable[[Account], None]
+
+
+def _no_targets(a: Account) -> None:
+    made = a.make("/reserved_domains", resolves_to=[])
+    assert made["resolves_to"] is None
+    shown = a.sandbox.patch(f"/reserved_domains/{made['id']}", {"resolves_to": [{"value": "eu"}]})
+    assert shown["resolves_to"] == [{"value": "eu"}]
+
+
+def _region(a: Account) -> None:
+    assert a.make("/reserved_domains", region="eu")["region"] == "eu"
+    assert a.make("/reserved_domains")["region"] == ""
+
+
+def _own_owner(a: Account) -> None:
+    bot = a.id("/bot_users")
+    key = a.make("/api_keys", owner_id=bot)
+    as_bot: dict[str, Any] = {"headers": {"Authorization": f"Bearer {key['token']}"}}
+    for collection in ("/credentials", "/api_keys"):
+        for body in ({}, {"owner_id": bot}):
+            assert a.sandbox.client.post(collection, json=body, **as_bot).json()["owner_id"] == bot
+    ssh = {"public_key": pems.ssh_key()}
+    assert a.sandbox.client.post("/ssh_credentials", json=ssh, **as_bot).json()["owner_id"] == bot
+    assert a.make("/credentials")["owner_id"].startswith("usr_")
+    vault = a.sandbox.client.post("/vaults", json={"name": "v"}, **as_bot).json()
+    assert vault["created_by"] == bot
+
+
+def _active_again(a: Account) -> None:
+    bot = a.id("/bot_users")
+    headers = {"Authorization": f"Bearer {a.make('/api_keys', owner_id=bot)['token']}"}
+
+    def status() -> int:
+        return a.sandbox.client.get("/vaults", headers=headers).status_code
+
+    seen = [status()]
+    for active in (False, True):
+        a.sandbox.patch(f"/service_users/{bot.replace('bot_', 'service_')}", {"active": active})
+        seen.append(status())
+    assert seen == [200, 403, 200]
+
+
+def _unknown_session(a: Account) -> None:
+    for command in ("stop", "restart", "update"):
+        assert a.sandbox.refusal("POST", f"/tunnel_sessions/ts_{NOBODY}/{command}", {}) == (404, "")
+    there = f"/tunnel_sessions/{a.plant('/tunnel_sessions')['id']}/stop"
+    assert a.sandbox.refusal("POST", there, {"now": True}) == (400, "214")
+    assert a.sandbox.request("POST", there, {}).status_code == 204
+
+
+def _beside_tls(a: Account) -> None:
+    edge = a.make("/edges/tls")
+    host = edge["hostports"][0].removesuffix(":443")
+    a.sandbox.post("/endpoints", {"url": f"https://{host}", "traffic_policy": POLICY})
+    assert a.sandbox.refusal("POST", "/endpoints", {"url": f"tls://{host}", "traffic_policy": POLICY}) == (400, "18009")
+    a.sandbox.delete(f"/edges/tls/{edge['id']}")
+    a.sandbox.post("/edges/tls", {"hostports": [f"{host}:443"]})
+
+
+def _lower_case(a: Account) -> None:
+    made = a.make("/backends/http_response", headers={"Content-Type": "text/plain"})
+    assert made["headers"] == {"content-type": "text/plain"}
+    assert a.sandbox.patch(f"/backends/http_response/{made['id']}", {"headers": {}})["headers"] is None
+
+
+def _line_feed(a: Account) -> None:
+    for given in (pems.certificate("root", ca=True).rstrip(), pems.certificate("root", ca=True) + "\n\n"):
+        assert a.make("/certificate_authorities", ca_pem=given)["ca_pem"] == f"{given.rstrip()}\n"
+    leaf = pems.certificate("leaf").rstrip()
+    assert a.make("/tls_certificates", certificate_pem=leaf)["certificate_pem"] == f"{leaf}\n"
+
+
+def _order_of_sources(a: Account) -> None:
+    path = a.place("/event_subscriptions/{id}") + "/sources"
+    types = [f"vault_{how}.v0" for how in ("updated", "created", "deleted")]
+    for each in types:
+        a.sandbox.post(path, {"type": each})
+    assert [each["type"] for each in a.sandbox.get(path)["sources"]] == types
+
+
+def _no_status_yet(a: Account) -> None:
+    made = a.make("/reserved_domains", certificate_management_policy={})
+    path, changed = f"/reserved_domains/{made['id']}", {"private_key_type": "rsa"}
+    shown = [made, *(a.sandbox.get(path) for _ in range(2))]
+    shown += [a.sandbox.patch(path, {"certificate_management_policy": changed}), a.sandbox.get(path)]
+    found = [each["certificate_management_status"] for each in shown]
+    assert [each and bool(each["provisioning_job"]) for each in found] == [None, True, False, None, True]
+
+
+def _empty_match(a: Account) -> None:
+    path = a.place("/edges/https/{edge_id}/routes/{id}")
+    before = a.sandbox.get(path)
+    after = a.sandbox.patch(path, {"match_type": "", "match": "", "description": "d"})
+    assert after == before | {"description": "d"}
+
+
+def _fields(a: Account) -> None:
+    path = a.place("/event_subscriptions/{id}")
+    source = {"type": "http_request_complete.v0", "fields": ["conn.client_ip"]}
+    assert a.sandbox.post(f"{path}/sources", source)["fields"] == source["fields"]
+    a.sandbox.patch(path, {"sources": [{"type": source["type"]}, {"type": "vault_created.v0"}]})
+    shown = a.sandbox.get(path)["sources"]
+    assert [each.get("fields") for each in shown] == [["conn.client_ip"], None]
+
+
+def _edge_endpoints(a: Account) -> None:
+    address, domain = a.make("/reserved_addrs"), a.make("/reserved_domains")
+    tcp = a.make("/edges/tcp", hostports=[address["addr"]], metadata="m", description="d")
+    tls = a.make("/edges/tls", hostports=[f"{domain['domain']}:443"])
+    listed = {each["edge"]["id"]: each for each in a.sandbox.get("/endpoints")["endpoints"]}
+    assert {each["type"] for each in listed.values()} == {"edge"}
+    assert listed[tcp["id"]]["url"] == f"tcp://{address['addr']}"
+    assert listed[tcp["id"]]["tcp_addr"] == {"id": address["id"], "uri": address["uri"]}
+    assert (listed[tcp["id"]]["metadata"], listed[tcp["id"]]["description"]) == ("m", "d")
+    assert listed[tls["id"]]["public_url"] == f"tls://{domain['domain']}"
+    assert listed[tls["id"]]["domain"]["id"] == domain["id"]
+    kept = listed[tls["id"]]["id"]
+    a.sandbox.patch(f"/edges/tls/{tls['id']}", {"metadata": "mine"})
+    assert a.sandbox.get(f"/endpoints/{kept}")["metadata"] == "mine"
+    for method, body in (("PATCH", {"url": "https://x.y"}), ("DELETE", None)):
+        assert a.sandbox.refusal(method, f"/endpoints/{kept}", body)[0] == 400
+    a.sandbox.patch(f"/edges/tls/{tls['id']}", {"hostports": []})
+    a.sandbox.delete(f"/edges/tcp/{tcp['id']}")
+    assert a.sandbox.get("/endpoints")["endpoints"] == []
+
+
+CAPTURED: dict[str, Behavior] = {
+    "a domain that resolves everywhere shows null": _no_targets,
+    "the region that a domain was given is shown": _region,
+    "the owner is by default the bot or user of the key": _own_owner,
+    "the keys of a bot work while it is active": _active_again,
+    "a command to a session may carry an empty object": _unknown_session,
+    "a cloud https endpoint may stand beside a TLS edge": _beside_tls,
+    "header names of a response are in lower case, and none are null": _lower_case,
+    "PEM ends in one line feed": _line_feed,
+    "event sources are listed in the order of creation": _order_of_sources,
+    "a certificate policy has no status at first": _no_status_yet,
+    "an empty match of a route's update is not supplied": _empty_match,
+    "the fields of an event source are kept": _fields,
+    "what an edge serves is an endpoint of type edge": _edge_endpoints,
+}
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_captured(sandbox: Sandbox, name: str) -> None:
+    CAPTURED[name](Account(sandbox))
+
+
+def test_serial_numbers_keep_their_leading_zeros() -> None:
+    for number, shown in ((1, "01"), (0x4F2, "04f2"), (0x10F2, "10f2")):
+        leaf = x509.load_pem_x509_certificate(pems.certificate("leaf", serial=number).encode())
+        assert keys.certificate(leaf)["serial_number"] == shown
+
+
+# --- who may use the paths without a key ------------------------------------------------------------------------------
+
+OWN = ["127.0.0.1:1234", "[::1]:80", "10.1.2.3", "localhost:4040", "LOCALHOST.", "agent.localhost:1", "sandbox:8080"]
+FOREIGN = ["attacker.example.com", "127.0.0.1.attacker.example.com:80", "localhost.attacker.com", "", "a b", "x.y"]
+
+
+@pytest.mark.parametrize("host", [*OWN, *FOREIGN])
+def test_a_host_is_known_by_its_name(sandbox: Sandbox, host: str) -> None:
+    answer = sandbox.client.get("/_sandbox/requests", headers={"Host": host})
+    assert answer.status_code in ((200,) if host in OWN else (400, 403))  # 400: no HTTP at all
+
+
+@pytest.mark.parametrize("origin", ["http://attacker.example.com", "null", "file://", "http://127.0.0.1:1"])
+def test_a_page_of_another_origin_changes_nothing(sandbox: Sandbox, origin: str) -> None:
+    Account(sandbox).make("/ip_policies")
+    assert sandbox.client.delete("/_sandbox", headers={"Origin": origin}).status_code == 403
+    assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
+    assert sandbox.client.delete("/_sandbox", headers={"Origin": sandbox.base_url}).status_code == 204
+
+
+FORMS = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", None]
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_a_form_of_a_page_plants_nothing(sandbox: Sandbox, kind: str | None) -> None:
+    body = b'{"on": "* *", "then": "cut", "times": 0}'
+    headers = {} if kind is None else {"Content-Type": kind}
+    assert sandbox.client.post("/_sandbox/faults", content=body, headers=headers).status_code == 400
+    assert sandbox.get("/_sandbox/faults")["faults"] == []
+
+
+def test_the_agent_answers_no_page_of_another_site(start_sandbox: Any) -> None:
+    running = start_sandbox(agent=True)
+    with httpx.Client(base_url=running.agent_url, trust_env=False) as agent:
+        for headers in ({"Host": "attacker.example.com"}, {"Origin": "https://attacker.example.com"}):
+            assert agent.get("/api/tunnels", headers=headers).status_code == 403
+            assert agent.post("/api/tunnels", json={}, headers=headers).status_code == 403
+        assert agent.post("/api/tunnels", content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
+        assert agent.get("/api/tunnels").status_code == 200
+
+
+# --- sparse answers ---------------------------------------------------------------------------------------------------
+
+
+def test_a_sparse_answer_leaves_out_text_that_is_not_set(sandbox: Sandbox) -> None:
+    account = Account(sandbox)
+    key = pems.ssh_key()
+    made = account.make("/ip_policies", description="", metadata="m")
+    route = account.place("/edges/https/{edge_id}/routes/{id}/response_headers")
+    sandbox.put(route, {"add": {"x-empty": ""}})
+    saml = account.place("/edges/https/{edge_id}/routes/{id}/saml")
+    authority = account.id("/ssh_certificate_authorities")
+    signed = sandbox.post("/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": key})
+    assert sandbox.request("PUT", "/_sandbox/variants", {"sparse": True}).status_code == 204
+    assert set(sandbox.get(f"/ip_policies/{made['id']}")) == {"id", "uri", "created_at", "metadata"}
+    assert sandbox.get(route)["add"] == {"x-empty": ""}, "a map of the user's is shown as it is"
+    assert "idp_metadata_url" not in sandbox.get(saml)
+    assert sandbox.get(f"/ssh_user_certificates/{signed['id']}")["extensions"]["permit-pty"] == ""
+    asked = {"filter": 'obj.description == ""'}
+    assert len(sandbox.client.get("/ip_policies", params=asked).json()["ip_policies"]) == 1
+    sandbox.reset()
+    assert sandbox.post("/ip_policies", {})["description"] == ""
