@@ -1,4 +1,5 @@
-"""What the platform shows and no manifest declares: tunnels, the sessions of agents, endpoints of every type, users.
+"""What the platform shows and no manifest declares: tunnels, the sessions of agents, endpoints of every type, users,
+Kubernetes operators, which register themselves.
 
 They are listed and referred to, never planned: the folder's other files are the kinds that plans are about.
 """
@@ -7,7 +8,7 @@ from functools import cache
 
 from reconciler import kinds
 from reconciler.kinds.cloud_endpoint import CloudEndpointRead
-from reconciler.model.kind import Kind, Read, Ref, Spec
+from reconciler.model.kind import Kind, Part, Read, Ref, Spec
 from reconciler.model.value import Json
 
 
@@ -89,6 +90,53 @@ class ApplicationSessionRead(Read):
     route: Ref | None = None
 
 
+class OperatorDeployment(Part):
+    """Where an operator runs."""
+
+    name: str = ""
+    namespace: str = ""
+    version: str = ""
+    cluster_name: str = ""
+
+
+class OperatorBinding(Part):
+    """Which endpoints an operator makes available in its cluster."""
+
+    endpoint_selectors: list[str] = []
+    csr: str = ""
+    ingress_endpoint: str = ""
+
+
+class KubernetesOperator(Spec):
+    """The operator of a Kubernetes cluster, which registers itself."""
+
+    description: str = ""
+    metadata: str = ""
+    enabled_features: list[str] = []
+    region: str = "global"
+    deployment: OperatorDeployment | None = None
+    binding: OperatorBinding | None = None
+
+
+class KubernetesOperatorRead(Read):
+    created_at: str = ""
+    updated_at: str = ""
+    principal: Ref | None = None
+
+
+class AbuseReport(Spec):
+    """A report of URLs that violate the terms of the platform."""
+
+    urls: list[str] = []
+    metadata: str = ""
+
+
+class AbuseReportRead(Read):
+    created_at: str = ""
+    status: str = ""
+    hostnames: list[Json] = []
+
+
 def _kind(spec: type[Spec], read: type[Read], path: str, list_key: str, prefix: str, *offers: str) -> Kind:
     untimed = "created_at" not in read.model_fields
     return Kind(spec, path, list_key, prefix, read, untimed=untimed, offers=offers)
@@ -98,16 +146,30 @@ KINDS = (
     _kind(ApplicationSession, ApplicationSessionRead, "/app/sessions", "application_sessions", "as_", "delete"),
     _kind(ApplicationUser, ApplicationUserRead, "/app/users", "application_users", "au_", "delete"),
     _kind(Endpoint, EndpointRead, "/endpoints", "endpoints", "ep_"),
+    _kind(
+        KubernetesOperator,
+        KubernetesOperatorRead,
+        "/kubernetes_operators",
+        "operators",
+        "k8sop_",
+        "create",
+        "update",
+        "delete",
+    ),
     _kind(Tunnel, TunnelRead, "/tunnels", "tunnels", "tn_"),
     _kind(TunnelSession, TunnelSessionRead, "/tunnel_sessions", "tunnel_sessions", "ts_", "restart", "stop", "update"),
 )
 
 
+# Submitted and read by its id: nothing lists the reports of an account.
+_ABUSE_REPORT = _kind(AbuseReport, AbuseReportRead, "/abuse_reports", "", "abrp_", "create")
+
+
 @cache
 def served() -> tuple[Kind, ...]:
-    """All collections of the platform, each once: the kinds that plans are about, and what can only be read."""
+    """All collections of the platform, each once: the kinds that plans are about, and what no manifest declares."""
     paths = {kind.path for kind in kinds.every()}
-    return (*kinds.every(), *(kind for kind in KINDS if kind.path not in paths))
+    return (*kinds.every(), *(kind for kind in KINDS if kind.path not in paths), _ABUSE_REPORT)
 
 
 def find(name: str) -> Kind | None:

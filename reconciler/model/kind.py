@@ -385,7 +385,7 @@ class Kind:
     shared_while    the flag that, while it is set, lets several objects have one identity
     one_of          modules of which an object has at most one, and of all below one parent only one has any
     opens           the module that lets traffic through: off while one of `one_of` takes the place of another
-    offers          of what nobody can make through the API: what can be done with it besides reading, such as `delete`
+    offers          of what no manifest declares: what can be done with it besides reading, such as `delete`
     home            whose API has the collection
     automatic       the response field that is set while the platform itself made the object and renews it
     settled_by      kinds that are part of what this one refers to: this one is created or updated after the parts are

@@ -209,6 +209,21 @@ def _secret(draft: Draft, world: World) -> None:
         draft.doc["created_by"] = ref(world.principal)
 
 
+# --- what no manifest declares ----------------------------------------------------------------------------------------
+
+
+def _operator(draft: Draft, world: World) -> None:
+    draft.doc["updated_at"] = keys.stamp(now())
+    draft.doc["region"] = draft.doc["region"] or "global"
+    if draft.is_new:
+        draft.doc["principal"] = ref(world.principal)
+
+
+def _report(draft: Draft, world: World) -> None:
+    hosts = dict.fromkeys(urlsplit(url).hostname or "" for url in draft.doc["urls"])
+    draft.doc |= {"status": "PENDING", "hostnames": [{"hostname": host, "status": "PENDING"} for host in hosts]}
+
+
 _RULES: dict[str, Callable[[Draft, World], None]] = {
     "CloudEndpoint": _endpoint,
     "TLSEdge": _termination,
@@ -224,6 +239,8 @@ _RULES: dict[str, Callable[[Draft, World], None]] = {
     "SSHHostCertificate": _ssh_certificate,
     "SSHUserCertificate": _ssh_certificate,
     "APIKey": _credential,
+    "KubernetesOperator": _operator,
+    "AbuseReport": _report,
     "Vault": _vault,
     "Secret": _secret,
 }

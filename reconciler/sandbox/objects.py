@@ -41,6 +41,8 @@ Choices where the platform's documentation is silent:
   bots (4111). No other right is asked for, and nothing belongs to other accounts. The keys of a bot that is not active
   are refused (403), its authtokens too (107), and no credential is created for it (636).
 - An SSH certificate names up to 256 principals.
+- A Kubernetes operator keeps what it registers with; its certificate is not made, and `bound_endpoints` is not served.
+  An abuse report stays PENDING.
 - Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
 """
 
@@ -85,7 +87,6 @@ class Objects:
         for kind in kinds:
             if kind.parent is not None:
                 self._children.setdefault(kind.parent.kind, []).append(kind)
-        self.variants = Variants()
         # There are few addresses by which clients reach us, and all else of a view is the same for every request.
         self._view_of = lru_cache(maxsize=64)(self._view)
 
@@ -127,7 +128,7 @@ class Objects:
                 return self._shown(view, kind, self._read(kind, stored))
             case Act.UPDATE:
                 return self._update(kind, stored, body, view)
-            case Act.DELETE if kind.offers is not None:
+            case Act.DELETE if kind.offers is not None and "_raw" in stored.body:
                 self.uproot(stored.id)
             case Act.DELETE:
                 self._delete(kind, stored)

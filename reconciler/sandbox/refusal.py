@@ -159,6 +159,8 @@ BOT_BY_ADMIN = Cause(4111, "Only an administrator may create, update or delete a
 BOT_NAME = Cause(4109, "name must not be empty.")
 BOT_DUPLICATE = Cause(4112, "A bot user with the name {value!r} exists already.")
 
+REPORTED_URL = Cause(None, "urls: {value!r} is not a URL.")
+
 # --- IP restrictions and policies -------------------------------------------------------------------------------------
 
 POLICY_UNCHANGED = Cause(1400, "The update of the IP policy supplies nothing to change.")

@@ -89,11 +89,20 @@ def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
 
 
 def _observed(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation]:
-    """Of what can be looked at, and not made."""
-    yield Operation(Act.LIST, kind, kind.path)
+    """Of what no manifest declares. Without `list_key` nothing lists it; without fields an update is a command."""
+    if kind.list_key:
+        yield Operation(Act.LIST, kind, kind.path)
     yield Operation(Act.GET, kind, one)
     for each in offers:
-        yield Operation(Act.DELETE, kind, one) if each == "delete" else Operation(Act.COMMAND, kind, f"{one}/{each}")
+        match each:
+            case "create":
+                yield Operation(Act.CREATE, kind, kind.path)
+            case "update" if kind.fields:
+                yield Operation(Act.UPDATE, kind, one)
+            case "delete":
+                yield Operation(Act.DELETE, kind, one)
+            case _:
+                yield Operation(Act.COMMAND, kind, f"{one}/{each}")
 
 
 @dataclass

@@ -79,9 +79,17 @@ with_parts = pytest.mark.parametrize("life", [life for life in WHOLE if parts(li
 
 
 @pytest.fixture
-def project(life: Life, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    if life.variants:
-        assert sandbox.request("PUT", "/_sandbox/variants", dict(life.variants)).status_code == 204
+def sparse(request: pytest.FixtureRequest) -> bool:
+    """Whether responses leave out text that is not set; not so unless a test asks for it."""
+    return bool(getattr(request, "param", False))
+
+
+in_both_ways = pytest.mark.parametrize("sparse", [False, True], ids=["full", "sparse"], indirect=True)
+
+
+@pytest.fixture
+def project(life: Life, sandbox: Sandbox, sparse: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    sandbox.put("/_sandbox/variants", {"sparse": sparse, **life.variants})
     monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
     monkeypatch.setenv("RECONCILER_API_KEY", KEY)
     monkeypatch.delenv("RECONCILER_STORE", raising=False)
@@ -124,6 +132,7 @@ def test_the_lives_of_a_kind_declare_and_change_every_field(kind: Kind) -> None:
 # --- created, and then left alone -------------------------------------------------------------------------------------
 
 
+@in_both_ways
 @each_life
 def test_it_is_created_as_declared_and_then_left_alone(born: Project) -> None:
     live = born.live()

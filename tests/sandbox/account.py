@@ -95,6 +95,11 @@ BODIES: dict[str, Callable[[Account], dict[str, Any]]] = {
         "public_key": pems.ssh_key(),
     },
     "/api_keys": lambda a: {"description": "pipeline"},
+    "/abuse_reports": lambda a: {"urls": [f"https://phish{a.number()}.example.com/login"]},
+    "/kubernetes_operators": lambda a: {
+        "deployment": {"name": f"operator-{a.number()}", "namespace": "ngrok"},
+        "enabled_features": ["ingress"],
+    },
     "/vaults": lambda a: {"name": f"vault-{a.number()}"},
     "/vault_secrets": lambda a: {"vault_id": a.id("/vaults"), "name": "stripe", "value": "s3cret"},
     "/agent_ingresses": lambda a: {"domain": f"agents{a.number()}.example.com"},

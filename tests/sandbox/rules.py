@@ -561,6 +561,9 @@ ROWS = [
     Row("BOT_BY_ADMIN", 400, "4111", _as_bot("DELETE", "/bot_users/{id}")),
     Row("BOT_NAME", 400, "4109", create("/bot_users", name="")),
     Row("BOT_DUPLICATE", 400, "4112", twice("/bot_users", "name")),
+    Row("REPORTED_URL", 400, "", create("/abuse_reports", urls=["nowhere"])),
+    Row("REPORTED_URL", 400, "", create("/abuse_reports", urls=["https://[x"])),
+    Row("NOT_A_CHOICE", 400, "", create("/kubernetes_operators", enabled_features=["magic"])),
     # IP restrictions and policies.
     Row("POLICY_UNCHANGED", 400, "1400", update("/ip_policies/{id}")),
     Row("POLICY_RULE_UNCHANGED", 400, "1401", update("/ip_policy_rules/{id}")),

@@ -142,6 +142,23 @@ def _edge_endpoints(a: Account) -> None:
     assert a.sandbox.get("/endpoints")["endpoints"] == []
 
 
+def _reported(a: Account) -> None:
+    made = a.make("/abuse_reports", urls=["https://phish.example.com/a", "https://phish.example.com/b"], metadata="m")
+    assert (made["status"], made["metadata"]) == ("PENDING", "m")
+    assert made["hostnames"] == [{"hostname": "phish.example.com", "status": "PENDING"}]
+    assert a.sandbox.get(f"/abuse_reports/{made['id']}") == made
+    assert a.sandbox.refusal("GET", "/abuse_reports")[0] == 405
+
+
+def _operators(a: Account) -> None:
+    made = a.make("/kubernetes_operators", binding={"endpoint_selectors": ["true"]})
+    assert made["region"] == "global"
+    path = f"/kubernetes_operators/{made['id']}"
+    assert a.sandbox.patch(path, {"description": "d"})["deployment"] == made["deployment"]
+    a.sandbox.delete(path)
+    assert a.sandbox.get("/kubernetes_operators")["operators"] == []
+
+
 CAPTURED: dict[str, Behavior] = {
     "a domain that resolves everywhere shows null": _no_targets,
     "the region that a domain was given is shown": _region,
@@ -155,6 +172,8 @@ CAPTURED: dict[str, Behavior] = {
     "a certificate policy has no status at first": _no_status_yet,
     "an empty match of a route's update is not supplied": _empty_match,
     "the fields of an event source are kept": _fields,
+    "an abuse report is pending, and is not listed": _reported,
+    "a Kubernetes operator registers itself": _operators,
     "what an edge serves is an endpoint of type edge": _edge_endpoints,
 }
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import urlsplit
 
 from reconciler.sandbox import keys, refusal, vocabulary
 from reconciler.sandbox.database import Stored
 from reconciler.sandbox.draft import Draft, Rule, World
 from reconciler.sandbox.refusal import Cause
 
+_FEATURES = ("bindings", "gateway", "ingress")
+
 REQUIRED: dict[str, dict[str, Cause]] = {
     "SSHCredential": {"public_key": refusal.SSH_KEY_EMPTY},
     "IPRestriction": {"type": refusal.REQUIRED, "ip_policy_ids": refusal.RESTRICTION_EMPTY},
     "IPPolicyRule": {"cidr": refusal.REQUIRED, "ip_policy_id": refusal.REQUIRED, "action": refusal.REQUIRED},
     "BotUser": {"name": refusal.BOT_NAME},
+    "AbuseReport": {"urls": refusal.REQUIRED},
 }
 UNCHANGED: dict[str, Cause] = {
     "TunnelCredential": refusal.CREDENTIAL_UNCHANGED,
@@ -82,7 +86,25 @@ def check_last(rule: Stored, world: World) -> None:
         raise refusal.LAST_RULE(policy=policy)
 
 
+def _report(draft: Draft, world: World) -> None:
+    for url in draft.doc["urls"]:
+        try:
+            host = urlsplit(url).hostname
+        except ValueError:
+            host = None
+        if not host:
+            raise refusal.REPORTED_URL(value=url)
+
+
+def _operator(draft: Draft, world: World) -> None:
+    for feature in draft.doc["enabled_features"]:
+        if feature.lower() not in _FEATURES:
+            raise refusal.NOT_A_CHOICE(field="enabled_features", choices=", ".join(_FEATURES), value=feature)
+
+
 RULES: dict[str, Rule] = {
+    "AbuseReport": _report,
+    "KubernetesOperator": _operator,
     "APIKey": _owner,
     "BotUser": _bot,
     "TunnelCredential": _acl,
