@@ -185,7 +185,8 @@ def _unapproved(plan: Plan, changes: Mapping[Address, list[Change]], absent: Col
         buried = call.address in absent and any(
             change.reason is Reason.TOMBSTONE for change in changes.get(call.address, [])
         )
-        if is_seen and seen is not None and seen.owner.endswith(", protected"):
+        was_protected = is_seen and seen is not None and seen.owner.endswith(", protected")
+        if was_protected or any(change.protected for change in changes.get(call.address, [])):
             needed["delete-protected", kind.name] += 1
         elif kind.irreplaceable and not buried:
             needed["delete", kind.name] += 1

@@ -50,7 +50,10 @@ def test_the_examples_of_manifests_are_a_valid_project(
 ) -> None:
     monkeypatch.setenv("METRICS_KEY", "canary")
     code = main(["validate", "--project", str(project(tmp_path)), *environment])
-    assert (code, capsys.readouterr().err) == (0, "")
+    said = capsys.readouterr().err.splitlines()
+    # The examples have one environment and deliver secrets, which is what this warning is about.
+    others = [line for line in said[:-1] if "in several environments" not in line]
+    assert (code, others, said[-1]) == (0, [], "5 warnings")
 
 
 def words(fields: tuple[Field, ...]) -> Iterator[str]:

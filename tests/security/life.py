@@ -66,7 +66,6 @@ class Life:
             "PATH": f"{self.base / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.base / "home"),
             "TMPDIR": str(self.base / "tmp"),
-            "WATCH": str(self.base / "children"),
             "PYTHONPATH": str(Path.cwd()),
             "RECONCILER_BASE_URL": self.sandbox.base_url,
             "MY_API_KEY": self.known["api key"],
@@ -340,15 +339,14 @@ def wrong_projects(secret: str) -> Mapping[str, str]:
     }
 
 
+# Neither is told where to watch: a child gets next to nothing of the environment.
 _CHILD = """\
 #!/bin/sh
-cat /proc/$$/environ > "$WATCH/{name}-$$.environ"
-tr '\\0' ' ' < /proc/$$/cmdline > "$WATCH/{name}-$$.cmdline"
+cat /proc/$$/environ > "$(dirname "$0")/../children/{name}-$$.environ"
+tr '\\0' ' ' < /proc/$$/cmdline > "$(dirname "$0")/../children/{name}-$$.cmdline"
 """
 _PROGRAMS = {
-    # git is not told where to watch: it gets next to nothing of the environment.
-    "git": '#!/bin/sh\ncat /proc/$$/environ > "$(dirname "$0")/../children/git-$$.environ"\n'
-    'tr "\\0" " " < /proc/$$/cmdline > "$(dirname "$0")/../children/git-$$.cmdline"\necho 0123456789abcdef\n',
+    "git": _CHILD.format(name="git") + "echo 0123456789abcdef\n",
     "keep-token": _CHILD.format(name="keep-token")
     + 'test "$1" = check || { mkdir -p secrets; cat > secrets/command.token; }\n',
 }
