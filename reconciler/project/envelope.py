@@ -343,6 +343,8 @@ def _delivery(form: DeliveryForm, where: Position) -> Delivery:
     if len(ways) != 1:
         raise files.Unreadable("expected exactly one sink", f"write one of {wording.listed(DeliveryForm.model_fields)}")
     way, written = next(iter(ways.items()))
+    if "${{" in str(written):
+        raise files.Unreadable("${{ … }} is not substituted here", "write it out; environments/NAME.yaml may differ")
     match written:
         case CommandForm():
             settings = written.model_dump(exclude_defaults=True)

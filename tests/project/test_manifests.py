@@ -183,6 +183,11 @@ def delivering(*deliveries: str) -> str:
     )
 
 
+def test_a_delivery_never_goes_to_a_place_with_a_placeholder_in_it() -> None:
+    for each in ("to_file: 'secrets/${{ var.region }}'", "to_command: {run: [put, '${{ var.x }}']}"):
+        assert any("${{ … }} is not substituted here" in line for line in told(delivering(each)))
+
+
 @pytest.mark.parametrize(
     ("deliveries", "lines"),
     [
