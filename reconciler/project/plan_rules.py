@@ -22,7 +22,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.kind import Finding, Kind, PathOnly, UpdateOnly, fields_of
 from reconciler.model.plan import Call, Plan, Verb, create_id
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import JsonTemplate, Ref, Secret, Template
 from reconciler.project import validation
 
@@ -163,7 +163,7 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
     except ValidationError as error:
         found = validation.problems_of(error, spec, fields_of(kind.spec))
     else:
-        found = validation.findings_of(valid) if is_whole else []
+        found = [each for each in validation.findings_of(valid) if each.severity is Severity.ERROR] if is_whole else []
     later = {field.name for field in kind.fields if UpdateOnly in field or PathOnly in field}
     for each in found:
         value = validation.at(spec, each.path)

@@ -224,3 +224,12 @@ def test_a_protected_object_is_not_deleted_by_a_file_that_leaves_out_the_approva
     said = on_sandbox("apply", "plan.json", "-y", "--quiet")
     assert (said.code, "--allow delete-protected:ReservedDomain=1" in said.err) == (1, True)
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
+
+
+def test_a_plan_with_a_warning_is_applied_from_its_file(on_sandbox: Project) -> None:
+    policy = {"on_http_request": [{"actions": [{"type": "custom-response", "config": {"content": "All well."}}]}]}
+    domain = resource("ReservedDomain", "web", domain="web.example.com")
+    url = "https://web.example.com"
+    on_sandbox.declare(domain, resource("CloudEndpoint", "web", url=url, traffic_policy=policy))
+    assert "warning: " in on_sandbox("plan", "--out", "plan.json").err
+    assert on_sandbox("apply", "plan.json", "-y").code == 0

@@ -16,6 +16,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Mover
 from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning.planner import Policy, plan
 from reconciler.project import plan_rules, validation
@@ -98,7 +99,7 @@ def _is_valid(declared: Declaration) -> bool:
         valid = kinds.get(declared.address.kind).spec.model_validate(declared.spec)
     except ValidationError:
         return False
-    return not validation.findings_of(valid)
+    return not any(each.severity is Severity.ERROR for each in validation.findings_of(valid))
 
 
 @law
