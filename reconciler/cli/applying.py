@@ -89,7 +89,7 @@ async def apply(
                 talk.say("Nothing was changed.")
                 return exits.ERROR
             if clock.now() - shown_at > PROMPT_IS_FRESH:
-                await _refuse_if_changed(session, memory, platform, plan)
+                await _refuse_if_changed(session, memory, platform, plan, file)
         with talk.heard_or_not():
             known = await _belong(session, journal, plan, snapshot, await memory.membership(stack))
             with telling(seen, options, len(plan.calls)), _signals(halt):
@@ -223,10 +223,17 @@ def _refuse(plan: Plan, *, shown: bool) -> None:
         raise exits.Stop(exits.BLOCKED, f"error: nothing was changed; it needs your consent: {flags}")
 
 
-async def _refuse_if_changed(session: Session, memory: Store, platform: HTTPPlatform, plan: Plan) -> None:
-    """Re-reads what the plan touches; Stop, naming what changed on the platform while the question was open."""
+async def _refuse_if_changed(
+    session: Session, memory: Store, platform: HTTPPlatform, plan: Plan, file: PlanFile | None
+) -> None:
+    """Re-reads what the plan touches; Stop, naming what changed on the platform while the question was open.
+
+    Of a plan file `plan` may be the rest, whose objects differ from what the file saw by what earlier runs of it wrote.
+    """
     now = await session.look(platform, memory, only=stale.kinds_of(plan), by_id=stale.by_id(plan))
-    if told := stale.moved(plan, now):
+    done = (await memory.progress(file.digest)).calls if file is not None else ()
+    told = stale.moved(plan if file is None else file.plan, now, done)
+    if told := {change.address: told[change.address] for change in plan.changes if change.address in told}:
         for _, lines in sorted(told.items()):
             for line in lines:
                 talk.say(line)

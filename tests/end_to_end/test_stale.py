@@ -15,6 +15,7 @@ from reconciler.cli import applying
 from reconciler.model import owner as owners
 from reconciler.model.address import Address
 from reconciler.model.owner import Owner
+from reconciler.model.plan import VERSION
 from tests.end_to_end.project import Project, Said, policies, resource
 from tests.platform import Sandbox
 
@@ -443,10 +444,10 @@ def test_a_plan_for_an_account_of_another_name_is_refused(changed: Project, sand
 
 
 def test_a_plan_of_another_version_is_refused(changed: Project, sandbox: Sandbox) -> None:
-    edited(changed, version=2)
+    edited(changed, version=VERSION + 1)
     said = applied(changed, sandbox)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"{UNUSABLE}it is a plan of version 2, not 1; plan again")
+    assert said.err.startswith(f"{UNUSABLE}it is a plan of version {VERSION + 1}, not {VERSION}; plan again")
 
 
 def test_a_signed_file_is_carried_out_and_shown_with_its_key(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -569,3 +570,25 @@ def test_an_object_handed_over_within_a_minute_is_left_alone_too(
     assert said.code == 5
     assert "became IPPolicy/theirs of stack other" in said.err + said.out
     assert sandbox.get(path)["description"] == "a"
+
+
+def test_what_an_earlier_run_wrote_is_not_told_as_changed_while_the_question_was_open(
+    on_sandbox: Project, sandbox: Sandbox, answer: Callable[..., None]
+) -> None:
+    """The update of the edge succeeded, and the removal of its restriction did not."""
+    edge = resource("TLSEdge", "web", hostports=["web.example.com:443"])
+    domain = resource("ReservedDomain", "web", domain="web.example.com")
+    restricted = {"ip_restriction": {"ip_policy_ids": [{"ref": "IPPolicy/a"}]}}
+    edge["spec"] |= restricted
+    on_sandbox.declare(*policies("a"), domain, edge)
+    assert on_sandbox("apply", "-y").code == 0
+    del edge["spec"]["ip_restriction"]
+    edge["spec"]["description"] = "after"
+    on_sandbox.declare(*policies("a"), domain, edge)
+    on_sandbox("plan", "--out", "plan.json")
+    sandbox.fault("DELETE /edges/tls/*/ip_restriction", then="status", status=422, body={"msg": "not today"})
+    assert on_sandbox("apply", "plan.json", "-y").code == 5
+    answer(61, sandbox.forget_log)
+    said = on_sandbox("apply", "plan.json")
+    assert (said.code, "is now" in said.err) == (0, False)
+    assert [each.split()[0] for each in sandbox.calls()] == ["DELETE"]
