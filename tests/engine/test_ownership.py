@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -185,6 +186,42 @@ async def test_an_object_handed_over_while_its_request_waits_is_left_alone(
             is_theirs = event.call.target == "edgtls_7"
             assert event.outcome is (Outcome.FAILED if is_theirs else Outcome.DONE)
     assert edge(world, "edgtls_7")["description"] == "before"
+
+
+class SleepingPlatform(DelayingPlatform):
+    """The process sleeps for an hour over the first answer, and meanwhile something happens."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    async def get(self, path: str) -> Json:
+        answer = copy.deepcopy(await super().get(path))
+        if (meanwhile := self.meanwhile) is not None:
+            self.meanwhile = None
+            meanwhile()
+            await self.clock.sleep(3600)
+        return answer
+
+
+@each_call
+async def test_an_object_handed_over_while_the_process_slept_over_its_reading_is_left_alone(
+    world: World, call: Call
+) -> None:
+    platform = SleepingPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
+    platform.meanwhile = lambda: edge(world).update(metadata=owners.write("", THEIRS))
+    world.platform = platform
+    (ended,) = (await world.ended(plan(call))).values()
+    assert (ended.outcome, "became TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
+    assert edge(world)["description"] == "before"
+    assert platform.sent("PATCH", "PUT", "DELETE") == []
+
+
+@pytest.mark.parametrize("call", CALLS[1:4], ids=["update", "module", "module removal"])
+async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world: World, call: Call) -> None:
+    edge(world)["metadata"] = ""
+    made = replace(plan(call), seen={EDGE: Seen("edgtls_1", {}, f"prod {EDGE}")})
+    (ended,) = (await world.ended(made)).values()
+    assert (ended.outcome, "our record on it was removed" in ended.why) == (Outcome.FAILED, True)
+    assert world.platform.sent("PATCH", "PUT", "DELETE") == []
 
 
 class SlowSinks(MemorySinks):
