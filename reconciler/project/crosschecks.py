@@ -231,9 +231,22 @@ def _shared_problem(by_environment: Mapping[str | None, _Delivered], place_of: C
     address = first.declaration.address
     remedy = (
         "the later apply would overwrite the other's secret: give each a place of its own in environments/NAME.yaml, "
-        f"as in `{address}: {{deliver: {{{first.output}: {{to_file: secrets/NAME/{address.name}}}}}}}`"
+        f"as in `{address}: {{deliver: {{{first.output}: {_own_place(first)}}}}}`"
     )
     return first.problem(text, remedy, "shared-delivery-target", Severity.WARNING)
+
+
+def _own_place(each: _Delivered) -> str:
+    """An example of what to lay over a delivery in an environment, of the same way: a patch keeps what it does not name."""
+    delivery = each.delivery
+    match delivery.way:
+        case "to_command":
+            return "{to_command: {run: [COMMAND, NAME]}}"
+        case "to_dotenv":
+            return "{to_dotenv: {file: secrets/NAME/.env}}"
+        case "to_kubernetes_secret":
+            return "{to_kubernetes_secret: {file: secrets/NAME/secret.yaml, namespace: NAME}}"
+    return f"{{to_file: secrets/NAME/{each.declaration.address.name}}}"
 
 
 class _Delivered(NamedTuple):

@@ -61,6 +61,11 @@ def entry(text: str, name: str) -> str:
     return value.strip("'")
 
 
+def has_value(text: str, name: str) -> bool:
+    """Whether setting this entry would overwrite a value, also one that cannot be read. Raises Undeliverable."""
+    return any(each.value not in ("", '""') for each in _entries(text, name))
+
+
 def with_entry(text: str, name: str, value: str) -> str:
     """The text with this entry set, wherever it stands, or added. Raises Undeliverable."""
     pieces, end = [], 0

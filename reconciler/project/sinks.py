@@ -175,7 +175,7 @@ def is_there(root: Path, delivery: Delivery) -> bool | None:
 
 def _is_taken(delivery: Delivery, present: str | None) -> bool:
     if delivery.way == "to_dotenv":
-        return bool(dotenv.entry(present or "", str(delivery.settings["name"])))
+        return dotenv.has_value(present or "", str(delivery.settings["name"]))
     return bool(present)
 
 

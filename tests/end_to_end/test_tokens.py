@@ -153,6 +153,10 @@ def test_a_delivered_file_that_is_gone_is_a_note_of_plan_and_drift(
     [
         ({"to_file": "secrets/agent.token"}, "secrets/agent.token"),
         ({"to_dotenv": {"file": "secrets/.env", "name": "A"}}, "the entry A of secrets/.env"),
+        (
+            {"to_kubernetes_secret": {"file": "secrets/it.yaml", "name": "it", "key": "token"}},
+            "the key token of the Kubernetes Secret it",
+        ),
         ({"to_command": {"run": ["vault", "kv", "put", "it"]}}, "the command vault kv put it"),
     ],
 )
@@ -167,8 +171,9 @@ def test_a_target_that_environments_share_is_a_warning(
         said = on_sandbox(*words)
         assert (said.code, told in said.err) == (0, True), said
         assert "(the project without an environment, production, staging)" in said.err
-    for name in ("production", "staging"):  # as the remedy says
-        patch = f"TunnelCredential/agent: {{deliver: {{token: {{to_file: secrets/{name}/agent}}}}}}"
+    remedy = said.err.partition("as in `")[2].partition("`")[0]
+    for name in ("production", "staging"):
+        patch = remedy.replace("NAME", name)
         on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n{patch}\n")
     said = on_sandbox("validate")
     assert (said.code, said.err) == (0, "")

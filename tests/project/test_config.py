@@ -137,7 +137,7 @@ def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
                 " use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit",
                 "reconciler.yaml:3:1: platfrom: unknown field; did you mean platform?",
                 "reconciler.yaml:4:23: limits.concurrency: expected a whole number, found text; write a whole number",
-                "reconciler.yaml:4:50: limits.requests_per_minute: 0 is out of range; write a number from 1 to 100000",
+                "reconciler.yaml:4:50: limits.requests_per_minute: 0 is out of range; write a number from 2 to 100000",
             ],
         ),
         (

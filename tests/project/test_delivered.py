@@ -27,7 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("delivery", [FILE, ENTRY], ids=lambda delivery: delivery.way)
 @given(text=SECRETS)
 async def test_what_was_delivered_is_read_back(root: Path, delivery: Delivery, text: str) -> None:
-    await ProjectSinks(root).deliver(delivery, Secret(text, "test"))
+    await ProjectSinks(root).deliver(delivery, Secret(text, "test"), overwrites=True)
     assert delivered.read(root, delivery).reveal() == text
 
 

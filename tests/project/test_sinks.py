@@ -252,6 +252,8 @@ KUBERNETES = Delivery("to_kubernetes_secret", "a.yaml", settings={"name": "a", "
     [
         (to("precious.txt"), "the only copy"),
         (dotenv(), "A=1\nAGENT_TOKEN=theirs\n"),
+        (dotenv(), 'AGENT_TOKEN="the\\$irs"\n'),  # no text of JSON
+        (dotenv(), "AGENT_TOKEN=theirs\nAGENT_TOKEN=\n"),
         (KUBERNETES, "kind: Secret\n"),
     ],
     ids=lambda each: each.way if isinstance(each, Delivery) else "",
