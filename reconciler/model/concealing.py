@@ -1,9 +1,9 @@
 """Removes secrets from text that was not written by us: a platform or a driver may quote what it was sent.
 
 A secret is replaced as a whole value, not inside a longer word or number. With the secret `http://127.0.0.1:80`, the
-text `cannot reach http://127.0.0.1:809` stays readable. Three things are replaced wherever they are found, since they
-cannot be there by chance: encoded secrets (base64, hexadecimal), parts of random text, and the beginning of a secret
-where the quotation was cut off.
+text `cannot reach http://127.0.0.1:809` stays readable. A long secret is replaced inside a longer word too. Three things
+are replaced wherever they are found, since they cannot be there by chance: encoded secrets (base64, hexadecimal), parts
+of random text, and the beginning of a secret where the quotation was cut off.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _SPACE = re.compile(r"\s+")
 _WORD = re.compile(rf"[A-Za-z0-9_]{{{RANDOM},}}")
 _CLASSES = (re.compile(r"[a-z]"), re.compile(r"[A-Z]"), re.compile(r"[0-9]"))
 _ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2}|\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[abfnrtv0]))\Z")  # ends before the value
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
 _CUT = re.compile(r"\s*(…|\.\.\.)")
 
 
@@ -91,7 +92,10 @@ class Veil:
                 first, last = kept[start], kept[end - 1] + 1
                 if is_whole and len(secret) < PIECE and text[first:last] not in self._short:
                     continue  # white space where a short one has none: these are other words
-                if _begins(text, first) and (_ends(text, last) if is_whole else _CUT.match(text, last)):
+                if is_whole and len(secret) >= RANDOM:
+                    if not _is_within_number(text, first, last):
+                        yield start, end
+                elif _begins(text, first) and (_ends(text, last) if is_whole else _CUT.match(text, last)):
                     yield start, end
 
 
@@ -119,6 +123,14 @@ def _ends(text: str, end: int) -> bool:
     return end >= len(text) or not (text[end - 1].isalnum() and text[end].isalnum())
 
 
+def _is_within_number(text: str, start: int, end: int) -> bool:
+    """Whether digits on either side go on: the `80` of an address may be part of `809`."""
+    if end < len(text) and text[end - 1].isdigit() and text[end].isdigit():
+        return True
+    joined = start > 0 and text[start].isdigit() and text[start - 1].isdigit()
+    return joined and _ESCAPE.search(text, max(0, start - 6), start) is None
+
+
 def _is_random(part: str) -> bool:
     """Whether text without punctuation mixes lower case, upper case and digits, as words do not."""
     return sum(each.search(part) is not None for each in _CLASSES) > 1
@@ -130,16 +142,21 @@ def conceal(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:
 
 
 def _spellings(secret: str) -> tuple[set[str], set[str]]:
-    """The secret as it is and escaped for JSON, addresses and HTML; and encoded as base64 and hexadecimal digits."""
+    """The secret as it is and escaped for JSON (once and within a JSON text), Python, addresses and HTML; and encoded as
+    base64 and hexadecimal digits."""
     import html  # its table of two thousand names is for this alone
 
     octets = secret.encode(errors="surrogatepass")
+    addressed = (quote(octets, safe=""), quote(octets), quote_plus(octets))
     plain = {
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
-        quote(octets, safe=""),
-        quote(octets),
-        quote_plus(octets),
+        json.dumps(json.dumps(secret))[3:-3],
+        json.dumps(json.dumps(secret, ensure_ascii=False), ensure_ascii=False)[3:-3],
+        repr(secret)[1:-1],
+        repr(octets)[2:-1],
+        *addressed,
+        *(_PERCENT.sub(lambda found: found[0].lower(), each) for each in addressed),
         html.escape(secret),
     }
     coded = {octets.hex(), octets.hex().upper()}

@@ -25,6 +25,29 @@ def test_a_quoted_secret_is_concealed_however_it_is_spelt(quoted: str) -> None:
     assert conceal(f"the value {quoted} is wrong", [SECRET]) == "the value (secret) is wrong"
 
 
+WORDS = 'top "secret" \\ für/uns'  # nothing random in it
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        json.dumps(json.dumps(WORDS))[3:-3],
+        json.dumps(json.dumps(WORDS, ensure_ascii=False), ensure_ascii=False)[3:-3],
+        repr(WORDS)[1:-1],
+        repr(WORDS.encode())[2:-1],
+        quote(WORDS).replace("%C3%BC", "%c3%bc").replace("%5C", "%5c"),
+    ],
+)
+def test_a_secret_of_words_is_concealed_however_it_is_spelt(quoted: str) -> None:
+    assert conceal(f"the value {quoted} is wrong", [WORDS]) == "the value (secret) is wrong"
+
+
+@pytest.mark.parametrize("secret", ["correct horse battery staple", "p@ssword-of-mine", "x" * 30])
+@pytest.mark.parametrize("text", ["Bearer{}", "{}is wrong", "a{}b", "{0}{0}", "7{}9"])
+def test_a_long_secret_is_concealed_within_a_longer_word(secret: str, text: str) -> None:
+    assert secret not in conceal(text.format(secret), [secret])
+
+
 @pytest.mark.parametrize("before", range(3))
 def test_a_secret_in_base64_is_concealed_at_every_alignment(before: int) -> None:
     coded = base64.b64encode(b"x" * before + SECRET.encode()).decode()
