@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reconciler.model.problem import Problem, Rejected
 
 if TYPE_CHECKING:
     from reconciler.cli.options import Options
-    from reconciler.model.manifest import Declaration
+    from reconciler.model.manifest import Declaration, Manifest
     from reconciler.model.value import Value
 
 
-def check(common: Options) -> Sequence[Problem]:
-    """A warning for each target that environments share, of those that the chosen environment has a part in.
+def check(common: Options, loaded: Mapping[str | None, Sequence[Declaration]]) -> Sequence[Problem]:
+    """A warning for each target that environments share, of those that an environment in `loaded` has a part in.
 
-    What is wrong within an environment is not told here; one that cannot be loaded is left out.
+    `loaded` holds the declarations with deliveries of environments that are loaded already. The others are loaded only if there is something to compare them with. What is wrong within an environment
+    is not told here; one that cannot be loaded is left out.
     """
     from reconciler.project import crosschecks, environments
 
     names = environments.names(common.project)
-    if not names:
+    if not names or not any(loaded.values()):
         return ()
-    declared = {name: _declarations(common, name) for name in (None, *names)}
+    declared = {name: loaded[name] if name in loaded else _declarations(common, name) for name in (None, *names)}
     root = os.path.realpath(common.project)
     found = crosschecks.shared_between(declared, lambda path: os.path.realpath(f"{root}/{path}"))
-    chosen = common.environment or os.environ.get("RECONCILER_ENV")
-    return [problem for problem, involved in found if chosen is None or chosen in involved]
+    return [problem for problem, involved in found if not loaded.keys().isdisjoint(involved)]
+
+
+def deliveries(manifest: Manifest) -> Sequence[Declaration]:
+    """The declarations that `check` compares."""
+    return tuple(each for each in manifest.declarations.values() if each.deliver)
 
 
 def _declarations(common: Options, name: str | None) -> Sequence[Declaration]:
@@ -40,7 +45,7 @@ def _declarations(common: Options, name: str | None) -> Sequence[Declaration]:
         loaded = manifests.load(project, environ, common.variables, stand_in)
     except Rejected:
         return ()
-    return tuple(loaded.manifest.declarations.values())
+    return deliveries(loaded.manifest)
 
 
 def stand_in(source: str, is_secret: bool) -> Value:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,14 +15,21 @@ from reconciler.cli.group import Command
 from reconciler.model import codes
 from reconciler.model.problem import Position, Problem, Rejected
 
+if TYPE_CHECKING:
+    from reconciler.model.manifest import Declaration
+
 
 @dataclass(frozen=True)
 class Checked:
-    """The problems of one environment, or of the project without one (`name` is None); if valid, what it declares."""
+    """The problems of one environment, or of the project without one (`name` is None); if valid, what it declares.
+
+    deliveries   the declarations that deliver a one-time secret
+    """
 
     name: str | None
     problems: tuple[Problem, ...]
     summary: str = ""
+    deliveries: Sequence[Declaration] = ()
 
 
 @click.command(
@@ -44,7 +52,7 @@ def command(common: options.Options, strict: bool) -> int:
     chosen = common.environment or os.environ.get("RECONCILER_ENV")
     names = [chosen] if chosen else [None, *environments.names(common.project)]
     checked = _needed([_check(common, name) for name in names])
-    problems = [*_merge(checked), *sharing.check(common)]
+    problems = [*_merge(checked), *sharing.check(common, {each.name: each.deliveries for each in checked})]
     talk.problems(problems)
     refused = sorted({each.code for each in problems if codes.is_strict(each.code)}) if strict else []
     if refused:
@@ -69,7 +77,8 @@ def _check(common: options.Options, name: str | None) -> Checked:
     problems = (*loaded.warnings, *judging.of_manifest(rules, loaded.manifest, time.time()))
     resources = talk.count(len(loaded.manifest.declarations) + len(loaded.rendered), "resource")
     under = f", under {talk.count(len(rules), 'policy', 'policies')}" if rules else ""
-    return Checked(name, problems, f"{resources} in {talk.count(len(loaded.files), 'file')}{under}.")
+    summary = f"{resources} in {talk.count(len(loaded.files), 'file')}{under}."
+    return Checked(name, problems, summary, sharing.deliveries(loaded.manifest))
 
 
 def _needed(checked: Sequence[Checked]) -> Sequence[Checked]:
