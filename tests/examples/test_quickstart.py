@@ -25,7 +25,7 @@ def test_an_example_is_valid(project: Path, tmp_path: Path) -> None:
     if (copy / "certificates.py").exists():
         make = "import certificates, pathlib; certificates.everything(pathlib.Path('pki'))"
         subprocess.run([sys.executable, "-c", make], cwd=copy, check=True)
-    command = [sys.executable, "-m", "reconciler", "validate"]
+    command = [sys.executable, "-m", "reconciler", "validate", "--strict"]
     environ = {**os.environ, "STRIPE_KEY": "made up for it", "METRICS_API_KEY": "made up as well"}
     done = subprocess.run(command, cwd=copy, env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("problem")) == (0, 0), done.stderr
@@ -40,7 +40,7 @@ def test_an_example_is_laid_out_as_its_pipelines_want_it(project: Path) -> None:
 
 @pytest.mark.parametrize("environment", ["staging", "prod"])
 def test_the_example_is_valid_in_each_of_its_environments(environment: str) -> None:
-    command = [sys.executable, "-m", "reconciler", "validate", "--env", environment]
+    command = [sys.executable, "-m", "reconciler", "validate", "--strict", "--env", environment]
     done = subprocess.run(command, cwd=EXAMPLES / "environments", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
