@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def check(common: Options, loaded: Mapping[str | None, Sequence[Declaration]]) -> Sequence[Problem]:
     """A warning for each target that environments share, of those that an environment in `loaded` has a part in.
 
-    `loaded` holds the declarations with deliveries of environments that are loaded already. The others are loaded only if there is something to compare them with. What is wrong within an environment
-    is not told here; one that cannot be loaded is left out.
+    `loaded` holds the declarations with deliveries of environments that are loaded already. The others are loaded only
+    if there is something to compare them with. What is wrong within an environment is not told here; one that cannot be
+    loaded is left out.
     """
     from reconciler.project import crosschecks, environments
 

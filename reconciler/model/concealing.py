@@ -1,9 +1,9 @@
 """Removes secrets from text that was not written by us: a platform or a driver may quote what it was sent.
 
 A secret is replaced as a whole value, not inside a longer word or number. With the secret `http://127.0.0.1:80`, the
-text `cannot reach http://127.0.0.1:809` stays readable. A long secret is replaced inside a longer word too. Three things
-are replaced wherever they are found, since they cannot be there by chance: encoded secrets (base64, hexadecimal), parts
-of random text, and the beginning of a secret where the quotation was cut off.
+text `cannot reach http://127.0.0.1:809` stays readable. A long secret is replaced inside a longer word too. Three
+things are replaced wherever they are found, since they cannot be there by chance: encoded secrets (base64,
+hexadecimal), parts of random text, and the beginning of a secret where the quotation was cut off.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def conceal(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:
 
 
 def _spellings(secret: str) -> tuple[set[str], set[str]]:
-    """The secret as it is and escaped for JSON (once and within a JSON text), Python, addresses and HTML; and encoded as
-    base64 and hexadecimal digits."""
+    """The secret as it is and escaped for JSON (once, and within a JSON text), Python, addresses and HTML; and encoded
+    as base64 and hexadecimal digits."""
     import html  # its table of two thousand names is for this alone
 
     octets = secret.encode(errors="surrogatepass")

@@ -237,7 +237,7 @@ def _shared_problem(by_environment: Mapping[str | None, _Delivered], place_of: C
 
 
 def _own_place(each: _Delivered) -> str:
-    """An example of what to lay over a delivery in an environment, of the same way: a patch keeps what it does not name."""
+    """An example of a patch in an environment's file. It has the same way: a patch keeps what it does not name."""
     delivery = each.delivery
     match delivery.way:
         case "to_command":

@@ -171,7 +171,7 @@ def test_a_target_that_environments_share_is_a_warning(
         said = on_sandbox(*words)
         assert (said.code, told in said.err) == (0, True), said
         assert "(the project without an environment, production, staging)" in said.err
-    remedy = said.err.partition("as in `")[2].partition("`")[0]
+    remedy = on_sandbox("validate").err.partition("as in `")[2].partition("`")[0]
     for name in ("production", "staging"):
         patch = remedy.replace("NAME", name)
         on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n{patch}\n")
