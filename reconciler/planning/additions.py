@@ -1,7 +1,8 @@
 """Finds additions: children of our objects that exist on the platform and that no manifest declares.
 
 A rule that somebody posts into an IP policy of ours changes who may come in although each declared resource stays as it
-is. What the owner record of another stack claims is no addition, nor is what the store binds to an address of ours.
+is. What the owner record of another stack claims is no addition, nor is what the store binds to an address of ours or
+of another stack.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def _is_nobodys(register: Register, live: Live) -> bool:
     """Whether no declaration, record or binding claims the object."""
     if register.is_taken(live) or register.bound(live) or live.key in register.seconds:
         return False
-    return live.key not in register.reserved
+    return live.key not in register.reserved and live.key not in register.snapshot.elsewhere
 
 
 def _declares_all(kind: Kind, parent: Decision) -> bool:

@@ -86,6 +86,11 @@ def _some(paths: Sequence[str]) -> str:
     return ", ".join(paths[:_FIELDS]) + more
 
 
+def _action(row: ChangeRow) -> str:
+    """What the next apply does; an addition is not counted among the deletes, since it stays."""
+    return "added" if row.reason is Reason.ADDED else str(row.action)
+
+
 def _written(rows: Outline) -> Json:
     drift = _drift(rows)
     return {
@@ -94,13 +99,13 @@ def _written(rows: Outline) -> Json:
         "stack": rows.stack,
         "account": rows.account,
         "commit": rows.commit,
-        "summary": {str(action): count for action, count in sorted(Counter(row.action for row in drift).items())},
+        "summary": dict(sorted(Counter(_action(row) for row in drift).items())),
         "ignored": rows.ignored,
         "pending": sum(row.is_pending for row in rows.changes),
         "changes": [
             {
                 "address": row.address,
-                "action": "added" if row.reason is Reason.ADDED else str(row.action),
+                "action": _action(row),
                 "mover": wording.side(row).name.lower(),
                 "fields": [field.path for field in row.fields],
                 "parent": row.parent or None,

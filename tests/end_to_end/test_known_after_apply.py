@@ -61,7 +61,7 @@ def test_what_the_platform_says_is_a_value_of_an_inline_policy_and_nothing_else(
     written: str, config: object, by_file: bool, on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     def policy(config: object) -> dict[str, object]:
-        return {"on_http_request": [{"actions": [{"type": "log", "config": {"x": config}}]}]}
+        return {"on_http_request": [{"actions": [{"type": "log", "config": {"metadata": {"x": config}}}]}]}
 
     on_sandbox.declare(
         resource("ReservedDomain", "app", domain="app.example.com"),

@@ -50,6 +50,40 @@ def test_what_one_stack_no_longer_declares_stays_the_others(
     assert on_sandbox("drift").code == 0
 
 
+def test_objects_of_other_stacks_are_counted_by_stack_and_not_among_the_unmanaged(
+    on_sandbox: Project, other: Project, sandbox: Sandbox
+) -> None:
+    """By the owner record, and for kinds without one by the binding in the store that both use."""
+    other.write("reconciler.yaml", (other.root / "reconciler.yaml").read_text() + f"store: {on_sandbox.root}/both.db\n")
+    settings = (on_sandbox.root / "reconciler.yaml").read_text()
+    on_sandbox.write("reconciler.yaml", settings + f"store: {on_sandbox.root}/both.db\n")
+    other.declare(*policies("office"), resource("BotUser", "robot", name="robot"))
+    assert other("apply", "-y").code == 0
+    sandbox.post("/bot_users", {"name": "stray"})
+    on_sandbox.declare(*policies("home"))
+    assert on_sandbox("apply", "-y").code == 0
+    said = on_sandbox("drift", "--unmanaged").numbered()
+    assert said.code == 0
+    assert "Not managed:\n  BotUser/stray  bot_1\nManaged by other stacks: staging (2 objects).\n" in said.out
+
+
+def test_a_child_that_another_stack_of_the_store_is_bound_to_is_no_addition(
+    on_sandbox: Project, other: Project, sandbox: Sandbox
+) -> None:
+    """An event source has no metadata for an owner record: only the store tells whose it is."""
+    for project in (on_sandbox, other):
+        settings = (project.root / "reconciler.yaml").read_text()
+        project.write("reconciler.yaml", settings + f"store: {on_sandbox.root}/both.db\n")
+    on_sandbox.declare({**resource("EventSubscription", "audit"), "lifecycle": {"unmanaged_children": "delete"}})
+    assert on_sandbox("apply", "-y").code == 0
+    (subscription,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
+    other.declare(resource("EventSource", "vault", subscription_id=subscription["id"], type="vault_created.v0"))
+    assert other("apply", "-y", "--adopt").code == 0
+    assert on_sandbox("drift").code == 0
+    assert on_sandbox("apply", "-y", "--allow", "delete:EventSource=1").code == 0
+    assert other("drift").code == 0
+
+
 def test_what_is_handed_over_stands_in_nobodys_way(on_sandbox: Project, other: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(DOMAIN)
     on_sandbox("apply", "-y")

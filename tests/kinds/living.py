@@ -117,18 +117,19 @@ class Found:
     id: str
     parent_id: str | None
     body: Document = field(repr=False)
+    is_sparse: bool = False
 
     def holds(self, leaf: Leaf) -> Any:
         """The field's value where answers show it, in the write shape."""
         if PathOnly in leaf.field:
             return self.parent_id
         if leaf.path == "metadata":
-            return owners.read(self.body["metadata"])[0]
+            return owners.read(_inner(self.body, "metadata", sparse=self.is_sparse))[0]
         value: Any = self.body
         names, at = leaf.path.split("."), leaf.top
         for index, name in enumerate(names):
             at = at if index == 0 else next(each for each in at.fields if each.name == name)
-            value = _followed(value, at.read_as.path if at.read_as else name)
+            value = _followed(value, at.read_as.path if at.read_as else name, sparse=self.is_sparse)
         if leaf.field.as_map is not None:
             # A map from one field of each part to the other.
             key, rest = leaf.field.as_map.key, leaf.field.as_map.value
@@ -136,13 +137,18 @@ class Found:
         return value
 
 
-def _followed(value: Any, path: str) -> Any:
+def _followed(value: Any, path: str, *, sparse: bool) -> Any:
+    """What lies at the path. Only a sparse answer may lack a key: that is a text that is not set."""
     for part in path.split("."):
         if isinstance(value, list):
-            value = [each[part] for each in value]
+            value = [_inner(each, part, sparse=sparse) for each in value]
         elif value is not None:
-            value = value[part.removesuffix("[]")]
+            value = _inner(value, part.removesuffix("[]"), sparse=sparse)
     return value
+
+
+def _inner(value: Document, part: str, *, sparse: bool) -> Any:
+    return value.get(part) if sparse else value[part]
 
 
 def same(leaf: Leaf, one: Any, other: Any) -> bool:
@@ -182,6 +188,7 @@ class Project:
     sandbox: Sandbox
     life: Life
     declared: dict[Address, Document] = field(default_factory=dict)
+    is_sparse: bool = False
     shown: list[Plan] = field(default_factory=list)  # by applies, as they come
 
     @property
@@ -226,7 +233,7 @@ class Project:
         for parent_id, body in self._listed(kind):
             if self._is(kind, address, parent_id, body):
                 path = f"{_collection(kind, parent_id)}/{body[kind.key]}"
-                return Found(path, body[kind.key], parent_id, self.sandbox.get(path))
+                return Found(path, body[kind.key], parent_id, self.sandbox.get(path), self.is_sparse)
         return None
 
     def _listed(self, kind: Kind) -> Iterator[tuple[str | None, Document]]:
@@ -241,7 +248,7 @@ class Project:
 
     def _is(self, kind: Kind, address: Address, parent_id: str | None, body: Document) -> bool:
         if kind.keeps_owner:
-            owner = owners.read(body["metadata"])[1]
+            owner = owners.read(body.get("metadata"))[1]
             return owner is not None and owner.address == address
         spec = self.resolved(self.declared[address])
         same_parent = kind.parent is None or spec[kind.parent.field] == parent_id

@@ -4,6 +4,7 @@ made again, adopted, destroyed. What is right to expect is derived from the kind
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,11 +81,20 @@ with_parts = pytest.mark.parametrize("life", [life for life in WHOLE if parts(li
 
 @pytest.fixture
 def sparse(request: pytest.FixtureRequest) -> bool:
-    """Whether responses leave out text that is not set; not so unless a test asks for it."""
-    return bool(getattr(request, "param", False))
+    """Whether responses leave out text that is not set: where a test asks for it, or SPARSE_LIVES=1 does for all."""
+    return bool(getattr(request, "param", os.environ.get("SPARSE_LIVES") == "1"))
 
 
 in_both_ways = pytest.mark.parametrize("sparse", [False, True], ids=["full", "sparse"], indirect=True)
+SOME = ("IPPolicyRule", "TLSEdge", "TunnelGroupBackend")  # with text at the top, in lists and in modules
+whole_lives_and_some_sparse = pytest.mark.parametrize(
+    ("life", "sparse"),
+    [
+        *(pytest.param(life, os.environ.get("SPARSE_LIVES") == "1", id=str(life)) for life in WHOLE),
+        *(pytest.param(FIRST[kind], True, id=f"{FIRST[kind]}-sparse") for kind in SOME),
+    ],
+    indirect=["sparse"],
+)
 
 
 @pytest.fixture
@@ -96,7 +106,7 @@ def project(life: Life, sandbox: Sandbox, sparse: bool, tmp_path: Path, monkeypa
     # The sandbox answers one request at a time: more connections would only be opened for nothing.
     (tmp_path / "reconciler.yaml").write_text("stack: life\nlimits: {requests_per_minute: 100000, concurrency: 2}\n")
     (tmp_path / "manifests").mkdir()
-    made = Project(tmp_path, sandbox, life)
+    made = Project(tmp_path, sandbox, life, is_sparse=sparse)
 
     def show(plan: Plan, *more: Any) -> None:
         made.shown.append(plan)
@@ -174,7 +184,7 @@ def test_one_part_of_several_gives_way_to_another_in_place(born: Project) -> Non
     }
 
 
-@each_whole_life
+@whole_lives_and_some_sparse
 def test_each_field_that_is_left_out_goes_back_to_its_default(project: Project) -> None:
     known, spec = leaves(project.kind), fullest(project)
     needed = (*project.kind.required_unless_id, *project.life.bound)

@@ -42,6 +42,7 @@ def test_an_addition_is_told_with_its_parent_and_without_values() -> None:
     assert "- IPPolicyRule/ipr_1: added to IPPolicy/a on the platform, not declared (m.yaml:1)" in said.text
     (told,) = said.written["changes"]
     assert (told["action"], told["mover"], told["parent"]) == ("added", "platform", "IPPolicy/a")
+    assert said.written["summary"] == {"added": 1}
     assert "0.0.0.0" not in said.text + said.json
 
 

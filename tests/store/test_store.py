@@ -56,6 +56,15 @@ async def test_stacks_do_not_see_each_other(file: Path) -> None:
         )
 
 
+async def test_what_other_stacks_are_bound_to_is_told_of_the_kinds_asked_for(file: Path) -> None:
+    await fill(file)
+    async with opened(str(file)) as store, store.journal("dev", command="apply") as journal:
+        await journal.bind({Address("BotUser", "paris"): Binding("bot_4"), Address("BotUserX", "rome"): Binding("b_5")})
+        assert await store.bound_elsewhere("dev", ["BotUser", "Secret"]) == {("BotUser", "bot_3"): "prod"}
+        assert await store.bound_elsewhere("prod", ["BotUser"]) == {("BotUser", "bot_4"): "dev"}
+        assert await store.bound_elsewhere("dev", []) == {}
+
+
 async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: Path) -> None:
     agent, other = Address("TunnelCredential", "agent"), Address("TunnelCredential", "other")
     async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
