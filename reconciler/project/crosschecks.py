@@ -211,17 +211,33 @@ def misdelivered(
 def shared_between(
     declared: Mapping[str | None, Iterable[Declaration]], place_of: Callable[[str], str]
 ) -> Iterator[tuple[Problem, Collection[str | None]]]:
-    """Targets that deliveries of several environments share, and which environments. None: the project without one."""
+    """Targets that deliveries of several environments share, and which environments. None: the project without one.
+
+    Entries of one dotenv file are apart from each other, but not from a delivery that writes the file as a whole.
+    """
     found: dict[Hashable, dict[str | None, _Delivered]] = {}
+    whole: set[str] = set()  # files that a delivery writes as a whole
+    entries: dict[str, dict[str | None, _Delivered]] = {}
     for name, declarations in declared.items():
         by_kind: dict[Kind, list[Declaration]] = {}
         for declaration in declarations:
             by_kind.setdefault(kinds.get(declaration.address.kind), []).append(declaration)
         for each in _delivered(by_kind):
-            found.setdefault(_target(each.delivery, place_of)[0], {}).setdefault(name, each)
+            delivery = each.delivery
+            if delivery.way == "to_dotenv":
+                entries.setdefault(fold(place_of(delivery.target)), {}).setdefault(name, each)
+            elif delivery.way != "to_command":
+                file = fold(place_of(delivery.target))
+                whole.add(file)
+                found.setdefault(("file", file), {}).setdefault(name, each)
+            found.setdefault(_target(delivery, place_of)[0], {}).setdefault(name, each)
+    for file in sorted(whole & entries.keys()):
+        found["file", file] = {**entries[file], **found["file", file]}
+    told: dict[Problem, Collection[str | None]] = {}  # a Kubernetes Secret shares its file and its key
     for by_environment in found.values():
         if len(by_environment) > 1:
-            yield _shared_problem(by_environment, place_of), by_environment.keys()
+            told.setdefault(_shared_problem(by_environment, place_of), by_environment.keys())
+    yield from told.items()
 
 
 def _shared_problem(by_environment: Mapping[str | None, _Delivered], place_of: Callable[[str], str]) -> Problem:

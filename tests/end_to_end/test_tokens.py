@@ -179,6 +179,15 @@ def test_a_target_that_environments_share_is_a_warning(
     assert (said.code, said.err) == (0, "")
 
 
+def test_a_file_that_is_an_entry_in_one_environment_and_the_token_in_another_is_a_warning(on_sandbox: Project) -> None:
+    on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_dotenv": {"file": "secrets/it", "name": "A"}}}})
+    patch = "TunnelCredential/agent: {deliver: {token: {to_dotenv: null, to_file: secrets/it}}}"
+    on_sandbox.write("environments/staging.yaml", f"stack: staging\n{patch}\n")
+    said = on_sandbox("validate")
+    assert (said.code, said.err.count("in several environments")) == (0, 1), said
+    assert "(the project without an environment, staging)" in said.err
+
+
 def test_a_credential_that_was_created_twice_stops_nothing_else_and_is_resolved_by_a_line_in_git(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
