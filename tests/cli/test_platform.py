@@ -45,6 +45,12 @@ Forecast: 3 calls.
 KSUID = re.compile(r"\b[a-z]+_[A-Za-z0-9]{27}\b")
 
 
+UNSIGNED = (
+    "note: plan.json is not signed: nothing shows that it is the plan that was reviewed; "
+    "set RECONCILER_PLAN_KEY to sign plans"
+)
+
+
 def numbered(said: Said) -> Said:
     """`ipp_2x…` as `ipp_1`, whose column is kept where it can be."""
     seen: dict[str, str] = {}
@@ -159,7 +165,8 @@ def test_a_stale_plan_is_refused_and_says_what_moved(shell: Shell, sandbox: Sand
     assert shell("apply", "plan.json", "-y") == Said(
         3,
         "",
-        """\
+        f"""\
+{UNSIGNED}
 TLSEdge/payments.description: was "once", is now "twice"
 error: the platform changed after the plan was made; plan again
 """,
@@ -172,7 +179,7 @@ def test_a_plan_to_create_what_exists_by_now_is_stale(shell: Shell, sandbox: San
     shell("apply", "-y")
     said = numbered(shell("apply", "plan.json", "-y"))
     assert (said.code, said.out) == (3, "")
-    assert said.err.splitlines()[0] == "IPPolicy/office: ipp_1 exists now"
+    assert said.err.splitlines()[1] == "IPPolicy/office: ipp_1 exists now"
 
 
 def test_a_plan_of_other_manifests_is_carried_out_as_it_was_reviewed(shell: Shell, sandbox: Sandbox) -> None:

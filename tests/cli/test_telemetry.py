@@ -130,7 +130,7 @@ def test_a_run_belongs_to_the_trace_that_started_it(
 
 def test_a_run_that_fails_says_so_and_not_why(shell: Shell, collector: Collector) -> None:
     shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: hunter2\nspec: {x: 1}\n")
-    assert shell("validate").code == 1
+    assert shell("plan").code == 1
     (span,) = collector.spans()
     assert of(span)["error.type"] == "Rejected"
     assert b"hunter2" not in b"".join(collector.bodies["/v1/traces"])

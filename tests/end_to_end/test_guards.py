@@ -237,7 +237,7 @@ def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandb
         (
             "destroy:BotUser=1",
             "'destroy:BotUser=1' allows nothing that a guard holds back; say one of "
-            "delete, delete-protected, adopt, update, empty, account",
+            "delete, delete-protected, adopt, overwrite, update, empty, account",
         ),
         (
             "delete:ReservedDomian=1",
