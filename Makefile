@@ -84,11 +84,11 @@ locked: install ## do the locks hold all that pyproject.toml asks for?
 
 .PHONY: generated
 generated: install ## are the generated files those that the kinds give?
-	$(python) -m reconciler.cli.generate --check
+	$(python) -m reconciler.cli.dev.generate --check
 
 .PHONY: generate
 generate: install ## write schemas and reference pages anew from the kinds
-	$(python) -m reconciler.cli.generate
+	$(python) -m reconciler.cli.dev.generate
 
 .PHONY: format
 format: install ## let ruff lay out the code and mend what it can

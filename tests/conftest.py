@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
-from reconciler.cli import talk
+from reconciler.cli.terminal import output
 from tests.platform import Sandbox
 
 pytest_plugins = ["tests.silence"]
@@ -35,7 +35,7 @@ def pytest_collection_finish() -> None:
 def _in_plain_words() -> Iterator[None]:
     """A command chooses for its process how it speaks, and here many commands share one."""
     yield
-    talk.use("")
+    output.use("")
 
 
 @pytest.fixture(scope="session")

@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Protocol
 from reconciler import __version__
 from reconciler.api import answers, errors
 from reconciler.api.limiter import WINDOW, Limiter, Slot
+from reconciler.api.observer import Exchange, Observer
 from reconciler.api.origin import Origin
-from reconciler.api.watching import Exchange, Observer
 from reconciler.engine.ports import Clock, Failure, Lost, Refused, Transient, Withheld
-from reconciler.model import profile as profiles
-from reconciler.model.concealing import Veil
-from reconciler.model.profile import PROFILES
+from reconciler.model import dialect as profiles
+from reconciler.model.dialect import PROFILES
+from reconciler.model.redaction import Veil
 from reconciler.model.value import Json, Secret
 
 if TYPE_CHECKING:
     import httpx
 
-    from reconciler.api.ledger import BackgroundLedger
+    from reconciler.api.budget import BackgroundLedger
 
 _TOO_LONG = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
 _QUOTED = 20_000  # characters of an error that are looked at; a few hundred are shown
@@ -45,7 +45,7 @@ IDLE = 4.0  # seconds; servers commonly close an idle connection after five, and
 class Account:
     """Which platform, with which key, and how hard it may be pressed. None: what the profile says.
 
-    The budget is for any `window` of seconds; `ledger` is a file shared with other processes that use it up.
+    The budget is for any `window` of seconds; `budget` is a file shared with other processes that use it up.
     """
 
     base_url: str
@@ -364,7 +364,7 @@ async def _open_ledger(file: Path | None) -> AsyncIterator[BackgroundLedger | No
     if file is None:
         yield None
         return
-    from reconciler.api.ledger import BackgroundLedger, Ledger  # and with it SQLite
+    from reconciler.api.budget import BackgroundLedger, Ledger  # and with it SQLite
 
     ledger = BackgroundLedger(Ledger(file))
     try:

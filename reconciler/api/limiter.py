@@ -17,7 +17,7 @@ from reconciler.engine import retry
 from reconciler.engine.ports import Clock, Transient
 
 if TYPE_CHECKING:
-    from reconciler.api.ledger import BackgroundLedger
+    from reconciler.api.budget import BackgroundLedger
 
 WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
 _INSTANT = 1e-6  # seconds; sums of floats that differ by less are the same time, or a sleep could end short for ever

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from reconciler.api import agent, client
 from reconciler.api.agent import Agent, is_agents
 from reconciler.api.client import Account, Client
+from reconciler.api.clock import MachineChance, MachineClock
 from reconciler.api.errors import Unreachable
-from reconciler.api.machine import MachineChance, MachineClock
 from reconciler.engine import retry
 from reconciler.engine.ports import Chance, Check, Clock, Failure, Refused, Transient, add_kept, complete_body
 from reconciler.model.value import Json

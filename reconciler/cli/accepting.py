@@ -12,20 +12,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler import kinds
-from reconciler.cli import talk, whole
 from reconciler.cli.session import Session
+from reconciler.cli.terminal import atomic_write, output
 from reconciler.model.address import Address
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Json
-from reconciler.planning import accepting
-from reconciler.planning.accepting import GONE, Declined, Offer
-from reconciler.project import files, manifests, patching, wording, yaml
-from reconciler.project.patching import Unpatchable
-from reconciler.project.unreadable import MAX_BYTES
-from reconciler.project.values import Variable
-from reconciler.rendering import cells
+from reconciler.planning import drift_acceptance
+from reconciler.planning.drift_acceptance import GONE, Declined, Offer
+from reconciler.project import files
+from reconciler.project.documents import phrases
+from reconciler.project.documents.resolve import Variable
+from reconciler.project.manifests import load as manifests
+from reconciler.project.yaml import patch
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.errors import MAX_BYTES
+from reconciler.project.yaml.patch import Unpatchable
+from reconciler.rendering import terminal_text
 
 
 @dataclass
@@ -48,7 +52,9 @@ def accept(
     both: bool,
 ) -> Acceptance:
     """What can be accepted, and how the manifests would be then. Writes nothing."""
-    offers, declined = accepting.offers(plan, session.manifest, snapshot, kinds.planned(), selects=selects, both=both)
+    offers, declined = drift_acceptance.offers(
+        plan, session.manifest, snapshot, kinds.planned(), selects=selects, both=both
+    )
     while True:
         found = Acceptance(plan, declined=list(declined))
         _patch(session, offers, found)
@@ -63,7 +69,7 @@ def write(session: Session, found: Acceptance) -> None:
     for path, (_, after) in found.texts.items():
         file = session.config.root / path
         files.refuse_detour(session.config.root, path)
-        whole.write(file, after, file.stat().st_mode & 0o7777)
+        atomic_write.write(file, after, file.stat().st_mode & 0o7777)
 
 
 def diff(found: Acceptance) -> str:
@@ -79,7 +85,7 @@ def _printed(line: str) -> str:
     """With the end it has in the file: a patch with another one does not apply."""
     text = line.removesuffix("\n")
     end = "\r\n" if text.endswith("\r") else "\n"
-    shown = cells.clean(text.removesuffix("\r")) + end
+    shown = terminal_text.clean(text.removesuffix("\r")) + end
     return shown if line.endswith("\n") else f"{shown}\\ No newline at end of file\n"
 
 
@@ -119,8 +125,8 @@ def _patched(session: Session, offer: Offer, file: str, text: str) -> str:
     if isinstance(there, str) and offer.text is not None:
         value = offer.text
     if offer.unordered and isinstance(there, list) and isinstance(value, list):
-        value = patching.ordered_like(there, value)
-    return patching.patched(text, document.places[()].line, path, value)
+        value = patch.ordered_like(there, value)
+    return patch.patched(text, document.places[()].line, path, value)
 
 
 def _is_of(document: yaml.Document, address: Address) -> bool:
@@ -138,7 +144,7 @@ def _source(written: Json) -> str | None:
     match written:
         case str() if "${{" in written.replace("$${{", ""):
             return "${{ … }}"
-        case dict() if len(written) == 1 and (word := next(iter(written))) in wording.EXPRESSIONS and word != "ref":
+        case dict() if len(written) == 1 and (word := next(iter(written))) in phrases.EXPRESSIONS and word != "ref":
             return f"{{{word}: …}}"
         case dict() | list():
             inside = written.values() if isinstance(written, dict) else written
@@ -180,9 +186,9 @@ def _is_within(path: str, offer: Offer) -> bool:
 
 def tell(found: Acceptance, *, quiet: bool) -> None:
     """The patch on standard output, and beside it what was left out."""
-    talk.answer(diff(found))
+    output.answer(diff(found))
     for each in found.declined:
-        talk.say(f"left out: {each.subject}: {each.why}")
+        output.say(f"left out: {each.subject}: {each.why}")
     if not quiet:
-        where = f" in {talk.count(len(found.texts), 'file')}" if found.texts else ""
-        talk.say(f"Accepted {talk.count(len(found.accepted), 'value')}{where}.")
+        where = f" in {output.count(len(found.texts), 'file')}" if found.texts else ""
+        output.say(f"Accepted {output.count(len(found.accepted), 'value')}{where}.")

@@ -14,29 +14,30 @@ from datetime import UTC, datetime
 from functools import partial
 
 from reconciler import kinds
-from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.api.clock import MachineChance, MachineClock
 from reconciler.api.platform import HTTPPlatform, changing
-from reconciler.cli import belonging, exits, judging, selection, signals, stale, talk
-from reconciler.cli.delays import Reading
-from reconciler.cli.options import Options
-from reconciler.cli.outcome import Halt, Wording, report, report_torn, rest, tell_additions
-from reconciler.cli.plan import show
+from reconciler.cli import belonging, judging, selection, stale
+from reconciler.cli.commands.plan import show
 from reconciler.cli.planfile import PlanFile
-from reconciler.cli.progress import Witness, telling
 from reconciler.cli.session import Session, store_of, tell_problems
-from reconciler.engine import lost
+from reconciler.cli.terminal import exit_codes, output, signals
+from reconciler.cli.terminal.apply_summary import Halt, Wording, report, report_torn, rest, tell_additions
+from reconciler.cli.terminal.options import Options
+from reconciler.cli.terminal.progress import Witness, telling
+from reconciler.cli.terminal.wait_notices import Reading
+from reconciler.engine import recovery
 from reconciler.engine.apply import apply as run
 from reconciler.engine.ports import Intent
 from reconciler.model.change import Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Snapshot
-from reconciler.project import manifests
-from reconciler.project.sinks import ProjectSinks
+from reconciler.project.manifests import load as manifests
+from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.store import store
-from reconciler.store.failures import MEMORY, StoreError
+from reconciler.store.account import Membership
+from reconciler.store.errors import MEMORY, StoreError
 from reconciler.store.journal import StoreJournal
-from reconciler.store.membership import Membership
 from reconciler.store.store import Store
 
 PROMPT_IS_FRESH = 60.0  # seconds for which an answer at the terminal needs no new look at the platform
@@ -74,8 +75,8 @@ async def apply(
             done = (await memory.progress(file.digest)).calls
             plan, left = stale.rest(file, snapshot, session.config, options.allow, partial=partial, done=done)
             if done and not options.quiet:
-                calls = talk.count(len(done), "call")
-                talk.say(f"note: {calls} of {file.file} succeeded in an earlier run and will not be repeated")
+                calls = output.count(len(done), "call")
+                output.say(f"note: {calls} of {file.file} succeeded in an earlier run and will not be repeated")
         declared = None if file is not None and not file.is_of_these_manifests else session.manifest
         plan = judging.judged(plan, rules, session.policy.now, declared)
         shown = ask or not options.quiet
@@ -86,11 +87,11 @@ async def apply(
             clock = MachineClock()
             shown_at = clock.now()
             if not await _agreed(wording.question):
-                talk.say("Nothing was changed.")
-                return exits.ERROR
+                output.say("Nothing was changed.")
+                return exit_codes.ERROR
             if clock.now() - shown_at > PROMPT_IS_FRESH:
                 await _refuse_if_changed(session, memory, platform, plan, file)
-        with talk.heard_or_not():
+        with output.heard_or_not():
             known = await _belong(session, journal, plan, snapshot, await memory.membership(stack))
             with telling(seen, options, len(plan.calls)), _signals(halt):
                 try:
@@ -102,7 +103,7 @@ async def apply(
             if plan.is_empty:
                 return _ask_about(plan)
             code = report(plan, seen, halt, wording, left)
-            if code != exits.DONE:
+            if code != exit_codes.DONE:
                 return code
             if not left.calls:
                 await journal.complete_plan()
@@ -116,12 +117,12 @@ async def _refuse_applied(session: Session, memory: Store, file: PlanFile) -> No
     """Stop if the whole plan of a file was applied before. A store in memory knows of no earlier run, and says so."""
     if store_of(session.config) == MEMORY and not session.quiet:
         text = f"the store is in memory: whether {file.file} was applied before is judged by the account alone"
-        talk.say(f"note: {text}")
+        output.say(f"note: {text}")
     progress = await memory.progress(file.digest)
     calls = {call.id for call in file.plan.calls}
     if progress.complete is not None or (calls and calls <= progress.calls):
         when = "" if progress.complete is None else datetime.fromtimestamp(progress.complete, UTC).strftime(_WHEN)
-        raise exits.Stop(exits.STALE, f"error: {file.file} was applied already{when}; plan again")
+        raise exit_codes.Stop(exit_codes.STALE, f"error: {file.file} was applied already{when}; plan again")
 
 
 _WHEN = ", on %Y-%m-%d at %H:%M UTC"
@@ -149,20 +150,20 @@ async def _proven(
         with _signals(halt):
             await _carry_out(settling, session, platform, journal, halt, seen)
         for each in seen.those(Outcome.FAILED):
-            talk.say(f"{each.outcome}: {each.call.id}: {each.why}")
+            output.say(f"{each.outcome}: {each.call.id}: {each.why}")
         again = session.plan(await _seen_again(session, memory, platform, plan, after))
     if wrong := [each for each in again.blocking if only is None or each.subject in map(str, only)]:
-        talk.say("error: everything was carried out, and yet not all is well:")
-        talk.problems(wrong)
-        return exits.ERROR
+        output.say("error: everything was carried out, and yet not all is well:")
+        output.problems(wrong)
+        return exit_codes.ERROR
     return rest([each for each in again.changes if only is None or each.address in only]) or _ask_about(again)
 
 
 def _ask_about(plan: Plan) -> int:
     """The exit code of a run that has nothing left to do but what a person has to resolve, which is said."""
     for each in plan.questions:
-        talk.say(str(each))
-    return exits.PARTLY if plan.questions else exits.DONE
+        output.say(str(each))
+    return exit_codes.PARTLY if plan.questions else exit_codes.DONE
 
 
 async def _first_look(
@@ -175,9 +176,9 @@ async def _first_look(
         only = stale.kinds_of(file.plan) | {intent.address.kind for intent in left}
         by_id = stale.by_id(file.plan)
     snapshot = await session.look(platform, memory, only=only, by_id=by_id)
-    if await _waited_for(lost.unsettled(left, snapshot, kinds.planned()), session.config.limits.settle_seconds):
+    if await _waited_for(recovery.unsettled(left, snapshot, kinds.planned()), session.config.limits.settle_seconds):
         snapshot = await session.look(platform, memory, only=only, by_id=by_id)
-    bound = await lost.settle(left, snapshot, kinds.planned(), journal)
+    bound = await recovery.settle(left, snapshot, kinds.planned(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
 
 
@@ -189,7 +190,7 @@ async def _waited_for(unsettled: Sequence[Intent], settle_seconds: float) -> boo
     remaining = min(latest.opened + settle_seconds - time.time(), settle_seconds)  # clocks may differ
     if remaining <= 0:
         return False
-    talk.say(f"waiting {remaining:.0f} s: the create of {latest.address} was cut off, and may still take effect")
+    output.say(f"waiting {remaining:.0f} s: the create of {latest.address} was cut off, and may still take effect")
     await asyncio.sleep(remaining)
     return True
 
@@ -212,15 +213,15 @@ def _refuse(plan: Plan, *, shown: bool) -> None:
     if shown:
         tell_problems(plan)
     else:
-        talk.problems(plan.problems)
-    if (code := judging.code(plan.blocking)) != exits.DONE:
-        why = "because the plan has problems" if code == exits.ERROR else "because a policy forbids it"
-        raise exits.Stop(code, f"error: nothing was changed, {why}")
+        output.problems(plan.problems)
+    if (code := judging.code(plan.blocking)) != exit_codes.DONE:
+        why = "because the plan has problems" if code == exit_codes.ERROR else "because a policy forbids it"
+        raise exit_codes.Stop(code, f"error: nothing was changed, {why}")
     if plan.withheld:
         for consent in plan.withheld:
-            talk.say(f"blocked: {consent.what}:{consent.kind}={consent.count}: {consent.why}")
+            output.say(f"blocked: {consent.what}:{consent.kind}={consent.count}: {consent.why}")
         flags = " ".join(consent.flag for consent in plan.withheld)
-        raise exits.Stop(exits.BLOCKED, f"error: nothing was changed; it needs your consent: {flags}")
+        raise exit_codes.Stop(exit_codes.BLOCKED, f"error: nothing was changed; it needs your consent: {flags}")
 
 
 async def _refuse_if_changed(
@@ -236,8 +237,8 @@ async def _refuse_if_changed(
     if told := {change.address: told[change.address] for change in plan.changes if change.address in told}:
         for _, lines in sorted(told.items()):
             for line in lines:
-                talk.say(line)
-        raise exits.Stop(exits.STALE, "error: the platform changed before the plan was approved; plan again")
+                output.say(line)
+        raise exit_codes.Stop(exit_codes.STALE, "error: the platform changed before the plan was approved; plan again")
 
 
 async def _agreed(question: str) -> bool:
@@ -265,7 +266,7 @@ def _signals(halt: Halt) -> Iterator[None]:
             signals.let_go()
             return
         halt.by_signal()
-        talk.say("interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once")
+        output.say("interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once")
 
     signals.on(interrupted)
     try:
@@ -342,7 +343,7 @@ def _made_twice(plan: Plan) -> Plan | None:
         needed = _with_needs(call, calls)
         if withheld.isdisjoint(calls[each].address.kind for each in needed):  # the rest waits for approval
             wanted |= needed
-            talk.say(f"{call.address} was made twice by two runs at once; the first stays, {call.target} goes")
+            output.say(f"{call.address} was made twice by two runs at once; the first stays, {call.target} goes")
     if not wanted:
         return None
     return replace(plan, calls=tuple(call for call in plan.calls if call.id in wanted), bindings={})

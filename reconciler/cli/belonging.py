@@ -12,7 +12,7 @@ from reconciler import kinds
 from reconciler.api.origin import Origin
 from reconciler.model.kind import Home
 from reconciler.model.snapshot import Snapshot
-from reconciler.store.membership import Membership
+from reconciler.store.account import Membership
 
 MANY = 100  # witnesses that are kept: one alone would do, if nobody ever deleted it by hand
 FEW = 3  # of fewer objects all may well have been deleted by hand

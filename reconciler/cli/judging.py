@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exits
+from reconciler.cli.terminal import exit_codes
 from reconciler.model.change import Action
 from reconciler.model.problem import Problem
 from reconciler.model.value import digest
@@ -15,8 +15,8 @@ from reconciler.model.value import digest
 if TYPE_CHECKING:
     from reconciler.model.manifest import Manifest
     from reconciler.model.plan import Plan
-    from reconciler.planning.rule import Rule
-    from reconciler.project.config import Config
+    from reconciler.planning.policies.rule import Rule
+    from reconciler.project.settings.config import Config
 
 Rules = tuple["Rule", ...]
 
@@ -25,7 +25,7 @@ def rules(config: Config) -> Rules:
     """The policies of the project; Rejected tells all that is wrong with them."""
     if not any((config.root / each).exists() for each in config.policies) and not _are_asked_for(config):
         return ()
-    from reconciler.project import policies
+    from reconciler.project.policies import load as policies
 
     return policies.load(config)
 
@@ -39,7 +39,7 @@ def of_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Problem, 
     if not found:
         return ()
     from reconciler import kinds
-    from reconciler.planning import policies
+    from reconciler.planning.policies import evaluate as policies
 
     return policies.of_manifest(found, manifest, kinds.planned(), now)
 
@@ -53,7 +53,7 @@ def judged(plan: Plan, found: Rules, now: float, manifest: Manifest | None) -> P
     if not found:
         return plan
     from reconciler import kinds
-    from reconciler.planning import policies
+    from reconciler.planning.policies import evaluate as policies
 
     digests = {rule.name: _digest(rule, now) for rule in found}
     of_resources = [rule for rule in found if rule.is_of_resources or "resource" in rule.uses]
@@ -96,4 +96,6 @@ def _unasked(rule: Rule, about: Sequence[str]) -> Problem:
 def code(problems: Sequence[Problem]) -> int:
     """What problems end a command with: only policies, and none of the program's own."""
     errors = [problem for problem in problems if problem.is_error]
-    return exits.DONE if not errors else exits.BLOCKED if all(each.rule for each in errors) else exits.ERROR
+    return (
+        exit_codes.DONE if not errors else exit_codes.BLOCKED if all(each.rule for each in errors) else exit_codes.ERROR
+    )

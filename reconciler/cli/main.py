@@ -18,8 +18,8 @@ from typing import NoReturn
 import click
 
 from reconciler import __version__
-from reconciler.cli import exits
-from reconciler.cli.group import LazyGroup
+from reconciler.cli.terminal import exit_codes
+from reconciler.cli.terminal.group import LazyGroup
 
 COMMANDS = {
     "init": "write a new project",
@@ -68,7 +68,7 @@ _COMPLETE = "_RECONCILER_COMPLETE"  # click's protocol: the completion script se
 def reconciler(context: click.Context) -> int | None:
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-        return exits.USAGE
+        return exit_codes.USAGE
     return None
 
 
@@ -80,7 +80,7 @@ def entry() -> NoReturn:
     """
     code = main()
     # Whoever interrupts does not wait for a thread that waits for a database.
-    if (threading.active_count() > 1 and code != exits.INTERRUPTED) or sys.getprofile() is not None:
+    if (threading.active_count() > 1 and code != exit_codes.INTERRUPTED) or sys.getprofile() is not None:
         sys.exit(code)
     atexit._run_exitfuncs()  # what others asked for, such as telemetry's last words
     for stream in (sys.stdout, sys.stderr):
@@ -108,7 +108,7 @@ def _main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _hung_up()
     except (KeyboardInterrupt, click.Abort, EOFError):
-        return _explain(exits.Stop(exits.INTERRUPTED, "interrupted"))
+        return _explain(exit_codes.Stop(exit_codes.INTERRUPTED, "interrupted"))
     except Exception as error:  # noqa: BLE001 - the last stop before a traceback
         return _explain(error)
     return code
@@ -148,21 +148,21 @@ def _run(arguments: list[str]) -> int:
             answer = reconciler.invoke(context)
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    return answer if isinstance(answer, int) else exits.DONE
+    return answer if isinstance(answer, int) else exit_codes.DONE
 
 
 def _hung_up() -> int:
     """Whoever read our output has left, as `head` does: no reason to complain."""
-    from reconciler.cli import talk
+    from reconciler.cli.terminal import output
 
-    talk.drop(sys.stdout)  # what is still buffered has nowhere to go, and the interpreter would say so at its end
-    return exits.ERROR
+    output.drop(sys.stdout)  # what is still buffered has nowhere to go, and the interpreter would say so at its end
+    return exit_codes.ERROR
 
 
 def _explain(error: Exception) -> int:
-    from reconciler.cli import talk
+    from reconciler.cli.terminal import output
 
     try:
-        return talk.explain(error)
+        return output.explain(error)
     except BrokenPipeError:
-        return exits.ERROR
+        return exit_codes.ERROR

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel
 
 from reconciler import kinds
-from reconciler.cli import exits, talk, whole
+from reconciler.cli.terminal import atomic_write, exit_codes, output
 from reconciler.engine.schedule import Schedule
 from reconciler.model.address import Address
 from reconciler.model.kind import Field, Home, Sensitive, Shape
@@ -23,12 +23,13 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Secret, Value, secrets_in
-from reconciler.project import manifests, plan_rules
-from reconciler.project.config import Config
-from reconciler.project.manifests import Loaded
-from reconciler.project.values import Declared, Resolver, Variable
-from reconciler.project.variables import check_names
-from reconciler.rendering import json
+from reconciler.project import plan_rules
+from reconciler.project.documents.resolve import Declared, Resolver, Variable
+from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.settings.config import Config
+from reconciler.project.settings.variables import check_names
+from reconciler.rendering.wire import plan_json
 
 KEY = "RECONCILER_PLAN_KEY"
 _SHORTEST = 16  # characters: what is shorter can be guessed from one signed file
@@ -58,11 +59,11 @@ class PlanFile:
     @property
     def digest(self) -> str:
         """What tells this plan from any other, another one of the same content included."""
-        return json.digest(self.text)
+        return plan_json.digest(self.text)
 
     @property
     def is_signed(self) -> bool:
-        return json.is_signed(self.text)
+        return plan_json.is_signed(self.text)
 
     @property
     def is_of_these_manifests(self) -> bool:
@@ -83,7 +84,9 @@ def key() -> bytes | None:
     if not text:
         return None
     if len(text) < _SHORTEST:
-        raise exits.Stop(exits.USAGE, f"error: {KEY} is too short to keep anybody out; give {_SHORTEST} characters")
+        raise exit_codes.Stop(
+            exit_codes.USAGE, f"error: {KEY} is too short to keep anybody out; give {_SHORTEST} characters"
+        )
     return text.encode(errors="surrogateescape")
 
 
@@ -97,36 +100,36 @@ def check_age(file: PlanFile, max_age: int | None, now: float) -> None:
     if max_age is None:
         return
     if not file.plan.created:
-        raise exits.Stop(exits.STALE, f"error: {file.file} does not say when it was created; plan again")
+        raise exit_codes.Stop(exit_codes.STALE, f"error: {file.file} does not say when it was created; plan again")
     age = now - file.plan.created
     if age > max_age:
         text = f"{file.file} was created {age:.0f} seconds ago, and --max-age allows {max_age}"
-        raise exits.Stop(exits.STALE, f"error: {text}; plan again, or give a longer --max-age")
+        raise exit_codes.Stop(exit_codes.STALE, f"error: {text}; plan again, or give a longer --max-age")
 
 
 def write(file: Path, plan: Plan) -> None:
     """The whole file or none of it, readable by its owner: a plan says a lot about an account."""
-    whole.write(file, json.write(plan, key()))
+    atomic_write.write(file, plan_json.write(plan, key()))
 
 
 def shown(file: Path) -> tuple[Plan, str]:
     """A plan to look at, with its secrets unread, and its text."""
-    return shown_text(talk.read(file), str(file))
+    return shown_text(output.read(file), str(file))
 
 
 def shown_text(text: str, name: str) -> tuple[Plan, str]:
     """The same of a file's text."""
     signed_with = key()
     plan = _unread(text, name, signed_with)
-    if signed_with is None and json.is_signed(text):
-        talk.say(f"note: the signature was not checked: {KEY} is not set")
+    if signed_with is None and plan_json.is_signed(text):
+        output.say(f"note: the signature was not checked: {KEY} is not set")
     return plan, text
 
 
 def _unread(text: str, name: str, signed_with: bytes | None) -> Plan:
     """The plan with its secrets unread. Raises Rejected, also where the engine could not make sense of it."""
     try:
-        plan = json.read(text, lambda source, _digest: Secret("", source), signed_with)
+        plan = plan_json.read(text, lambda source, _digest: Secret("", source), signed_with)
         _check(plan)
     except Rejected as rejected:
         raise Rejected([replace(problem, subject=name) for problem in rejected.problems]) from None
@@ -138,26 +141,32 @@ def _check(plan: Plan) -> None:
     for address in (*changed, *called, *plan.seen):
         kind = kinds.find(address.kind)
         if kind is None or kind.home is Home.FILE:
-            raise json.refused(f"it names {address}, and there is no such kind")
+            raise plan_json.refused(f"it names {address}, and there is no such kind")
     try:
         Schedule(plan.calls)
     except ValueError as error:
-        raise json.refused(str(error)) from None
+        raise plan_json.refused(str(error)) from None
 
 
 def read(file: Path, config: Config, account: str, variables: Mapping[str, Variable]) -> PlanFile:
     """The plan of a file for this stack and account. Stop or Rejected if it is for another, or was changed."""
-    text = talk.read(file)
+    text = output.read(file)
     signed_with = key()
     plan = _unread(text, str(file), signed_with)
-    if signed_with is None and json.is_signed(text):
-        raise exits.Stop(exits.ERROR, f"error: {file} is signed, and nothing says with what; set {KEY}")
+    if signed_with is None and plan_json.is_signed(text):
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {file} is signed, and nothing says with what; set {KEY}")
     if plan.taken:
-        raise exits.Stop(exits.ERROR, f"error: {file} was made from a snapshot, not from the account; plan again there")
+        raise exit_codes.Stop(
+            exit_codes.ERROR, f"error: {file} was made from a snapshot, not from the account; plan again there"
+        )
     if plan.stack != config.stack:
-        raise exits.Stop(exits.ERROR, f"error: {file} is a plan for the stack {plan.stack}, not {config.stack}")
+        raise exit_codes.Stop(
+            exit_codes.ERROR, f"error: {file} is a plan for the stack {plan.stack}, not {config.stack}"
+        )
     if plan.account != account:
-        raise exits.Stop(exits.ERROR, f"error: {file} is a plan for the account {plan.account}, not {account}")
+        raise exit_codes.Stop(
+            exit_codes.ERROR, f"error: {file} is a plan for the account {plan.account}, not {account}"
+        )
     check_names(config.settings, variables)
     try:
         return PlanFile(file, plan, manifests.load(config, os.environ, variables), text)
@@ -168,7 +177,7 @@ def read(file: Path, config: Config, account: str, variables: Mapping[str, Varia
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
     """The plan with its secrets as they are now. `forms` is what the platform holds, in canonical form."""
     sources = _Sources(config, file, [each for form in forms.values() for each in secrets_in(form)])
-    plan = json.read(file.text, sources.restore)
+    plan = plan_json.read(file.text, sources.restore)
     moved: dict[Address, list[str]] = {}
     for call in plan.calls:
         recorded = (call.owner.text, call.owner.applied) if call.owner else ()
@@ -240,7 +249,7 @@ class _Sources:
         """Every text that a source holds now, in each spelling, by its digest."""
         found = [*self._again(source), *self._known.get(source, ())]
         spelt = dict.fromkeys(text for each in found for text in self._spellings(each.reveal()))
-        return {json.secret_digest(Secret(text, source), self._stack): text for text in spelt}
+        return {plan_json.secret_digest(Secret(text, source), self._stack): text for text in spelt}
 
     def _spellings(self, text: str) -> Iterator[str]:
         """As it is sent, and as records know it: in the canonical form of its field."""

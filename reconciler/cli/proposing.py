@@ -14,11 +14,12 @@ from reconciler.cli.session import Session
 from reconciler.model.address import Address
 from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
-from reconciler.planning import importing
-from reconciler.planning.importing import Imported, LeftOut
+from reconciler.planning.importing import survey
+from reconciler.planning.importing.survey import Imported, LeftOut
 from reconciler.planning.planner import Policy
-from reconciler.project import manifests, writing
-from reconciler.project.values import Variable
+from reconciler.project.documents.resolve import Variable
+from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests import write as write_manifests
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Proposal:
 
     def file_of(self, each: Imported) -> str:
         """The manifest it stands in."""
-        return writing.file_of(each, {kind.name: kind for kind in kinds.every()}, self.folder)
+        return write_manifests.file_of(each, {kind.name: kind for kind in kinds.every()}, self.folder)
 
     @property
     def is_whole(self) -> bool:
@@ -55,11 +56,11 @@ def propose(
     present: Mapping[str, str] | None = None,
 ) -> Proposal:
     """Everything selected that can be declared as it is. `present` are texts of manifests that are added to."""
-    refused: dict[importing.Key, str] = {}
+    refused: dict[survey.Key, str] = {}
     while True:
-        found = importing.survey(session.manifest, snapshot, kinds.planned(), selects=selects, refused=refused)
-        texts, included = writing.layout(found.imported, {each.name: each for each in kinds.every()}, folder)
-        texts = {path: writing.appended((present or {}).get(path, ""), text) for path, text in texts.items()}
+        found = survey.survey(session.manifest, snapshot, kinds.planned(), selects=selects, refused=refused)
+        texts, included = write_manifests.layout(found.imported, {each.name: each for each in kinds.every()}, folder)
+        texts = {path: write_manifests.appended((present or {}).get(path, ""), text) for path, text in texts.items()}
         # What is there stays there: a new text counts beside it, unless it is the old one with something added.
         read = {path if present is not None else f"{path} (new)": text for path, text in texts.items()}
         objections = _objections(session, snapshot, variables, found.imported, read, included)
@@ -75,20 +76,20 @@ def _objections(
     imported: tuple[Imported, ...],
     texts: Mapping[str, str],
     included: Mapping[str, str],
-) -> dict[importing.Key, str]:
+) -> dict[survey.Key, str]:
     """What keeps each from being declared. Rejected, if it is about none of them."""
-    if unspellable := importing.unspellable(imported):
+    if unspellable := survey.unspellable(imported):
         return unspellable
     try:
         loaded = manifests.load_with(session.config, os.environ, variables, _encoded(texts), _encoded(included))
     except Rejected as rejected:
-        blamed = importing.blamed([each for each in rejected.problems if each.is_error], imported)
+        blamed = survey.blamed([each for each in rejected.problems if each.is_error], imported)
         if not blamed:
             raise
         return blamed
     policy = Policy(adopt=True, now=session.policy.now)
     made = replace(session, manifest=loaded.manifest, warnings=(), policy=policy).plan(snapshot)
-    return importing.objections(made, imported)
+    return survey.objections(made, imported)
 
 
 def _encoded(texts: Mapping[str, str]) -> dict[str, bytes]:

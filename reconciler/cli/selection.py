@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from reconciler import kinds
-from reconciler.cli import exits, talk
+from reconciler.cli.terminal import exit_codes, output
 from reconciler.model.address import Address
 from reconciler.model.manifest import Ensure, Manifest
 from reconciler.model.snapshot import Snapshot
-from reconciler.planning.policy import Policy
-from reconciler.project import wording
+from reconciler.planning.deciding.options import Policy
+from reconciler.project.documents import phrases
 
 
 def check(policy: Policy, manifest: Manifest, snapshot: Snapshot) -> None:
@@ -28,9 +28,9 @@ def check(policy: Policy, manifest: Manifest, snapshot: Snapshot) -> None:
     told = [_unmatched(glob, sorted(map(str, known))) for glob in wrong]
     if policy.destroy:
         for each in told:
-            talk.say(f"warning: {each}")
+            output.say(f"warning: {each}")
     elif told:
-        raise exits.Stop(exits.USAGE, *(f"error: {each}" for each in told))
+        raise exit_codes.Stop(exit_codes.USAGE, *(f"error: {each}" for each in told))
 
 
 def _children(snapshot: Snapshot) -> Iterator[Address]:
@@ -53,7 +53,7 @@ def _unmatched(glob: str, known: Sequence[str], where: str = "is declared, or ow
     kind, slash, _ = glob.partition("/")
     if not slash and kinds.find(kind) is not None:
         return f"{glob} matches nothing that {where}; write {glob}/* for all of the kind"
-    meant = wording.meant(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
+    meant = phrases.meant(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
     remedy = meant or "write it as a plan names it, like TLSEdge/payments"
     return f"{glob} matches nothing that {where}; {remedy}"
 
@@ -69,7 +69,7 @@ def to_replace(words: Sequence[str], manifest: Manifest, policy: Policy) -> froz
         if address is not None and not policy.selects(address)
     ]
     if told:
-        raise exits.Stop(exits.USAGE, *(f"error: {each}" for each in told))
+        raise exit_codes.Stop(exit_codes.USAGE, *(f"error: {each}" for each in told))
     return frozenset(address for address in found.values() if address is not None)
 
 

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.api.origin import Origin
-from reconciler.cli import belonging, exits, judging, selection, signals, talk
-from reconciler.cli.delays import Reading, same_reason
-from reconciler.cli.options import Options
+from reconciler.cli import belonging, judging, selection
+from reconciler.cli.terminal import exit_codes, output, signals
+from reconciler.cli.terminal.options import Options
+from reconciler.cli.terminal.wait_notices import Reading, same_reason
 from reconciler.engine.observe import ById, observe
 from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
@@ -33,18 +34,20 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Issued, Listing, Snapshot, Target
 from reconciler.model.value import Sealed, Secret, secrets_in
-from reconciler.planning import planner, targets
+from reconciler.planning import planner
+from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.planner import Policy
-from reconciler.project import config, manifests, variables
-from reconciler.project.config import Config
-from reconciler.project.manifests import Loaded
-from reconciler.store.failures import MEMORY
+from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.settings import config, variables
+from reconciler.project.settings.config import Config
+from reconciler.store.errors import MEMORY
 
 if TYPE_CHECKING:
     from reconciler.cli.planfile import PlanFile
-    from reconciler.cli.telemetry import Telemetry
+    from reconciler.cli.terminal.telemetry import Telemetry
     from reconciler.model.history import Look, Run
-    from reconciler.rendering.snapshots import Taken
+    from reconciler.rendering.wire.snapshot_json import Taken
     from reconciler.store.store import Past, Store
 
 T = TypeVar("T")
@@ -106,14 +109,16 @@ class Session:
 
     async def _targets(self, snapshot: Snapshot, issued: Sequence[Issued]) -> Mapping[Address, Target]:
         """What is known of the files that declared secrets are delivered to."""
-        declared = targets.declared(self.manifest, kinds.planned())
+        declared = delivery_targets.declared(self.manifest, kinds.planned())
         if not declared:
             return {}
-        from reconciler.project import sinks
+        from reconciler.project.secrets import sinks
 
         root = self.config.root
         place, is_there = partial(sinks.place, root), partial(sinks.is_there, root)
-        return await asyncio.to_thread(targets.targets, self.manifest, snapshot, declared, issued, place, is_there)
+        return await asyncio.to_thread(
+            delivery_targets.targets, self.manifest, snapshot, declared, issued, place, is_there
+        )
 
     def _concerned(self, bindings: Iterable[Address], named: Iterable[str]) -> Iterator[Kind]:
         """Every kind of the platform, one of two that share their objects. Of an agent, which few projects have, and of
@@ -171,7 +176,7 @@ def opened_for(options: Options, file: Path, *, max_age: int | None = None) -> t
     plan = planned.plan
     planfile.check_age(planned, max_age, time.time())
     if not planned.is_signed and not options.quiet:
-        talk.say(planfile.unsigned(file))
+        output.say(planfile.unsigned(file))
     options = replace(options, targets=plan.targets, excludes=plan.excludes)
     # Manifests that say something else by now have no say in this.
     loaded = planned.loaded if planned.loaded and planned.is_of_these_manifests else None
@@ -207,7 +212,7 @@ async def planned(session: Session) -> Plan:
 
 def _observer() -> Telemetry | None:
     """Who listens to this run; the module is loaded only where somebody does."""
-    module = sys.modules.get("reconciler.cli.telemetry")
+    module = sys.modules.get("reconciler.cli.terminal.telemetry")
     return module.active() if module is not None else None
 
 
@@ -234,13 +239,13 @@ async def listed(session: Session, kind: Kind) -> Listing:
 async def surveyed(session: Session) -> tuple[Snapshot, Snapshot]:
     """As `seen`, and beside it what can only be read."""
     from reconciler.api.platform import reading
-    from reconciler.kinds import observed
+    from reconciler.kinds import read_only
 
     told = Reading(session.quiet)
     opening = reading(session.account, on_wait=told.waited, on_retry=told.retried)
     async with remembered(session.config) as store, opening as reader:
         snapshot = await session.look(reader, store)
-        return snapshot, await observe(reader, observed.KINDS, concurrency=session.parallelism)
+        return snapshot, await observe(reader, read_only.KINDS, concurrency=session.parallelism)
 
 
 async def past(project: Config, limit: int) -> Sequence[Past]:
@@ -309,18 +314,18 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
     return await work
 
 
-def exit_of(plan: Plan, *, changes: int = exits.DONE) -> int:
+def exit_of(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
     """What showing a plan ends with; `changes` where that is not the same as none."""
     if plan.blocking:
         return judging.code(plan.blocking)
-    return exits.DONE if plan.is_empty else changes
+    return exit_codes.DONE if plan.is_empty else changes
 
 
 def tell_problems(plan: Plan) -> None:
     """On standard error, for readers who keep the plan in a file: how many there are, and the codes of warnings."""
     if plan.problems:
         named = sorted({each.code for each in plan.problems if not each.is_error and each.code})
-        talk.say(talk.tally(plan.problems) + (f": {', '.join(named)}" if named else ""))
+        output.say(output.tally(plan.problems) + (f": {', '.join(named)}" if named else ""))
 
 
 def secrets_of(manifest: Manifest) -> tuple[Secret, ...]:
@@ -348,7 +353,7 @@ def _base_url(project: Config) -> str:
     try:
         Origin.parse(base_url)
     except ValueError as error:
-        raise exits.Stop(exits.ERROR, f"error: platform.base_url: {error}") from error
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: platform.base_url: {error}") from error
     return base_url
 
 
@@ -378,10 +383,10 @@ def _refuse_blindness(snapshot: Snapshot, base_url: str) -> None:
     if seen and not any(listing.complete for listing in seen):
         if len(reasons) > 1 and not any(listing.is_offered for listing in seen):
             text = f"{base_url} does not lead to the platform's API, of which nothing is there"
-            raise exits.Stop(exits.ERROR, f"error: {text}; correct platform.base_url, or RECONCILER_BASE_URL")
+            raise exit_codes.Stop(exit_codes.ERROR, f"error: {text}; correct platform.base_url, or RECONCILER_BASE_URL")
         shown = min(reasons.values())
         more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
-        raise exits.Stop(exits.ERROR, f"error: nothing could be read from the platform: {shown}{more}")
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: nothing could be read from the platform: {shown}{more}")
 
 
 def _commit(project: Config) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.model.problem import Problem, Rejected
 
 if TYPE_CHECKING:
-    from reconciler.cli.options import Options
+    from reconciler.cli.terminal.options import Options
     from reconciler.model.manifest import Declaration, Manifest
     from reconciler.model.value import Value
 
@@ -21,7 +21,8 @@ def check(common: Options, loaded: Mapping[str | None, Sequence[Declaration]]) -
     if there is something to compare them with. What is wrong within an environment is not told here; one that cannot be
     loaded is left out.
     """
-    from reconciler.project import crosschecks, environments
+    from reconciler.project.manifests import crosschecks
+    from reconciler.project.settings import environments
 
     names = environments.names(common.project)
     if not names or not any(loaded.values()):
@@ -38,7 +39,8 @@ def deliveries(manifest: Manifest) -> Sequence[Declaration]:
 
 
 def _declarations(common: Options, name: str | None) -> Sequence[Declaration]:
-    from reconciler.project import config, manifests
+    from reconciler.project.manifests import load as manifests
+    from reconciler.project.settings import config
 
     environ = {key: value for key, value in os.environ.items() if key != "RECONCILER_ENV"}
     try:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from reconciler import kinds
-from reconciler.cli import exits, planfile, talk
+from reconciler.cli import planfile
 from reconciler.cli.planfile import PlanFile
+from reconciler.cli.terminal import exit_codes, output
 from reconciler.engine.observe import ById, collection
 from reconciler.model.address import Address
 from reconciler.model.canonical import Form, wanted
@@ -23,11 +24,11 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Consent, Forecast, Plan, Seen, Verb, create_id
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Value, references
-from reconciler.planning.compare import shown
-from reconciler.planning.normalize import identity
-from reconciler.planning.register import Register, whose
-from reconciler.project.config import Config
-from reconciler.rendering.outline import in_words
+from reconciler.planning.comparing.canonical_fields import identity
+from reconciler.planning.comparing.compare import shown
+from reconciler.planning.matching.index import Register, whose
+from reconciler.project.settings.config import Config
+from reconciler.rendering.plan.outline import in_words
 
 _ID = re.compile(r"([a-z0-9]+_)[A-Za-z0-9]{27}")  # prefix and KSUID
 
@@ -41,7 +42,7 @@ class Left:
 
     @property
     def code(self) -> int:
-        return exits.PARTLY if self.moved else exits.DONE
+        return exit_codes.PARTLY if self.moved else exit_codes.DONE
 
     @property
     def lines(self) -> list[str]:
@@ -78,12 +79,12 @@ def rest(
     plan, dropped = without(plan, told)
     for _, lines in sorted(told.items()):
         for line in lines:
-            talk.say(line)
+            output.say(line)
     if told and not (partial and plan.changes):
-        raise exits.Stop(exits.STALE, f"error: {why}; plan again")
+        raise exit_codes.Stop(exit_codes.STALE, f"error: {why}; plan again")
     if file.note:
-        talk.say(file.note)
-        talk.problems(file.why)
+        output.say(file.note)
+        output.problems(file.why)
     doubts = [Consent("account", "*", 1, snapshot.doubt)] if snapshot.doubt and plan.changes else []
     consents = tuple(
         replace(each, granted=each.granted or allow.get((each.what, each.kind), 0) >= each.count)

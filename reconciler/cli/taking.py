@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reconciler.cli import exits, session, talk
-from reconciler.cli.options import Options
+from reconciler.cli import session
 from reconciler.cli.session import Session
+from reconciler.cli.terminal import exit_codes, output
+from reconciler.cli.terminal.options import Options
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.manifest import Declaration, Ensure
@@ -65,9 +66,9 @@ def opened(options: Options, addresses: tuple[Address, ...], id: str | None) -> 
 
 def told(opened: Adopting, code: int) -> int:
     """Names what was taken over without a call."""
-    if code == exits.DONE and opened.remembered:
+    if code == exit_codes.DONE and opened.remembered:
         names = ", ".join(sorted(map(str, opened.remembered)))
-        talk.answer(f"Remembered as ours: {names}.")
+        output.answer(f"Remembered as ours: {names}.")
     return code
 
 
@@ -78,10 +79,10 @@ def _fields(base: Session) -> dict[str, Any]:
 def _consenting(declaration: Declaration | None, address: Address, id: str | None) -> Declaration:
     if declaration is None:
         remedy = f"`reconciler import --target {address}` writes a manifest for an object that would be called so"
-        raise exits.Stop(exits.ERROR, f"error: {address} is not declared; {remedy}")
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {address} is not declared; {remedy}")
     if declaration.ensure is not Ensure.PRESENT:
-        raise exits.Stop(
-            exits.ERROR,
+        raise exit_codes.Stop(
+            exit_codes.ERROR,
             f"error: {declaration.position}: {address} is declared {declaration.ensure}; remove `ensure:` to adopt it",
         )
     return replace(declaration, id=id or declaration.id, lifecycle=replace(declaration.lifecycle, adopt=True))

@@ -1,6 +1,6 @@
 """Carries out a plan and tells what happens, as a stream of events. It decides nothing that the plan left open.
 
-A loop of a few lines starts what is ready and listens; what one call takes is in `create`, `lost` and `delivery`.
+A loop of a few lines starts what is ready and listens; what one call takes is in `create`, `recovery` and `delivery`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import unquote
 
-from reconciler.engine import compose, create, pace, retry
-from reconciler.engine.compose import Known
+from reconciler.engine import concurrency as pace
+from reconciler.engine import create, requests, retry
+from reconciler.engine.context import POINTS, Means, Reach, Stop
 from reconciler.engine.create import Made
-from reconciler.engine.means import POINTS, Means, Reach, Stop
 from reconciler.engine.ports import Chance, Clock, Failure, Gone, Journal, Platform, Refused, Sinks, Withheld
+from reconciler.engine.requests import Known
 from reconciler.engine.schedule import Schedule
-from reconciler.model.concealing import Veil
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started
 from reconciler.model.kind import Kind
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.redaction import Veil
 from reconciler.model.value import Json, Value
 
 __all__ = ["POINTS", "apply"]
@@ -62,7 +63,7 @@ async def apply(
         reach=reach or (lambda point, call: None),
         retries=retries or retry.Policy(),
         known=Known(plan),
-        veil=compose.veil(plan),
+        veil=requests.veil(plan),
     )
     run = _Run(means, concurrency + pace.ahead(concurrency), told)
     try:
@@ -164,7 +165,7 @@ async def _update(means: Means, call: Call) -> Made:
     """All of these may be repeated: twice is once."""
     kind = means.kind_of(call)
     record = _record(means, call, kind)
-    body = compose.body(call, means.known, kind, record)
+    body = requests.body(call, means.known, kind, record)
     if body or call.verb is Verb.PUT:
         answer = await _send(means, call, body or {})
         if call.verb is Verb.UPDATE:
@@ -182,12 +183,12 @@ def _record(means: Means, call: Call, kind: Kind) -> Owner | None:
     if draft is None:
         return None
     intent = draft.intent or means.intents.get(call.address) or means.chance.intent()
-    return compose.owner(draft, means.known, kind, stack=means.plan.stack, intent=intent)
+    return requests.owner(draft, means.known, kind, stack=means.plan.stack, intent=intent)
 
 
 def _locator(means: Means, call: Call, kind: Kind) -> str:
     collection, _, object_id = means.known.path(call.path).rpartition("/")
-    return compose.locator(kind, collection, unquote(object_id))
+    return requests.locator(kind, collection, unquote(object_id))
 
 
 async def _send(means: Means, call: Call, body: dict[str, Value] | None) -> Json:
@@ -203,7 +204,7 @@ async def _send(means: Means, call: Call, body: dict[str, Value] | None) -> Json
 async def _attempt(means: Means, call: Call, path: str, body: dict[str, Value] | None) -> Json:
     """One attempt, each with a check of its own: meanwhile the object may have become another stack's."""
     check = means.ownership.check(call, path)
-    payload = compose.payload(body)
+    payload = requests.payload(body)
     try:
         answer = await means.step("send", call, lambda: means.platform.send(call.method, path, payload, check=check))
     except Failure:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from reconciler.engine import compose, delivery, lost
-from reconciler.engine.means import Means
+from reconciler.engine import delivery, recovery, requests
+from reconciler.engine.context import Means
 from reconciler.engine.ownership import Departure
 from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.model.event import Outcome
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Value
@@ -91,10 +91,10 @@ class _Create:
         means, call = self._means, self._call
         intent_id = means.chance.intent()
         if call.owner is not None:
-            self._record = compose.owner(call.owner, means.known, self._kind, stack=means.plan.stack, intent=intent_id)
-        self._body = compose.body(call, means.known, self._kind, self._record) or {}
+            self._record = requests.owner(call.owner, means.known, self._kind, stack=means.plan.stack, intent=intent_id)
+        self._body = requests.body(call, means.known, self._kind, self._record) or {}
         places = [means.sinks.place(each) for each in call.deliver.values()]
-        intent = compose.intent(intent_id, call, self._body, self._kind, means.plan, self._path, *places)
+        intent = requests.intent(intent_id, call, self._body, self._kind, means.plan, self._path, *places)
         self._intents.append(intent)
         self._is_spent = False
         await means.step("intend", call, lambda: means.journal.intend(intent))
@@ -120,7 +120,7 @@ class _Create:
 
     async def _post(self) -> Mapping[str, Json]:
         departure = Departure(self._means.clock)
-        answer = await self._means.platform.send("POST", self._path, compose.payload(self._body), check=departure)
+        answer = await self._means.platform.send("POST", self._path, requests.payload(self._body), check=departure)
         if not isinstance(answer, Mapping) or not isinstance(answer.get(self._kind.key), str):
             raise Lost(f"the platform's answer to the create names no {self._kind.key}")
         self._means.ownership.learn(self._kind, self._object_path(answer), departure.left, answer)
@@ -130,7 +130,7 @@ class _Create:
         """Wait, then look for what a lost request did. Raises when there is to be no further attempt."""
         if isinstance(failure, Lost):
             self._is_spent = self._in_doubt = True
-            self._may_linger = self._may_linger or lost.may_linger(failure)
+            self._may_linger = self._may_linger or recovery.may_linger(failure)
         try:
             # Waiting comes first: a request that is still being worked on is not in the list yet.
             least = self._means.retries.lag if self._in_doubt else 0.0
@@ -155,7 +155,7 @@ class _Create:
         return await self._kept([answer, *(each for each in found if self._id(each) != self._id(answer))])
 
     async def _look(self, cause: Failure) -> list[_Answer]:
-        found = await lost.look(self._means, self._call, self._intents, cause)
+        found = await recovery.look(self._means, self._call, self._intents, cause)
         return [_Answer(body, intent, found=True) for body, intent in found]
 
     async def _kept(self, made: Sequence[_Answer]) -> _Answer:
@@ -188,7 +188,7 @@ class _Create:
         means.known.learn(call.address, self._kind, answer.body)
         means.intents[call.address] = answer.intent.id
         if self._record is not None:
-            await bind(means, call, compose.locator(self._kind, self._path, self._id(answer)), self._record)
+            await bind(means, call, requests.locator(self._kind, self._path, self._id(answer)), self._record)
         await self._conclude(answer)
 
     async def _conclude(self, made: _Answer | None) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.engine.means import Means
+from reconciler.engine.context import Means
 from reconciler.engine.ports import Failure, Gone, Refused, Undeliverable
 from reconciler.model.plan import Call
 from reconciler.model.value import Json, Secret

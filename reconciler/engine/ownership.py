@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from reconciler.engine import compose
+from reconciler.engine import requests
 from reconciler.engine.ports import Clock, Failure, Platform, Refused
 from reconciler.model.change import Action, Reason
 from reconciler.model.kind import AlwaysSent, Kind
@@ -170,7 +170,7 @@ class Ownership:
             path = str(call.path)
             path = path.rpartition("/")[0] if call.verb in (Verb.PUT, Verb.REMOVE) else path
             if (collection := found.get(_collection(path))) is None:
-                pages = 1 + len(compose.ids(self._plan, kind.name)) // PAGE
+                pages = 1 + len(requests.ids(self._plan, kind.name)) // PAGE
                 collection = found[_collection(path)] = _Collection(kind, pages)
             collection.unconfirmed[call.id] = path
         return found

@@ -1,6 +1,6 @@
-"""One small declarative file per resource kind; the file `tls_edge.py` declares the kind `TLSEdge` as its `KIND`.
+"""The registry of resource kinds: `catalog/tls_edge.py` declares the kind `TLSEdge` as its `KIND`.
 
-Kinds are loaded when somebody asks for them: the folder listing is the registry. These files are without
+A kind is loaded when it is asked for; the listing of the folder `catalog` is the registry. Modules of kinds are without
 `from __future__ import annotations`: pydantic has to compile each annotation that is text.
 """
 
@@ -12,18 +12,15 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from reconciler.kinds import catalog
 from reconciler.model.kind import Home, Kind
-
-_NOT_KINDS = frozenset(
-    "canon cel cost expressions fields glance http login modules observed policy scalars skim syntax traffic".split()  # noqa: SIM905 - as a line
-)
 
 
 @cache
 def find(name: str) -> Kind | None:
     """The kind of that name, or None."""
     try:
-        home = importlib.import_module(f"{__name__}.{_home(name)}")
+        home = importlib.import_module(f"{catalog.__name__}.{_home(name)}")
     except ModuleNotFoundError:
         return None
     kind = getattr(home, "KIND", None)
@@ -53,8 +50,8 @@ def planned() -> tuple[Kind, ...]:
 @cache
 def declarable() -> tuple[Kind, ...]:
     """All kinds that a manifest may declare, by name."""
-    homes = [each.name for each in pkgutil.iter_modules(__path__) if each.name not in _NOT_KINDS]
-    found: Iterator[Kind] = (importlib.import_module(f"{__name__}.{home}").KIND for home in homes)
+    names = [each.name for each in pkgutil.iter_modules(catalog.__path__)]
+    found: Iterator[Kind] = (importlib.import_module(f"{catalog.__name__}.{name}").KIND for name in names)
     return tuple(sorted(found, key=lambda kind: kind.name))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.value import Json
 
 NOT_OFFERED: Final = "the platform does not offer "

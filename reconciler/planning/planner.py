@@ -20,21 +20,22 @@ from reconciler.model.plan import Call, Forecast, Plan, Seen
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Ref, Value, references, substitute
-from reconciler.planning import order, targets
-from reconciler.planning.additions import Addition, approved, find_additions, unknown_additions
-from reconciler.planning.age import overlaps
-from reconciler.planning.aliases import spelt_out
-from reconciler.planning.claims import LiveKey
-from reconciler.planning.compare import shown
-from reconciler.planning.decide import Decision, decide
-from reconciler.planning.exchange import Exchange
-from reconciler.planning.guard import consents, is_protected
-from reconciler.planning.identify import copied, match
-from reconciler.planning.pending import is_pending
-from reconciler.planning.policy import Policy
-from reconciler.planning.register import Register, copies, elsewhere, orphans, unmanaged, whose
-from reconciler.planning.sequence import Sequenced, sequence
-from reconciler.planning.unchanged import unchanged
+from reconciler.planning.comparing.compare import shown
+from reconciler.planning.comparing.name_references import spelt_out
+from reconciler.planning.comparing.pending import is_pending
+from reconciler.planning.deciding import delivery_targets
+from reconciler.planning.deciding.additions import Addition, approved, find_additions, unknown_additions
+from reconciler.planning.deciding.decide import Decision, decide
+from reconciler.planning.deciding.exclusive_keys import LiveKey
+from reconciler.planning.deciding.fast_path import unchanged
+from reconciler.planning.deciding.options import Policy
+from reconciler.planning.deciding.rotation import overlaps
+from reconciler.planning.guards import consents, is_protected
+from reconciler.planning.matching.index import Register, copies, elsewhere, orphans, unmanaged, whose
+from reconciler.planning.matching.match import copied, match
+from reconciler.planning.ordering import dependencies as order
+from reconciler.planning.ordering.cycle_breaking import Exchange
+from reconciler.planning.ordering.sequence import Sequenced, sequence
 
 WINDOW = 60.0  # seconds over which the platform counts requests
 PAGE = 100  # objects: the platform's largest page
@@ -318,7 +319,9 @@ class _Planning:
         return call if target is None else replace(call, overwrites=target.is_there or target.is_ours)
 
     def _notes(self, decisions: Iterable[Decision]) -> Iterable[Problem]:
-        return targets.notes((each for each in decisions if self.policy.selects(each.address)), self.register.snapshot)
+        return delivery_targets.notes(
+            (each for each in decisions if self.policy.selects(each.address)), self.register.snapshot
+        )
 
     def _torn(self, taken: Mapping[LiveKey, Address]) -> Iterator[Problem]:
         """What is to stay, and would go with what it is part of."""

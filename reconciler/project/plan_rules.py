@@ -17,14 +17,14 @@ from urllib.parse import unquote
 from pydantic import ValidationError
 
 from reconciler import kinds
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.kind import Finding, Kind, PathOnly, UpdateOnly, fields_of
 from reconciler.model.plan import Call, Plan, Verb, create_id
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import JsonTemplate, Ref, Secret, Template
-from reconciler.project import validation
+from reconciler.project.documents import validation
 
 _REMEDY = "this is not a plan that `plan` created; plan again"
 _SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~%:@!$&'()*+,;=-]+"  # of a path: nothing that leads elsewhere

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
-from reconciler.rendering import snapshots
-from reconciler.rendering.codec import Malformed
-from reconciler.rendering.snapshots import Taken
+from reconciler.rendering.wire import snapshot_json
+from reconciler.rendering.wire.codec import Malformed
+from reconciler.rendering.wire.snapshot_json import Taken
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -29,7 +29,7 @@ _MAKE_ONE = "make a pair with `openssl genpkey -algorithm ed25519`"
 
 def write(taken: Taken, key: Secret | None) -> str:
     """The text of a file, signed if there is a private key (PEM)."""
-    content = snapshots.encode(taken)
+    content = snapshot_json.encode(taken)
     signature = None
     if key is not None:
         signature = _SCHEME + base64.b64encode(_private(key).sign(_octets(content))).decode()
@@ -42,7 +42,7 @@ def read(text: str, file: str, public_key: str | None) -> Taken:
         content = json.loads(text)
     except (ValueError, RecursionError):
         raise _refused(file, "it is not JSON, or not the whole file", _TAKE) from None
-    if not isinstance(content, dict) or content.get("format") != snapshots.FORMAT:
+    if not isinstance(content, dict) or content.get("format") != snapshot_json.FORMAT:
         raise _refused(file, "it is no snapshot", _TAKE)
     integrity, signature = content.pop("integrity", None), content.pop("signature", None)
     if integrity != _integrity(content):
@@ -50,7 +50,7 @@ def read(text: str, file: str, public_key: str | None) -> Taken:
     if public_key is not None:
         _verify(file, content, signature, public_key)
     try:
-        return snapshots.decode(content)
+        return snapshot_json.decode(content)
     except Malformed as wrong:
         raise _refused(file, str(wrong), _TAKE) from None
 
@@ -142,7 +142,7 @@ def _integrity(content: Mapping[str, Json]) -> str:
 
 def _octets(content: Mapping[str, Json]) -> bytes:
     """What is signed; it begins with what it is, so that no other signature of the key is one of these."""
-    return f"{snapshots.FORMAT}\n".encode() + json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    return f"{snapshot_json.FORMAT}\n".encode() + json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _refused(file: str, what: str, remedy: str) -> Rejected:

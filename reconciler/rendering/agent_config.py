@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from reconciler import kinds
-from reconciler.kinds import syntax
+from reconciler.kinds.rules import syntax
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Path
 from reconciler.model.problem import Position, Problem

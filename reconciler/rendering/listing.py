@@ -12,7 +12,7 @@ from typing import Any
 from reconciler.model.kind import Behaviour, Field, Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
-from reconciler.rendering import cells
+from reconciler.rendering import terminal_text
 
 HIDDEN = "(secret)"
 _TELLING = ("name", "url", "public_url", "domain", "addr", "hostports", "cidr", "match", "type", "email", "description")
@@ -23,7 +23,7 @@ _LONGEST = 60  # cells of a column other than the id, which is there to be copie
 def table(kind: Kind, lives: Sequence[Live]) -> str:
     """`ID  WHAT  WHOSE  SINCE`, newest first; nobody's objects have an empty third column."""
     rows = [_HEAD, *(_row(kind, live) for live in lives)]
-    widths = [max(cells.width(row[column]) for row in rows) for column in range(len(_HEAD))]
+    widths = [max(terminal_text.width(row[column]) for row in rows) for column in range(len(_HEAD))]
     return "".join(f"{_padded(row, widths)}\n" for row in rows) if lives else ""
 
 
@@ -35,7 +35,7 @@ def document(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
 
 
 def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
-    cellwise = (text + " " * (width - cells.width(text)) for text, width in zip(row, widths, strict=True))
+    cellwise = (text + " " * (width - terminal_text.width(text)) for text, width in zip(row, widths, strict=True))
     return "  ".join(cellwise).rstrip()
 
 
@@ -44,8 +44,8 @@ def _row(kind: Kind, live: Live) -> tuple[str, ...]:
     whose = f"{owner.stack} {owner.address}" if owner is not None else ""
     since = live.body.get("created_at") or live.body.get("started_at") or ""
     row = (live.locator, _told(kind, live.body), whose, str(since))
-    name, *rest = (cells.clean(text) for text in row)
-    return name, *(cells.cut(text, _LONGEST) for text in rest)
+    name, *rest = (terminal_text.clean(text) for text in row)
+    return name, *(terminal_text.cut(text, _LONGEST) for text in rest)
 
 
 def _told(kind: Kind, body: Mapping[str, Json]) -> str:

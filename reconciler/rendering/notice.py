@@ -1,6 +1,6 @@
 """Drift as a message to people or machines who are told of it: names, paths and who moved them, never a value.
 
-Pure; `reconciler.api.notify` sends it.
+Pure; `reconciler.api.notifications` sends it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from reconciler.model.change import Action, Mover, Reason
 from reconciler.model.plan import Plan
 from reconciler.model.value import Json
-from reconciler.rendering import wording
-from reconciler.rendering.outline import ChangeRow, Outline, outline
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan.outline import ChangeRow, Outline, outline
+from reconciler.rendering.plan.phrases import Flavour
 
 FORMAT = "reconciler drift"
 VERSION = 1
@@ -50,7 +50,7 @@ class Notice:
 
 def notice(plan: Plan) -> Notice:
     rows = outline(plan)
-    told = wording.drifted(rows, None).removeprefix("Drift: ").removesuffix(".")
+    told = phrases.drifted(rows, None).removeprefix("Drift: ").removesuffix(".")
     return Notice(f"Drift in {rows.stack}: {told}", tuple(_lines(rows)), _written(rows))
 
 
@@ -60,7 +60,7 @@ def _lines(rows: Outline) -> Iterator[str]:
         where = f" ({row.position})" if row.position else ""
         yield _short(f"- {row.address}: {_said(row)}{where}")
     if len(drift) > _LISTED:
-        yield f"- and {wording.count(len(drift) - _LISTED, 'more resource')}"
+        yield f"- and {phrases.count(len(drift) - _LISTED, 'more resource')}"
     yield _short(f"Account: {rows.account}" if rows.account else "")
 
 
@@ -72,10 +72,10 @@ def _drift(rows: Outline) -> list[ChangeRow]:
 def _said(row: ChangeRow) -> str:
     """Who moved which of its fields; or, where nobody moved a single one, what became of it."""
     if row.action in (Action.CREATE, Action.DELETE):
-        return wording.reason(row, Flavour.DRIFT)
-    moved = {mover: [field.path for field in row.fields if field.mover is mover] for mover in wording.SIDES}
+        return phrases.reason(row, Flavour.DRIFT)
+    moved = {mover: [field.path for field in row.fields if field.mover is mover] for mover in phrases.SIDES}
     told = [f"{_MOVERS.get(mover, str(mover))}: {_some(paths)}" for mover, paths in moved.items() if paths]
-    return "; ".join(told) or wording.reason(row, Flavour.DRIFT)
+    return "; ".join(told) or phrases.reason(row, Flavour.DRIFT)
 
 
 _MOVERS = {Mover.UNKNOWN: "who changed it is not known"}
@@ -106,7 +106,7 @@ def _written(rows: Outline) -> Json:
             {
                 "address": row.address,
                 "action": _action(row),
-                "mover": wording.side(row).name.lower(),
+                "mover": phrases.side(row).name.lower(),
                 "fields": [field.path for field in row.fields],
                 "parent": row.parent or None,
                 "position": row.position,

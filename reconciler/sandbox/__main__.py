@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from reconciler.sandbox.server import serve
+from reconciler.sandbox.server.process import serve
 
 
 def _options(words: list[str]) -> dict[str, str]:

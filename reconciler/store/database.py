@@ -18,9 +18,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from reconciler.model.concealing import Veil
-from reconciler.store import failures, schema, server
-from reconciler.store.failures import MEMORY, Damaged, Foreign, Unavailable
+from reconciler.model.redaction import Veil
+from reconciler.store import errors, postgres, schema
+from reconciler.store.errors import MEMORY, Damaged, Foreign, Unavailable
 
 _BUSY = 30  # seconds to wait for another process's commit
 _MAGIC = b"SQLite format 3\0"
@@ -29,9 +29,9 @@ _BROKEN = ("malformed", "unsupported file format", "no such table", "no such col
 _SCHEMES = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
-    "postgresql": server.DRIVER,
-    "postgresql+psycopg": server.DRIVER,
-    "postgres": server.DRIVER,  # as the server's own tools say too
+    "postgresql": postgres.DRIVER,
+    "postgresql+psycopg": postgres.DRIVER,
+    "postgres": postgres.DRIVER,  # as the server's own tools say too
 }
 SERIALIZED = 0x7263_6E63  # the key of the advisory lock around the creation of the schema on a server
 _HAS_SCHEMA = text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :name")
@@ -58,7 +58,7 @@ def _url(where: str) -> URL:
     if scheme.lower() not in _SCHEMES:
         why = "stores are files, or tables on a PostgreSQL server"
         raise Unavailable(f"{scheme}://…", why, "use postgresql:// or the path of a file")
-    if rest.count("@") > 1 and _SCHEMES[scheme.lower()] == server.DRIVER:
+    if rest.count("@") > 1 and _SCHEMES[scheme.lower()] == postgres.DRIVER:
         raise Unavailable("the store", "its URL has more than one @", "write those within a word as %40")
     try:
         return make_url(f"{_SCHEMES[scheme.lower()]}://{rest}")
@@ -77,12 +77,12 @@ def explained(place: str) -> Iterator[None]:
     except OperationalError as failure:
         # "disk I/O error", "database is locked" and the like may pass; these do not
         damaged = any(sign in str(failure.orig) for sign in _BROKEN)
-        raise (Damaged(place, _line(failure)) if damaged else failures.unavailable(place, _line(failure))) from failure
+        raise (Damaged(place, _line(failure)) if damaged else errors.unavailable(place, _line(failure))) from failure
     except DatabaseError as failure:
         served = "://" in place  # a server looks after its own files: what it refuses is a matter of rights
-        raise (failures.unavailable if served else Damaged)(place, _line(failure)) from failure
+        raise (errors.unavailable if served else Damaged)(place, _line(failure)) from failure
     except sqlite3.OperationalError as failure:  # from the first words to a fresh connection, which nobody wraps
-        raise failures.unavailable(place, str(failure)) from failure
+        raise errors.unavailable(place, str(failure)) from failure
     except sqlite3.DatabaseError as failure:
         raise Damaged(place, str(failure)) from failure
     except UnicodeDecodeError as failure:  # of what SQLite quotes where it does not understand it
@@ -90,7 +90,7 @@ def explained(place: str) -> Iterator[None]:
     except SQLAlchemyError as failure:
         raise Unavailable(place, _veil.over(str(failure))) from failure
     except OSError as failure:
-        raise failures.unavailable(place, failure.strerror or str(failure)) from failure
+        raise errors.unavailable(place, failure.strerror or str(failure)) from failure
 
 
 def _line(failure: DatabaseError) -> str:
@@ -101,12 +101,12 @@ def _line(failure: DatabaseError) -> str:
 
 
 def _server(url: URL) -> tuple[Engine, str]:
-    shown = server.shown(url)
-    for each in server.passwords(url):
+    shown = postgres.shown(url)
+    for each in postgres.passwords(url):
         _veil.add(each)
     with explained(shown):
         try:
-            engine = server.engine(url)
+            engine = postgres.engine(url)
         except ImportError as failure:
             why = f"its driver is not installed: {failure}"
             raise Unavailable(shown, why, "install reconciler with its extra postgres") from failure

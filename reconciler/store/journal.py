@@ -16,9 +16,9 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import create_id
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, schema
-from reconciler.store.failures import LockLost, StoreError
+from reconciler.store.account import Membership
+from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LASTS
-from reconciler.store.membership import Membership
 
 # Built once, and given rows: to build a statement takes SQLAlchemy longer than to carry it out.
 _INTEND = insert(schema.intents)

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Engine, Float, cast, delete, extract, func
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.store import database, schema
-from reconciler.store.failures import Locked, LockLost, StoreError
+from reconciler.store.errors import Locked, LockLost, StoreError
 
 LASTS = 60.0  # seconds without a heartbeat until anybody may take the lock over
 

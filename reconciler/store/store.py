@@ -18,11 +18,11 @@ from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, Issued, Place
 from reconciler.store import database, lock, schema
-from reconciler.store.chronicle import Chronicle
-from reconciler.store.failures import Damaged, StoreError
+from reconciler.store.account import Membership
+from reconciler.store.errors import Damaged, StoreError
+from reconciler.store.history import Chronicle
 from reconciler.store.journal import StoreJournal
 from reconciler.store.lock import Holder
-from reconciler.store.membership import Membership
 
 
 @dataclass(frozen=True, slots=True)

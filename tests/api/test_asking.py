@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.asking import Answer, ask
+from reconciler.api.exchange import Answer, ask
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Refused, Transient
 from tests.api.certificates import serving

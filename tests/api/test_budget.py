@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.api.ledger import FLIGHT, BackgroundLedger, Ledger
+from reconciler.api.budget import FLIGHT, BackgroundLedger, Ledger
 from reconciler.api.limiter import Limiter
 from reconciler.engine.retry import Policy as Retries
-from reconciler.planning.policy import Policy
+from reconciler.planning.deciding.options import Policy
 from tests.engine.world import VirtualClock
 from tests.faults.matrix.world import SkippingClock, Stack
 from tests.platform import Sandbox
@@ -131,7 +131,7 @@ def test_the_clock_is_read_when_nobody_else_can_enter_any_more(tmp_path: Path, m
         seen.append(two.enter(at(100.0), 1, 60.0)[0])
         return 100.0
 
-    monkeypatch.setattr("reconciler.api.ledger._PATIENCE", 0.0)
+    monkeypatch.setattr("reconciler.api.budget._PATIENCE", 0.0)
     assert one.enter(clock, 1, 60.0)[0]
     assert seen == [-1]  # uncounted: it could not have the file
 
@@ -182,7 +182,7 @@ def test_a_ledger_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None
 
 def test_processes_that_enter_at_the_same_time_do_not_overlook_each_other(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from pathlib import Path; from reconciler.api.ledger import Ledger; "
+        "import sys, time; from pathlib import Path; from reconciler.api.budget import Ledger; "
         "ledger = Ledger(Path(sys.argv[1])); "
         "print(sum(bool(ledger.enter(time.monotonic, 50, 60.0)[0]) for _ in range(100)))"
     )

@@ -13,12 +13,12 @@ import httpx
 import pytest
 
 from reconciler.api.client import Account
+from reconciler.api.code_hosts import GitHub
 from reconciler.api.errors import Unreachable
-from reconciler.api.notify import Webhook
+from reconciler.api.notifications import Webhook
 from reconciler.api.origin import Origin
 from reconciler.api.platform import changing, reading
 from reconciler.api.proxies import proxy_of
-from reconciler.api.review import GitHub
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
 from tests.api.certificates import authority, serving

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.api.client import Account
-from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.api.clock import MachineChance, MachineClock
 from reconciler.api.platform import HTTPPlatform, changing, reading
 from reconciler.engine.apply import apply
 from reconciler.engine.observe import observe
@@ -22,7 +22,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import OwnerDraft, Plan
 from reconciler.model.value import Ref, Secret, Template
-from reconciler.project.sinks import ProjectSinks
+from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.store.journal import StoreJournal
 from reconciler.store.store import Store, opened
 from tests.engine.world import create, delete, update

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from reconciler import kinds
 from reconciler.api.client import Account
-from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.api.clock import MachineChance, MachineClock
 from reconciler.api.platform import changing
 from reconciler.engine.apply import apply
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.value import Secret
-from reconciler.project.sinks import ProjectSinks
+from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.store import store
 from tests.bench import worlds
 from tests.bench.worlds import World

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from reconciler import kinds
-from reconciler.engine import compose
-from reconciler.engine.compose import Known
+from reconciler.engine import requests
+from reconciler.engine.requests import Known
 from reconciler.engine.schedule import Schedule
 from reconciler.model.event import Outcome
 from tests.bench import wire, worlds
@@ -36,7 +36,7 @@ async def main(project: str, url: str, at_once: int) -> None:
                     await ended.wait()
                     continue
                 kind = kind_of[call.address.kind]
-                body = compose.payload(compose.body(call, known, kind, None))
+                body = requests.payload(requests.body(call, known, kind, None))
                 answer = json.loads(await exchange(wire.request("POST", known.path(call.path), worlds.KEY, body)))
                 known.learn(call.address, kind, answer)
                 schedule.end(call.id, Outcome.DONE)

@@ -12,17 +12,18 @@ from pathlib import Path
 from random import Random
 
 from reconciler import kinds
-from reconciler.engine import compose
-from reconciler.engine.compose import Known
+from reconciler.engine import requests
+from reconciler.engine.requests import Known
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning import planner
 from reconciler.planning.planner import Policy
-from reconciler.project import config, manifests
-from reconciler.project.manifests import Loaded
-from reconciler.sandbox.database import Database
-from reconciler.sandbox.objects import Objects
-from reconciler.sandbox.routes import Router, operations
+from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.settings import config
+from reconciler.sandbox.base.database import Database
+from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.operations.routes import Router, operations
 
 PER_SERVICE = 10
 SERVICES_PER_FILE = 10
@@ -196,10 +197,10 @@ def populated(world: World, database: Path, *, seed: int = 7) -> World:
                     kind = by_name[call.address.kind]
                     assert call.owner is not None
                     intent = f"{random.getrandbits(64):016x}"
-                    owner = compose.owner(call.owner, known, kind, stack=plan.stack, intent=intent)
+                    owner = requests.owner(call.owner, known, kind, stack=plan.stack, intent=intent)
                     found = router.match(known.path(call.path))
                     assert found is not None
-                    body: Mapping[str, object] = compose.payload(compose.body(call, known, kind, owner)) or {}
+                    body: Mapping[str, object] = requests.payload(requests.body(call, known, kind, owner)) or {}
                     answer = objects.answer(found.by_method[call.method], found.values, dict(body), objects.view(""))
                     known.learn(call.address, kind, answer)
     finally:

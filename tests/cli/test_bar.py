@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.cli.bar import State, clock, pieces
+from reconciler.cli.terminal.bar import State, clock, pieces
 from tests.cli.conftest import Sandbox, Shell
 from tests.platform import Sandbox as Slow
 

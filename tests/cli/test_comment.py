@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.rendering import json as plan_json
-from reconciler.rendering.markdown import marker
+from reconciler.rendering.plan.markdown import marker
+from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
 from tests.cli.conftest import Said, Shell
 from tests.rendering.plans import WHOLE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import session
-from reconciler.project import config
+from reconciler.project.settings import config
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from reconciler.cli.group import Command, Group
 from reconciler.cli.main import reconciler as root
+from reconciler.cli.terminal.group import Command, Group
 from tests.cli.conftest import Sandbox, Shell
 
 MANIFESTS = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.kind import fields_of
-from reconciler.project.envelope import ManifestForm
+from reconciler.project.documents.envelope import ManifestForm
 from tests.cli.conftest import Shell
 
 BESIDE = [each.name for each in fields_of(ManifestForm) if each.name != "name"]

@@ -110,7 +110,7 @@ def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: 
         root / "README.md",
         *root.glob("docs/*"),
         *root.rglob("examples/gitops/**/*"),
-        *root.glob("reconciler/cli/*.py"),
+        *root.glob("reconciler/cli/**/*.py"),
     ]
     told = re.compile(r"(?:-out |--format \w+=)([\w./-]+\.\w+)")
     written = {name for file in files if file.is_file() for name in told.findall(file.read_text(encoding="utf-8"))}

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import exits, manual
+from reconciler.cli.dev import man_page
 from reconciler.cli.main import COMMANDS
 from reconciler.cli.main import reconciler as command
+from reconciler.cli.terminal import exit_codes
 
 ROOT = Path(__file__).parents[2]
-PAGE = manual.page(command)
+PAGE = man_page.page(command)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -27,19 +28,19 @@ def test_every_variable_that_is_read_is_told() -> None:
     pipelines = {"RECONCILER_READ_KEY", "RECONCILER_PACKAGE"}  # variables of theirs, which init names
     read = set(re.findall(r"RECONCILER_[A-Z_]+", code)) - pipelines
     assert {each for each in read if not each.endswith("COMPLETE")} == {
-        name for name in manual.ENVIRONMENT if name.startswith("RECONCILER_")
+        name for name in man_page.ENVIRONMENT if name.startswith("RECONCILER_")
     }
 
 
 def test_the_readme_has_the_same_exit_codes() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", readme, re.MULTILINE)
-    assert {int(code): text for code, text in rows} == exits.MEANINGS
+    assert {int(code): text for code, text in rows} == exit_codes.MEANINGS
 
 
 def test_every_exit_code_has_a_meaning() -> None:
-    assert set(exits.MEANINGS) == {
-        value for name, value in vars(exits).items() if name.isupper() and type(value) is int
+    assert set(exit_codes.MEANINGS) == {
+        value for name, value in vars(exit_codes).items() if name.isupper() and type(value) is int
     }
 
 

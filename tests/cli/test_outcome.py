@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.cli import exits, outcome
+from reconciler.cli.terminal import apply_summary, exit_codes
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 
@@ -15,7 +15,7 @@ def test_a_field_that_the_platform_keeps_is_named_with_the_way_to_ignore_it(caps
         FieldChange("traffic_policy.value.on_http_request[0].name", "a", "b", Mover.PLATFORM),
     )
     change = Change(Address("HTTPSEdgeRoute", "web"), Action.UPDATE, Reason.FIELDS, id="edghtsrt_1", fields=fields)
-    assert outcome.rest([change]) == exits.ERROR
+    assert apply_summary.rest([change]) == exit_codes.ERROR
     told = capsys.readouterr().err
     assert "error: applied, but these resources still differ from the manifests:" in told
     assert "HTTPSEdgeRoute/web" in told
@@ -23,5 +23,5 @@ def test_a_field_that_the_platform_keeps_is_named_with_the_way_to_ignore_it(caps
 
 
 def test_nothing_is_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    assert outcome.rest([]) == exits.DONE
+    assert apply_summary.rest([]) == exit_codes.DONE
     assert capsys.readouterr().err == ""

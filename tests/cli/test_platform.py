@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.machine import MachineClock
+from reconciler.api.clock import MachineClock
 from tests.cli.conftest import Said, Sandbox, Shell
 
 CREATES = """\

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from reconciler.cli.bar import Bar, Line
-from reconciler.cli.delays import Reading
-from reconciler.cli.progress import Drawn, Lines, Records, Witness
+from reconciler.cli.terminal.bar import Bar, Line
+from reconciler.cli.terminal.progress import Drawn, Lines, Records, Witness
+from reconciler.cli.terminal.wait_notices import Reading
 from reconciler.model.event import Waited
 
 

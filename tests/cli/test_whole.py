@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import whole
+from reconciler.cli.terminal import atomic_write
 from tests.cli.conftest import Sandbox, Shell
 
 
 def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
     (tmp_path / "plan.json").mkdir()
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the name is what matters
-        whole.write(tmp_path / "plan.json", "{}")
+        atomic_write.write(tmp_path / "plan.json", "{}")
     assert caught.value.filename == str(tmp_path / "plan.json")
     assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
 
 
 def test_a_folder_that_is_not_there_is_no_place_for_a_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
-        whole.write(tmp_path / "absent/plan.json", "{}")
+        atomic_write.write(tmp_path / "absent/plan.json", "{}")
     assert caught.value.filename == str(tmp_path / "absent/plan.json")
 
 
@@ -38,7 +38,7 @@ def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
         for name, what in (("pipe", "a pipe"), ("null", "a device"), ("socket", "a socket")):
             before = os.lstat(tmp_path / name)
             with pytest.raises(OSError, match=f"it is {what}, and no file"):
-                whole.write(tmp_path / name, "{}")
+                atomic_write.write(tmp_path / name, "{}")
             assert os.lstat(tmp_path / name) == before
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -50,7 +50,7 @@ def test_standard_output_is_left_as_it_is_wherever_it_leads(tmp_path: Path) -> N
         kept = os.dup(1)
         os.dup2(out.fileno(), 1)
         try:
-            assert whole.what_else(Path("/dev/stdout")) == "a device"
+            assert atomic_write.what_else(Path("/dev/stdout")) == "a device"
         finally:
             os.dup2(kept, 1)
             os.close(kept)
@@ -60,7 +60,7 @@ def test_standard_output_is_left_as_it_is_wherever_it_leads(tmp_path: Path) -> N
 def test_a_link_is_replaced_and_what_it_leads_to_is_not(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("kept")
     (tmp_path / "plan.json").symlink_to("other")
-    whole.write(tmp_path / "plan.json", "{}")
+    atomic_write.write(tmp_path / "plan.json", "{}")
     assert ((tmp_path / "plan.json").is_symlink(), (tmp_path / "plan.json").read_text()) == (False, "{}")
     assert (tmp_path / "other").read_text() == "kept"
 

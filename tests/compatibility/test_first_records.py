@@ -23,7 +23,8 @@ from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.model.value import Json, digest
 from reconciler.planning.planner import Policy, plan
-from reconciler.project import config, manifests
+from reconciler.project.manifests import load as manifests
+from reconciler.project.settings import config
 from reconciler.store import store
 from tests.planning import builders
 from tests.planning.builders import change_of

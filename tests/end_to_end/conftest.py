@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.machine import MachineClock
+from reconciler.api.clock import MachineClock
 from tests.end_to_end.project import Project
 from tests.platform import Sandbox
 

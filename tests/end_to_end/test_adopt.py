@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from tests.end_to_end.project import Project, resource
 from tests.platform import Sandbox
 from tests.sandbox.account import Account

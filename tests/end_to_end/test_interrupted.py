@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model import owner
+from reconciler.model import owner_record
 from tests.end_to_end.project import Project, Said, all_of, resource
 from tests.platform import Sandbox
 
@@ -62,7 +62,7 @@ def made(sandbox: Sandbox) -> Counter[str]:
     found: Counter[str] = Counter()
     for kind, (path, key) in COLLECTIONS.items():
         for body in all_of(sandbox, path, key):
-            record = owner.read(body.get("metadata"))[1]
+            record = owner_record.read(body.get("metadata"))[1]
             found[str(record.address) if record else f"{kind}/{body['name'].replace(' ', '-')}"] += 1
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reconciler.cli import exits
+from reconciler.cli.terminal import exit_codes
 from tests.end_to_end.project import Project, resource
 from tests.platform import Sandbox
 
@@ -67,10 +67,10 @@ def test_nothing_is_said_to_be_nothing(on_sandbox: Project) -> None:
 def test_a_list_that_is_cut_short_is_told_from_a_whole_one(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("GET /vaults", then="status", status=418)
     said = on_sandbox("list", "Vault", "--format", "json")
-    assert (said.code, json.loads(said.out)["complete"]) == (exits.ERROR, False)
+    assert (said.code, json.loads(said.out)["complete"]) == (exit_codes.ERROR, False)
     assert "Vault could not be listed to the end" in said.err
 
 
 def test_a_kind_that_does_not_exist_is_no_kind(on_sandbox: Project) -> None:
     said = on_sandbox("list", "Tunel")
-    assert (said.code, "did you mean Tunnel?" in said.err) == (exits.USAGE, True)
+    assert (said.code, "did you mean Tunnel?" in said.err) == (exit_codes.USAGE, True)

@@ -286,12 +286,12 @@ def test_drift_is_shown_before_anybody_is_told(drifted: Project, monkeypatch: py
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reconciler.cli.notifying.tell", interrupted)
+    monkeypatch.setattr("reconciler.cli.terminal.notifying.tell", interrupted)
     assert "IPPolicy/office" in drifted("drift", "--notify", "http://127.0.0.1:9/").out
 
 
 def test_a_mail_server_that_drips_is_not_waited_for(drifted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.api.notify._DELIVERY", 0.4)
+    monkeypatch.setattr("reconciler.api.notifications._DELIVERY", 0.4)
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Secret
-from reconciler.rendering import json
+from reconciler.rendering.wire import plan_json
 from tests.end_to_end.project import Project, policies, resource
 from tests.planning.builders import at
 from tests.platform import Sandbox
@@ -145,8 +145,8 @@ def test_an_unsigned_file_is_said_to_be_unsigned(on_sandbox: Project) -> None:
 def edit(project: Project, change: Callable[[Plan], Plan]) -> None:
     """Whoever may write the file may write its digest too."""
     file = project.root / "plan.json"
-    plan = json.read(file.read_text(), lambda source, _: Secret("", source))
-    file.write_text(json.write(change(plan)))
+    plan = plan_json.read(file.read_text(), lambda source, _: Secret("", source))
+    file.write_text(plan_json.write(change(plan)))
 
 
 def every_call(**changes: Any) -> Callable[[Plan], Plan]:

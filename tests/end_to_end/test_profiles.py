@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import exits
+from reconciler.cli.terminal import exit_codes
 from tests.end_to_end.project import Project, Said
 from tests.platform import HEADERS, Sandbox
 
@@ -45,7 +45,7 @@ def test_a_project_goes_the_same_way_under_both_profiles(
     specification = life(example(tmp_path / "a", capsys, sandbox, "specification"), sandbox)
     sandbox.reset()
     public = life(example(tmp_path / "b", capsys, sandbox, "ngrok"), sandbox)
-    assert [each.code for each in public] == [0, 0, 0, exits.CHANGES, 0, 0, 0], public
+    assert [each.code for each in public] == [0, 0, 0, exit_codes.CHANGES, 0, 0, 0], public
     assert [each.numbered().out for each in public] == [each.numbered().out for each in specification]
     assert "No changes" in public[2].out
     assert sandbox.get("/endpoints")["endpoints"] == []

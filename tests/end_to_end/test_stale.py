@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.machine import MachineClock
+from reconciler.api.clock import MachineClock
 from reconciler.cli import applying
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import VERSION
 from tests.end_to_end.project import Project, Said, policies, resource
 from tests.platform import Sandbox

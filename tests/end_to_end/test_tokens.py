@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from tests.end_to_end.project import Project, policies
 from tests.platform import Sandbox
 

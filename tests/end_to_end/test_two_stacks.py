@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model import owner
+from reconciler.model import owner_record
 from tests.end_to_end.project import Project, policies, resource
 from tests.platform import Sandbox
 
@@ -22,7 +22,7 @@ def other(on_sandbox: Project) -> Project:
 
 
 def stacks(sandbox: Sandbox, path: str, key: str) -> list[str]:
-    records = [owner.read(each["metadata"])[1] for each in sandbox.get(path)[key]]
+    records = [owner_record.read(each["metadata"])[1] for each in sandbox.get(path)[key]]
     return sorted(record.stack for record in records if record is not None)
 
 

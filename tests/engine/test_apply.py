@@ -12,7 +12,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.ports import Check, Conflict, Gone, Lost, Refused, Transient
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started

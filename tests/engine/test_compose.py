@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler import kinds
-from reconciler.engine import compose
+from reconciler.engine import requests
 from reconciler.model.address import Address
 from reconciler.model.plan import Call, Plan, Seen, Verb
 
@@ -16,6 +16,6 @@ def test_what_was_there_before_a_create_tells_nothing_where_a_name_is_the_id(kin
     address = Address(kind, "x")
     plan = Plan("prod", seen={address: Seen("old", {})})
     call = Call(f"create {address}", address, Verb.CREATE, kinds.get(kind).path)
-    made = compose.intent("i", call, {"name": "old"}, kinds.get(kind), plan, kinds.get(kind).path)
+    made = requests.intent("i", call, {"name": "old"}, kinds.get(kind), plan, kinds.get(kind).path)
     assert made.before == before
     assert made.identity == {"name": "old"}

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.ports import Lost, Transient
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import OwnerDraft, Plan, Verb

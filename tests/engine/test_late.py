@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.lost import settle
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Check, Lost, Refused, Transient
-from reconciler.model import owner as owners
+from reconciler.engine.recovery import settle
+from reconciler.model import owner_record as owners
 from reconciler.model.change import Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Declaration

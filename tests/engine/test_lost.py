@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.lost import settle
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Intent, Lost, Refused, Transient
+from reconciler.engine.recovery import settle
 from reconciler.engine.retry import Policy
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome

@@ -10,11 +10,11 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.ports import Check, Failure, Lost, Transient, complete_body
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, OwnerDraft, Plan, Seen, Verb
 from reconciler.model.value import Json, Ref, Secret, Template
 from tests.engine.world import Fault, MemoryPlatform, MemorySinks, VirtualClock, World, create, delete, update

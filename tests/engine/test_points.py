@@ -9,9 +9,9 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.apply import POINTS
-from reconciler.engine.lost import settle
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Lost
+from reconciler.engine.recovery import settle
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan
 from tests.engine.world import Crash, Fault, MemoryPlatform, World, create, delete

@@ -11,9 +11,10 @@ import pytest
 from reconciler.cli.main import main
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Problem, Severity
-from reconciler.planning import policies as judge
-from reconciler.planning.rule import Rule
-from reconciler.project import config, policies
+from reconciler.planning.policies import evaluate as judge
+from reconciler.planning.policies.rule import Rule
+from reconciler.project.policies import load as policies
+from reconciler.project.settings import config
 from tests.planning.builders import KINDS, declare, manifest, planned, secret, settled
 
 EXAMPLE = Path(__file__).parents[2] / "examples/policies"

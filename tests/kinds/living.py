@@ -15,8 +15,8 @@ from typing import Any
 from reconciler import kinds
 from reconciler.cli import session
 from reconciler.cli.main import main
-from reconciler.cli.options import Options
-from reconciler.model import owner as owners
+from reconciler.cli.terminal.options import Options
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.kind import (
     AlwaysSent,

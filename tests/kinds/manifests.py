@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.value import Ref, Template, Value
-from reconciler.rendering import kind_page
+from reconciler.rendering.reference import kind_page
 
 ELSEWHERE = Ref(Address("BotUser", "elsewhere"))
 

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.kinds import canon
+from reconciler.kinds.rules import canonical
 from reconciler.model.value import Json
 
 FORMS: list[Callable[[Json], Json]] = [
-    canon.host,
-    canon.hostport,
-    canon.url,
-    canon.scheme,
-    canon.pem,
-    canon.ssh_key,
-    canon.instant,
-    canon.cidr,
-    canon.acl,
-    canon.headers,
-    canon.word,
-    canon.policy,
+    canonical.host,
+    canonical.hostport,
+    canonical.url,
+    canonical.scheme,
+    canonical.pem,
+    canonical.ssh_key,
+    canonical.instant,
+    canonical.cidr,
+    canonical.acl,
+    canonical.headers,
+    canonical.word,
+    canonical.policy,
 ]
 
 plain = st.recursive(
@@ -55,7 +55,7 @@ def test_a_canonical_form_is_its_own_canonical_form(form: Callable[[Json], Json]
 
 @given(value=plain)
 def test_the_members_of_anything_can_be_told(value: Json) -> None:
-    assert canon.member(value) == (canon.member(value) if isinstance(value, dict) else value)
+    assert canonical.member(value) == (canonical.member(value) if isinstance(value, dict) else value)
 
 
 near_networks = st.ip_addresses(v=4).flatmap(
@@ -75,31 +75,33 @@ def test_a_plain_network_is_one_that_the_standard_library_would_spell_the_same(t
         spelt = str(ipaddress.ip_network(text)) if "/" in text else ""
     except ValueError:
         spelt = ""
-    assert canon.is_plain_network(text) == (spelt == text)
+    assert canonical.is_plain_network(text) == (spelt == text)
 
 
 Form = Callable[[Json], Json]
 
 SAME: dict[Form, list[tuple[Json, Json]]] = {
-    canon.host: [("App.Example.com.", "app.example.com")],
-    canon.hostport: [("App.Example.com.:443", "app.example.com:443")],
-    canon.url: [
+    canonical.host: [("App.Example.com.", "app.example.com")],
+    canonical.hostport: [("App.Example.com.:443", "app.example.com:443")],
+    canonical.url: [
         ("HTTPS://App.Example.com", "https://app.example.com"),
         ("https://app.example.com:443", "https://app.example.com"),
         ("http://app.example.com:80", "http://app.example.com"),
         ("tls://app.example.com:443/", "tls://app.example.com"),
     ],
-    canon.cidr: [("2001:DB8:0::/32", "2001:db8::/32"), (" 10.0.0.0/8", "10.0.0.0/8")],
-    canon.instant: [
+    canonical.cidr: [("2001:DB8:0::/32", "2001:db8::/32"), (" 10.0.0.0/8", "10.0.0.0/8")],
+    canonical.instant: [
         ("2030-01-01T02:00:00+02:00", "2030-01-01T00:00:00Z"),
         ("2030-01-01t00:00:00.5z", "2030-01-01T00:00:00Z"),
     ],
-    canon.pem: [("-----BEGIN X-----\r\n AAAA \r\n-----END X-----\r\n\r\n", "-----BEGIN X-----\nAAAA\n-----END X-----")],
-    canon.ssh_key: [("ssh-ed25519 AAAA me@laptop", "ssh-ed25519  AAAA")],
-    canon.acl: [(["bind:a.example.com", "*"], [])],
-    canon.headers: [({"Content-Type": "text/plain"}, {"content-type": "text/plain"})],
-    canon.word: [("TWILIO", "twilio")],
-    canon.policy: [
+    canonical.pem: [
+        ("-----BEGIN X-----\r\n AAAA \r\n-----END X-----\r\n\r\n", "-----BEGIN X-----\nAAAA\n-----END X-----")
+    ],
+    canonical.ssh_key: [("ssh-ed25519 AAAA me@laptop", "ssh-ed25519  AAAA")],
+    canonical.acl: [(["bind:a.example.com", "*"], [])],
+    canonical.headers: [({"Content-Type": "text/plain"}, {"content-type": "text/plain"})],
+    canonical.word: [("TWILIO", "twilio")],
+    canonical.policy: [
         ('{"on_http_request": [{"actions": [{"type": "deny"}]}]}', "on_http_request:\n- actions:\n  - type: deny\n"),
         ({"on_http_request": [], "on_http_response": None}, {}),
         ({"on_http_request": [{"name": "", "expressions": [], "actions": []}]}, {"on_http_request": [{"actions": []}]}),
@@ -108,12 +110,12 @@ SAME: dict[Form, list[tuple[Json, Json]]] = {
 
 FALSY: list[Json] = [False, 0, "", {}]
 DIFFERENT: dict[Form, list[tuple[Json, Json]]] = {
-    canon.url: [("https://app.example.com", "http://app.example.com"), ("tcp://a.b:443", "tcp://a.b:444")],
-    canon.cidr: [("10.0.0.0/8", "10.0.0.0/9")],
-    canon.instant: [("2030-01-01T00:00:00Z", "2030-01-01T00:00:01Z")],
-    canon.pem: [("-----BEGIN X-----\nAAAA\n-----END X-----", "-----BEGIN X-----\nAAAB\n-----END X-----")],
-    canon.acl: [(["bind:a.example.com"], [])],
-    canon.policy: [
+    canonical.url: [("https://app.example.com", "http://app.example.com"), ("tcp://a.b:443", "tcp://a.b:444")],
+    canonical.cidr: [("10.0.0.0/8", "10.0.0.0/9")],
+    canonical.instant: [("2030-01-01T00:00:00Z", "2030-01-01T00:00:01Z")],
+    canonical.pem: [("-----BEGIN X-----\nAAAA\n-----END X-----", "-----BEGIN X-----\nAAAB\n-----END X-----")],
+    canonical.acl: [(["bind:a.example.com"], [])],
+    canonical.policy: [
         ("on_http_request: [{actions: [{type: deny}]}]", "on_http_response: [{actions: [{type: deny}]}]"),
         ("not: a\npolicy", "not: another"),
         *(({"enabled": each}, {}) for each in [*FALSY, [], None]),
@@ -133,4 +135,4 @@ def test_what_means_something_else_has_another_form(form: Callable[[Json], Json]
 
 
 def test_only_the_members_that_are_set_count() -> None:
-    assert canon.member({"metrics": {"api_key": "x"}, "logs": None}) == ["metrics"]
+    assert canonical.member({"metrics": {"api_key": "x"}, "logs": None}) == ["metrics"]

@@ -15,10 +15,10 @@ import pytest
 
 from reconciler import kinds
 from reconciler.model.canonical import Form, wanted
-from reconciler.model.profile import PROFILES
+from reconciler.model.dialect import PROFILES
 from reconciler.model.snapshot import Live
-from reconciler.planning.describing import Attachment, described
-from reconciler.planning.normalize import agrees, seen
+from reconciler.planning.comparing.canonical_fields import agrees, seen
+from reconciler.planning.importing.describe import Attachment, described
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.json"))
 each_capture = pytest.mark.parametrize("file", CAPTURES, ids=[file.stem for file in CAPTURES])

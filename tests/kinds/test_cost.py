@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kinds import cost
-from reconciler.kinds.cel import Failed, Language, Unfit
+from reconciler.languages import cel_cost
+from reconciler.languages.cel import Failed, Language, Unfit
 
 LANGUAGE = Language("resource")
 LONG = f"'{'a' * 100}'"
@@ -88,7 +88,7 @@ def test_nothing_is_built_beyond_the_estimate(text: str, value: str, several: li
     values = {"resource": {"text": value, "list": several}}
     try:
         expression = LANGUAGE.expression(text, "STRING")
-        most = cost.estimate(expression.written, values)
+        most = cel_cost.estimate(expression.written, values)
         if most > 1e6:
             return
         answer = expression.ask(LANGUAGE.given(values))
@@ -98,15 +98,15 @@ def test_nothing_is_built_beyond_the_estimate(text: str, value: str, several: li
     assert most == 0 or len(answer) <= most
     size = LANGUAGE.given(values).size
     if size <= expression.room:
-        assert most <= cost.MOST
+        assert most <= cel_cost.MOST
 
 
 def test_values_are_measured_with_everything_in_them_written_out() -> None:
     twice = ["abc", [1, 2, 3]]
-    bound = cost.measure({"k": twice, "l": twice})
+    bound = cel_cost.measure({"k": twice, "l": twice})
     assert (bound.text, bound.items, bound.whole) == (3, 3, 1 + 2 * (2 + 1 + 4 + 4))
 
 
 @given(st.binary(max_size=40))
 def test_bytes_that_are_no_expression_are_no_expression(written: bytes) -> None:
-    assert cost.estimate(written, {}) >= 0
+    assert cel_cost.estimate(written, {}) >= 0

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.model.kind import Behaviour, Field, Kind, Shape
-from reconciler.project.validation import findings_of
+from reconciler.project.documents.validation import findings_of
 from tests.kinds import manifests
 
 EVERY = kinds.every()

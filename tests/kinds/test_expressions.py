@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kinds import cel, expressions, glance, policy, skim, traffic
+from reconciler.kinds.rules import traffic_policy
+from reconciler.languages import cel, cel_check, cel_fast_path, traffic_catalog, yaml_fast_path
 from reconciler.model.problem import Severity
 
 _FILE = Path(__file__).parent / "corpus" / "traffic_policies.yaml"
-_READ = skim.documents(_FILE.read_bytes())
+_READ = yaml_fast_path.documents(_FILE.read_bytes())
 assert _READ is not None, "the corpus is read as policies are"
 CORPUS: Any = _READ[0][0]
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
@@ -21,13 +22,13 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 @pytest.mark.parametrize("entry", CORPUS["right"], ids=lambda each: str(each["policy"])[:80])
 def test_no_published_policy_is_called_wrong(entry: Any) -> None:
-    found = list(policy.findings(entry["policy"]))
+    found = list(traffic_policy.findings(entry["policy"]))
     assert [(each.code, each.severity) for each in found] == [(code, WARNING) for code in entry.get("codes", [])]
 
 
 @pytest.mark.parametrize("entry", CORPUS["wrong"], ids=lambda each: str(each["policy"])[:80])
 def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
-    found = [each for each in policy.findings(entry["policy"]) if each.severity is ERROR]
+    found = [each for each in traffic_policy.findings(entry["policy"]) if each.severity is ERROR]
     assert [each.code for each in found] == entry["codes"]
 
 
@@ -58,7 +59,7 @@ def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy: str, place: tuple[int, int]) -> None:
-    (only,) = expressions.flaws(text)
+    (only,) = cel_check.flaws(text)
     assert (only.text, only.remedy, only.severity, (only.line, only.column)) == (said, remedy, ERROR, place)
     assert only.code.startswith("traffic-")
 
@@ -80,7 +81,7 @@ def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy
     ],
 )
 def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str, code: str, remedy: str) -> None:
-    (only,) = expressions.flaws(text)
+    (only,) = cel_check.flaws(text)
     assert (only.code, only.remedy, only.severity) == (code, remedy, WARNING)
 
 
@@ -95,28 +96,30 @@ def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str
     ],
 )
 def test_what_the_platform_documents_is_in_order(text: str) -> None:
-    assert expressions.flaws(text) == ()
+    assert cel_check.flaws(text) == ()
 
 
 def test_a_value_that_is_wanted_for_something_else_need_not_be_true_or_false() -> None:
-    assert expressions.flaws("req.url.path.size() + 1", is_condition=False) == ()
-    assert [each.code for each in expressions.flaws("req.url.path.size() + 1")] == ["traffic-condition"]
+    assert cel_check.flaws("req.url.path.size() + 1", is_condition=False) == ()
+    assert [each.code for each in cel_check.flaws("req.url.path.size() + 1")] == ["traffic-condition"]
 
 
 def test_every_variable_function_and_method_of_the_tables_is_accepted() -> None:
     samples = {"string": "''", "int": "1", "dyn": "vars", "list<dyn>": "[vars]", "map<string,dyn>": "{'a': vars}"}
     samples |= {"bytes": "b''", "list<string>": "['']"}
-    for name, kind in traffic.variables().items():
-        assert cel.types(name, expressions._language())[1] == (), (name, kind)
-    for table in (traffic.FUNCTIONS, traffic.METHODS):
-        for receiver, name, arguments, _ in traffic.signatures(table):
+    for name, kind in traffic_catalog.variables().items():
+        assert cel.types(name, cel_check._language())[1] == (), (name, kind)
+    for table in (traffic_catalog.FUNCTIONS, traffic_catalog.METHODS):
+        for receiver, name, arguments, _ in traffic_catalog.signatures(table):
             text = f"{name}({', '.join(samples[each] for each in arguments)})"
             text = f"{samples[receiver]}.{text}" if receiver else text
-            assert expressions.flaws(text, is_condition=False) == (), text
+            assert cel_check.flaws(text, is_condition=False) == (), text
 
 
 NAMES = sorted(
-    name for name in traffic.variables() if traffic.variables()[name] == "string" and len(name.rpartition(".")[2]) > 2
+    name
+    for name in traffic_catalog.variables()
+    if traffic_catalog.variables()[name] == "string" and len(name.rpartition(".")[2]) > 2
 )
 
 
@@ -125,9 +128,9 @@ def test_two_letters_in_each_others_place_are_never_overlooked(name: str, data: 
     owner, _, last = name.rpartition(".")
     at = data.draw(st.integers(0, len(last) - 2))
     swapped = last[:at] + last[at + 1] + last[at] + last[at + 2 :]
-    if f"{owner}.{swapped}" in traffic.variables() or swapped == last:
+    if f"{owner}.{swapped}" in traffic_catalog.variables() or swapped == last:
         return
-    (only,) = expressions.flaws(f"{owner}.{swapped} == 'x'")
+    (only,) = cel_check.flaws(f"{owner}.{swapped} == 'x'")
     assert (only.code, only.column) == ("traffic-member", len(owner) + 2)
     assert only.severity is ERROR
 
@@ -135,7 +138,7 @@ def test_two_letters_in_each_others_place_are_never_overlooked(name: str, data: 
 @given(st.text(max_size=30), st.booleans())
 def test_any_text_is_judged_and_its_flaws_are_within_it(text: str, is_condition: bool) -> None:
     lines = text.split("\n")
-    for each in expressions.flaws(text, is_condition=is_condition):
+    for each in cel_check.flaws(text, is_condition=is_condition):
         assert 1 <= each.line <= len(lines) + 1
         assert each.column >= 1
-    assert glance.is_in_order(text, is_condition=is_condition) is False or expressions.flaws(text) == ()
+    assert cel_fast_path.is_in_order(text, is_condition=is_condition) is False or cel_check.flaws(text) == ()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from reconciler.kinds import fields
+from reconciler.kinds.types import fields
 from reconciler.model.address import Address
 from reconciler.model.value import PENDING, Ref, Secret, Template
 from tests.kinds import pems

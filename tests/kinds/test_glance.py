@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.kinds import expressions, glance
+from reconciler.languages import cel_check, cel_fast_path
 
 PIECES = st.sampled_from(
     [
@@ -68,20 +68,20 @@ VALUES = st.recursive(
 @example("!req.user_agent.is_bot.x", True)
 @example("1 in [1]", True)
 def test_what_is_in_order_at_a_glance_is_in_order(text: str, is_condition: bool) -> None:
-    if glance.is_in_order(text, is_condition=is_condition):
-        with patch.object(glance, "is_in_order", lambda text, is_condition: False):
-            assert expressions.flaws.__wrapped__(text, is_condition=is_condition) == ()
+    if cel_fast_path.is_in_order(text, is_condition=is_condition):
+        with patch.object(cel_fast_path, "is_in_order", lambda text, is_condition: False):
+            assert cel_check.flaws.__wrapped__(text, is_condition=is_condition) == ()
 
 
 @given(VALUES.filter(lambda text: len(text) < 300))
 def test_plain_conditions_are_recognized(text: str) -> None:
-    assert glance.is_in_order(text)
+    assert cel_fast_path.is_in_order(text)
 
 
 @pytest.mark.parametrize("text", ["req.url.path", "conn.client_ip", "vars"])
 def test_a_variable_is_recognized_where_any_value_will_do(text: str) -> None:
-    assert glance.is_in_order(text, is_condition=False)
-    assert not glance.is_in_order(text)
+    assert cel_fast_path.is_in_order(text, is_condition=False)
+    assert not cel_fast_path.is_in_order(text)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_a_variable_is_recognized_where_any_value_will_do(text: str) -> None:
     ],
 )
 def test_what_is_wrong_or_not_known_is_left_to_the_full_check(text: str) -> None:
-    assert not glance.is_in_order(text)
+    assert not cel_fast_path.is_in_order(text)
 
 
 def test_a_policy_in_order_is_checked_without_the_language() -> None:
     asked = (
         "import sys\n"
-        "from reconciler.kinds import policy\n"
-        "told = list(policy.findings({'on_http_request': [{'expressions': [\"req.method != 'GET'\"],"
+        "from reconciler.kinds.rules import traffic_policy\n"
+        "told = list(traffic_policy.findings({'on_http_request': [{'expressions': [\"req.method != 'GET'\"],"
         " 'actions': [{'type': 'deny'}]}]}))\n"
         "assert not told and not any(name.startswith('cel_expr_python') for name in sys.modules)\n"
     )

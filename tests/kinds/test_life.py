@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.cli import applying, exits
-from reconciler.cli import plan as plan_command
+from reconciler.cli import applying
+from reconciler.cli.commands import plan as plan_command
+from reconciler.cli.terminal import exit_codes
 from reconciler.model.change import Action, Mover, Order
 from reconciler.model.kind import AlwaysSent, Field, Kind, Shape
 from reconciler.model.plan import Plan
@@ -302,7 +303,7 @@ def test_what_exists_already_is_taken_over_with_consent_only(project: Project) -
     project.declare(project.life.spec)
     project.sandbox.forget_log()
     assert [consent.flag for consent in project.plan().withheld] == [f"--allow adopt:{project.kind.name}=1"]
-    assert project.run("apply") == exits.BLOCKED
+    assert project.run("apply") == exit_codes.BLOCKED
     assert project.sandbox.calls() == []
 
     project.declare(project.life.spec, lifecycle={"adopt": True})

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kinds import policy, skim
+from reconciler.kinds.rules import traffic_policy
+from reconciler.languages import yaml_fast_path
 from reconciler.model.address import Address
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
@@ -31,21 +32,26 @@ GOOD: dict[str, Any] = {
 
 
 def said(document: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    return [(each.path, each.text) for each in policy.findings(document)]
+    return [(each.path, each.text) for each in traffic_policy.findings(document)]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def test_json_and_yaml_spell_the_same_document() -> None:
-    assert policy.parse(json.dumps(GOOD)) == GOOD
-    assert policy.parse("on_http_request:\n  - actions: [{type: deny}]\n") == {
+    assert traffic_policy.parse(json.dumps(GOOD)) == GOOD
+    assert traffic_policy.parse("on_http_request:\n  - actions: [{type: deny}]\n") == {
         "on_http_request": [{"actions": [{"type": "deny"}]}]
     }
 
 
 def test_yaml_is_yaml_1_2() -> None:
-    assert policy.parse("a: no\nb: on\nc: 0o17\nd: 2020-01-01\n") == {"a": "no", "b": "on", "c": 15, "d": "2020-01-01"}
+    assert traffic_policy.parse("a: no\nb: on\nc: 0o17\nd: 2020-01-01\n") == {
+        "a": "no",
+        "b": "on",
+        "c": 15,
+        "d": "2020-01-01",
+    }
 
 
 NESTED = """\
@@ -69,11 +75,11 @@ def test_a_text_means_what_the_patient_reader_says(edits: list[tuple[int, str, i
     text = NESTED
     for at, sign, gone in edits:
         text = text[:at] + sign + text[at + gone :]
-    quickly = policy.parse(text)
-    with patch.object(skim, "documents", lambda text: None):
-        policy._read.cache_clear()
-        patiently = policy.parse(text)
-        policy._read.cache_clear()
+    quickly = traffic_policy.parse(text)
+    with patch.object(yaml_fast_path, "documents", lambda text: None):
+        traffic_policy._read.cache_clear()
+        patiently = traffic_policy.parse(text)
+        traffic_policy._read.cache_clear()
     # It refuses some texts besides, over the indentation within blocks.
     assert patiently is None or repr(quickly) == repr(patiently)
 
@@ -84,7 +90,7 @@ def test_a_text_means_what_the_patient_reader_says(edits: list[tuple[int, str, i
 )
 def test_a_scalar_means_the_same_whatever_else_is_in_the_text(written: str, meant: object) -> None:
     for else_ in ("x", "&anchor x"):
-        document = policy.parse(f"on_http_request: [{{value: {written}, other: {else_}}}]")
+        document = traffic_policy.parse(f"on_http_request: [{{value: {written}, other: {else_}}}]")
         assert document == {"on_http_request": [{"value": meant, "other": "x"}]}
 
 
@@ -97,12 +103,12 @@ def test_a_scalar_means_the_same_whatever_else_is_in_the_text(written: str, mean
     )
 )
 def test_every_small_json_object_is_read_back(document: dict[str, Any]) -> None:
-    assert policy.parse(json.dumps(document)) == document
+    assert traffic_policy.parse(json.dumps(document)) == document
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_either_a_document_or_has_a_reason_not_to_be(text: str) -> None:
-    assert (policy.parse(text) is None) == (policy.why_not(text) is not None)
+    assert (traffic_policy.parse(text) is None) == (traffic_policy.why_not(text) is not None)
 
 
 BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
@@ -138,8 +144,8 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
     ],
 )
 def test_what_is_no_document_is_told_why(text: str, words: str) -> None:
-    assert policy.parse(text) is None
-    assert words in (policy.why_not(text) or "")
+    assert traffic_policy.parse(text) is None
+    assert words in (traffic_policy.why_not(text) or "")
 
 
 # --- shape ------------------------------------------------------------------------------------------------------------
@@ -191,14 +197,14 @@ def test_a_good_policy_has_no_findings() -> None:
     ],
 )
 def test_a_wrong_shape_is_an_error_at_the_very_value(document: Any, path: tuple[str | int, ...], words: str) -> None:
-    (only,) = policy.findings(document)
+    (only,) = traffic_policy.findings(document)
     assert only.path == path
     assert words in only.text
     assert only.severity is Severity.ERROR
 
 
 def test_an_unknown_key_is_an_error_that_names_the_one_that_was_meant() -> None:
-    (only,) = policy.findings({"on_http_request": [{"expresions": [], "actions": [{"type": "deny"}]}]})
+    (only,) = traffic_policy.findings({"on_http_request": [{"expresions": [], "actions": [{"type": "deny"}]}]})
     assert (only.path, only.remedy, only.severity) == (
         ("on_http_request", 0, "expresions"),
         "did you mean expressions?",
@@ -207,7 +213,7 @@ def test_an_unknown_key_is_an_error_that_names_the_one_that_was_meant() -> None:
 
 
 def test_an_unknown_action_is_a_warning_because_the_platform_learns_new_ones() -> None:
-    (only,) = policy.findings({"on_http_request": [{"actions": [{"type": "denny"}]}]})
+    (only,) = traffic_policy.findings({"on_http_request": [{"actions": [{"type": "denny"}]}]})
     assert (only.path[-1], only.remedy, only.severity, only.code) == (
         "type",
         "did you mean deny?",
@@ -217,7 +223,7 @@ def test_an_unknown_action_is_a_warning_because_the_platform_learns_new_ones() -
 
 
 def test_an_unknown_phase_is_a_warning() -> None:
-    (only,) = policy.findings({"on_http_reqest": [], "on_http_request": []})
+    (only,) = traffic_policy.findings({"on_http_reqest": [], "on_http_request": []})
     assert (only.path, only.remedy, only.severity, only.code) == (
         ("on_http_reqest",),
         "did you mean on_http_request?",
@@ -227,7 +233,7 @@ def test_an_unknown_phase_is_a_warning() -> None:
 
 
 def acting(type_: str, config: Any, phase: str = "on_http_request") -> list[Finding]:
-    return list(policy.findings({phase: [{"actions": [{"type": type_, "config": config}]}]}))
+    return list(traffic_policy.findings({phase: [{"actions": [{"type": type_, "config": config}]}]}))
 
 
 @pytest.mark.parametrize(
@@ -292,19 +298,21 @@ def test_what_is_not_known_to_this_version_is_a_warning_with_a_code(
 
 def test_a_rule_that_is_not_in_a_list_is_doubted_and_looked_into() -> None:
     found = list(
-        policy.findings({"on_http_request": {"expressions": ["req.mehtod == ''"], "actions": [{"type": "deny"}]}})
+        traffic_policy.findings(
+            {"on_http_request": {"expressions": ["req.mehtod == ''"], "actions": [{"type": "deny"}]}}
+        )
     )
     assert [each.code for each in found] == ["traffic-rules", "traffic-member"]
 
 
 def test_within_a_text_the_words_say_where_to_look() -> None:
-    (only,) = policy.findings('{"on_http_request": [{"actions": []}]}', "traffic_policy")
+    (only,) = traffic_policy.findings('{"on_http_request": [{"actions": []}]}', "traffic_policy")
     assert only.path == ("traffic_policy",)
     assert only.text == "on_http_request[0].actions: has no actions"
 
 
 def test_the_path_begins_where_the_policy_stands() -> None:
-    (only,) = policy.findings({"on_http_request": [{}]}, "traffic_policy", "value")
+    (only,) = traffic_policy.findings({"on_http_request": [{}]}, "traffic_policy", "value")
     assert only.path == ("traffic_policy", "value", "on_http_request", 0)
 
 
@@ -365,5 +373,5 @@ def test_a_setting_of_expressions_is_checked_as_such() -> None:
 
 @given(st.text(max_size=30))
 def test_any_text_as_an_expression_is_judged_and_breaks_nothing(text: str) -> None:
-    found = policy.findings({"on_http_request": [{"expressions": [text], "actions": [{"type": "deny"}]}]})
+    found = traffic_policy.findings({"on_http_request": [{"expressions": [text], "actions": [{"type": "deny"}]}]})
     assert all(each.path[0] == "on_http_request" for each in found)

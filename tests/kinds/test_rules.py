@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model.kind import Finding
 from reconciler.model.problem import Severity
 from reconciler.model.value import Sealed, Secret, Template
-from reconciler.project.validation import findings_of
+from reconciler.project.documents.validation import findings_of
 from tests.kinds import manifests, pems
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.kinds import syntax
+from reconciler.kinds.rules import syntax
 from tests.kinds import pems
 
 LONG = "a" * 63

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from reconciler import kinds
-from reconciler.api.machine import MachineChance, MachineClock
+from reconciler.api.clock import MachineChance, MachineClock
 from reconciler.api.platform import changing, reading
 from reconciler.cli import proposing, session
-from reconciler.cli.options import Options
 from reconciler.cli.session import Session
+from reconciler.cli.terminal.options import Options
 from reconciler.engine.apply import apply
 from reconciler.model.change import Action
 from reconciler.model.event import Ended, Outcome

@@ -19,7 +19,8 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning.planner import Policy, plan
-from reconciler.project import plan_rules, validation
+from reconciler.project import plan_rules
+from reconciler.project.documents import validation
 from tests.laws.manifests import manifests, renamed
 from tests.laws.world import World, dumped
 

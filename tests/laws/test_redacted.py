@@ -14,13 +14,13 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Secret, Value
-from reconciler.planning import order
-from reconciler.planning.normalize import seen
+from reconciler.planning.comparing.canonical_fields import seen
+from reconciler.planning.ordering import dependencies
 from reconciler.planning.planner import Policy, plan
-from reconciler.planning.redacting import redacted, sealed
+from reconciler.planning.redaction import redacted, sealed
 from reconciler.project import snapshots
-from reconciler.rendering import json
-from reconciler.rendering.snapshots import Taken
+from reconciler.rendering.wire import plan_json
+from reconciler.rendering.wire.snapshot_json import Taken
 from tests.laws.accounts import SECRET as FILLED
 from tests.laws.accounts import Filled
 from tests.laws.manifests import manifests
@@ -34,7 +34,7 @@ law = settings(max_examples=30, deadline=None, suppress_health_check=[HealthChec
 
 
 def made(manifest: Manifest, snapshot: Snapshot) -> str:
-    return json.write(plan(manifest, snapshot, KINDS, Policy(adopt=True)))
+    return plan_json.write(plan(manifest, snapshot, KINDS, Policy(adopt=True)))
 
 
 def carried_out(manifest: Manifest) -> World:
@@ -82,7 +82,7 @@ async def test_every_kind_of_a_real_platform_comes_back_from_a_file_as_it_was_an
             for live, back in zip(snapshot.of(kind.name).objects, again.of(kind.name).objects, strict=True):
                 told.add(kind.name)
                 assert seen(kind, back) == seen(kind, live)
-                assert set(order.live_references(kind, back)) == set(order.live_references(kind, live))
+                assert set(dependencies.live_references(kind, back)) == set(dependencies.live_references(kind, live))
         sandbox.reset()
     assert len(told) > 20
 

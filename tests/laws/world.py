@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reconciler.kinds.canon import hostport_of_url
-from reconciler.model import owner as owners
+from reconciler.kinds.rules.canonical import hostport_of_url
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.canonical import Form, digests, settle
 from reconciler.model.kind import Exclusive, Field, InputOnly, Kind, PathOnly, Shape
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, references, reveal, substitute
-from reconciler.planning.normalize import identity, seen
+from reconciler.planning.comparing.canonical_fields import identity, seen
 
 
 class RefusedCall(AssertionError):

@@ -15,7 +15,7 @@ from reconciler.model.canonical import applied, canon, digests, settle, wanted, 
 from reconciler.model.kind import Field, InputOnly, Kind, Sensitive, Shape
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Secret, Template, Value, digest, reveal, substitute
-from reconciler.planning.normalize import agrees, body_value, columns, seen_in
+from reconciler.planning.comparing.canonical_fields import agrees, body_value, columns, seen_in
 
 each_kind = pytest.mark.parametrize("kind", kinds.planned(), ids=lambda kind: kind.name)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.concealing import Veil, conceal
+from reconciler.model.redaction import Veil, conceal
 
 SECRET = 'aB3$<&"Q9zXw7\nLmN0pRsTuVqq'
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.address import Address
-from reconciler.model.owner import Owner, holds, read, write
+from reconciler.model.owner_record import Owner, holds, read, write
 
 OWNER = Owner("prod", Address("TLSEdge", "payments"), "intent-1")
 FULL = Owner("prod", Address("TLSEdge", "payments"), "intent-1", {"description": "0123456789"}, True, True, "edgtls_1")

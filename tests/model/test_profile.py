@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler import kinds
-from reconciler.model.profile import NGROK, PROFILES, SPECIFICATION
+from reconciler.model.dialect import NGROK, PROFILES, SPECIFICATION
 
 _NAMES = st.sampled_from(
     (

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.engine import compose
-from reconciler.engine.compose import Known
+from reconciler.engine import requests
 from reconciler.engine.ports import Refused
-from reconciler.model import owner as owners
+from reconciler.engine.requests import Known
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.canonical import applied, wanted
 from reconciler.model.change import Mover
 from reconciler.model.kind import Field, Kind, Sensitive, ServerDefault, Shape
-from reconciler.model.owner import LIMIT, MOST, Owner, fit, read, write
+from reconciler.model.owner_record import LIMIT, MOST, Owner, fit, read, write
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.value import Secret, reveal
-from reconciler.planning.normalize import body_value
-from reconciler.project.crosschecks import metadata
+from reconciler.planning.comparing.canonical_fields import body_value
+from reconciler.project.manifests.crosschecks import metadata
 from tests.planning import builders
 
 STACK = "s" * 63  # as long as names may be
@@ -68,8 +68,8 @@ def written(kind: Kind, text: str) -> str:
     draft = OwnerDraft(address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID)
     call = Call(f"create {address}", address, Verb.CREATE, kind.path, owner=draft)
     known = Known(Plan(STACK))
-    record = compose.owner(draft, known, kind, stack=STACK, intent="i" * 16)
-    body = compose.body(call, known, kind, record)
+    record = requests.owner(draft, known, kind, stack=STACK, intent="i" * 16)
+    body = requests.body(call, known, kind, record)
     assert body is not None
     return str(body["metadata"])
 

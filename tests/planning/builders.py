@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from reconciler import kinds
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.canonical import applied, digests, wanted
 from reconciler.model.change import Change, FieldChange
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot

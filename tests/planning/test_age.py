@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.change import Action, Order, Reason
 from reconciler.model.manifest import Rotation
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Live
 from reconciler.planning.planner import Policy

@@ -9,7 +9,7 @@ import pytest
 from reconciler import kinds
 from reconciler.model.change import Mover
 from reconciler.model.plan import Plan
-from reconciler.planning.choices import choices
+from reconciler.planning.comparing.server_defaults import choices
 from tests.planning.builders import declare, fields, live, planned, record, requests, snapshot
 
 PICKED = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}

@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.change import Action, FieldChange, Mover
 from reconciler.model.value import Hidden
 from reconciler.planning.planner import Policy
-from reconciler.rendering.json import write
+from reconciler.rendering.wire.plan_json import write
 from tests.planning.builders import (
     LENIENT,
     actions,

@@ -12,7 +12,7 @@ from reconciler.model.canonical import canon_read, empty
 from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape, UpdateOnly
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import reveal
-from reconciler.sandbox import bodies
+from reconciler.sandbox.wire import bodies
 from tests.planning.builders import KINDS, declare, live, planned, record, snapshot
 
 _EMPTY: dict[Shape, Any] = {Shape.INTEGER: 1, Shape.NUMBER: 1.0, Shape.FLAG: True, Shape.LIST: [], Shape.MAP: {}}

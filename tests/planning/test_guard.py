@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.manifest import Declaration, Ensure
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Consent, Plan
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import Policy

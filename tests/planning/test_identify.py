@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import Policy

@@ -9,7 +9,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live, Snapshot
-from reconciler.planning.importing import Imported, Survey, objections, survey, without_others
+from reconciler.planning.importing.survey import Imported, Survey, objections, survey, without_others
 from reconciler.planning.planner import Policy, plan
 from tests.planning.builders import KINDS, declare, live, manifest, record, ref, snapshot
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler import kinds
 from reconciler.model.address import NAME
-from reconciler.planning import naming
+from reconciler.planning.importing import naming
 from tests.planning.builders import live
 
 NAMES = {("IPPolicy", "ipp_1"): "office", ("HTTPSEdge", "edghts_1"): "shop"}

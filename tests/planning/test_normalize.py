@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.model.value import JsonTemplate, Secret, Template, substitute
-from reconciler.planning.normalize import body_value
-from reconciler.rendering import codec
+from reconciler.planning.comparing.canonical_fields import body_value
+from reconciler.rendering.wire import codec
 from tests.planning.builders import (
     KINDS,
     declare,

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.kind import Field, Kind, Shape
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Secret
-from reconciler.planning.importing import survey
-from reconciler.rendering.json import write
+from reconciler.planning.importing.survey import survey
+from reconciler.rendering.wire.plan_json import write
 from tests.planning.builders import KINDS, LENIENT, declare, manifest, planned, record, snapshot
 
 TEXTS = st.sampled_from(

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
-from reconciler.planning.order import HostIndex, live_references, mentions, ring, sort
+from reconciler.planning.ordering.dependencies import HostIndex, live_references, mentions, ring, sort
 from tests.planning.builders import KINDS, live, ref
 
 

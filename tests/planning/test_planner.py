@@ -10,7 +10,7 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Binding
 from reconciler.planning.planner import Policy
-from reconciler.rendering.json import write
+from reconciler.rendering.wire.plan_json import write
 from tests.planning.builders import (
     KINDS,
     LENIENT,

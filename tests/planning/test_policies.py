@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kinds.cel import Expression
+from reconciler.languages.cel import Expression
 from reconciler.model.change import Action
 from reconciler.model.manifest import Declaration, Ensure, Path
 from reconciler.model.problem import Position, Severity
-from reconciler.planning import policies
-from reconciler.planning.policy import Policy
-from reconciler.planning.rule import LANGUAGE, Exemption, Rule
+from reconciler.planning.deciding.options import Policy
+from reconciler.planning.policies import evaluate as policies
+from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 from tests.planning.builders import KINDS, declare, manifest, planned, ref, secret, settled
 
 HERE = Position("policies/a.yaml", 1, 1)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reconciler.model.manifest import Declaration, Ensure
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
-from reconciler.planning.policy import Policy
+from reconciler.planning.deciding.options import Policy
 from tests.planning.builders import (
     LENIENT,
     at,

@@ -13,7 +13,7 @@ from reconciler.model.manifest import Declaration, Delivery, Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Issued, Place, Snapshot, Target
-from reconciler.planning import targets
+from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.planner import Policy
 from tests.planning.builders import KINDS, at, declare, live, manifest, planned, record, snapshot
 
@@ -28,8 +28,10 @@ def facts(
 ) -> Snapshot:
     """A snapshot with what is known on this machine of the target of a declaration."""
     seen, wanted = seen or snapshot(), manifest(declared)
-    deliveries = targets.declared(wanted, KINDS)
-    return replace(seen, targets=targets.targets(wanted, seen, deliveries, issued, lambda _: here, lambda _: there))
+    deliveries = delivery_targets.declared(wanted, KINDS)
+    return replace(
+        seen, targets=delivery_targets.targets(wanted, seen, deliveries, issued, lambda _: here, lambda _: there)
+    )
 
 
 def owned(intent: str = "i1", address: str = str(AGENT), **flags: Any) -> Snapshot:
@@ -109,7 +111,7 @@ def test_a_command_and_a_tombstone_have_no_target_to_look_at() -> None:
         replace(declare(str(AGENT)), deliver={"token": Delivery("to_command", "put", settings={"run": ["put"]})}),
         declare(str(AGENT), ensure=Ensure.ABSENT),
     ):
-        assert targets.declared(manifest(declared), KINDS) == {}
+        assert delivery_targets.declared(manifest(declared), KINDS) == {}
 
 
 @pytest.mark.parametrize(

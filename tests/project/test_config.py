@@ -5,8 +5,8 @@ import pytest
 
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
-from reconciler.project import config
-from reconciler.project.config import Config, Guards, Limits
+from reconciler.project.settings import config
+from reconciler.project.settings.config import Config, Guards, Limits
 
 FULL = """\
 version: 1

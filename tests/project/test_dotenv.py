@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.engine.ports import Undeliverable
-from reconciler.project import dotenv
+from reconciler.project.secrets import dotenv
 
 LINES = st.sampled_from(
     ["", "# a comment", "OTHER=1", "export OTHER='two\nlines'", 'TOKEN_OLD="a \\" quote"', "  ", "TOKEN=old", "TOKEN"]

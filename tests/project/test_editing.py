@@ -5,8 +5,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
 from reconciler.model.problem import Rejected
-from reconciler.project import yaml
-from reconciler.project.editing import ORDER, fmt, is_formatted, with_modeline
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.format import ORDER, fmt, is_formatted, with_modeline
 from tests.project.test_yaml import JSON
 
 UNTIDY = """\

@@ -14,9 +14,11 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Ref
-from reconciler.project import config, expansion, manifests
-from reconciler.project.config import Config
-from reconciler.project.manifests import Loaded
+from reconciler.project.manifests import for_each
+from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.settings import config
+from reconciler.project.settings.config import Config
 
 POLICY = "kind: IPPolicy\nname: office\nspec: {description: base}\n"
 
@@ -248,7 +250,7 @@ def test_a_variable_without_a_value_is_told_once_and_not_where_it_is_used(projec
      ("map", "{a: 1}", {"a": 1}), ("string", "7", "7")],
 )  # fmt: skip
 def test_a_flag_is_read_as_the_type_of_its_variable(project: Project, kind: str, text: str, meant: Any) -> None:
-    from reconciler.project import variables
+    from reconciler.project.settings import variables
 
     project.write("reconciler.yaml", f"stack: shop\nvariables: {{v: {{type: {kind}}}}}\n")
     problems: list[Any] = []
@@ -447,7 +449,7 @@ def test_an_item_that_looks_like_each_is_not_filled_in_again(project: Project) -
 
 
 def test_what_for_each_expands_to_is_bounded(project: Project) -> None:
-    numbers = ", ".join(str(each) for each in range(expansion.MAX_INSTANCES // 2 + 1))
+    numbers = ", ".join(str(each) for each in range(for_each.MAX_INSTANCES // 2 + 1))
     one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
     (line,) = project.told()

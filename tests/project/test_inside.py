@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.problem import Position, Problem, Rejected
-from reconciler.project import manifests
+from reconciler.project.manifests import load as manifests
 
 HEAD = "kind: CloudEndpoint\nname: a\nspec:\n  url: https://a.example.com\n  traffic_policy:"
 

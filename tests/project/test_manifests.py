@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle
 from reconciler.model.problem import Position, Rejected
-from reconciler.project import config, manifests
-from reconciler.project.config import Config
-from reconciler.project.manifests import Loaded
+from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.settings import config
+from reconciler.project.settings.config import Config
 
 
 def load(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Loaded:

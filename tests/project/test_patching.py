@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.value import canonical
-from reconciler.planning.accepting import GONE
-from reconciler.project import patching, spelling, yaml
-from reconciler.project.patching import Unpatchable
+from reconciler.planning.drift_acceptance import GONE
+from reconciler.project.yaml import emit, patch
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.patch import Unpatchable
 
 FILE = """\
 # The first.
@@ -46,7 +47,7 @@ spec:
 def changed(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]:
     """The lines that differ."""
     steps = tuple(int(each) if each.isdigit() else each for each in path.split("."))
-    after = patching.patched(text, line, ("spec", *steps), value)
+    after = patch.patched(text, line, ("spec", *steps), value)
     return [each for each in difflib.ndiff(text.splitlines(), after.splitlines()) if each[0] in "+-"]
 
 
@@ -102,36 +103,36 @@ def test_only_what_has_to_changes(path: str, value: Any, lines: list[str]) -> No
 
 
 def test_the_last_key_of_a_document_is_followed_by_a_new_one_before_the_comments_that_end_it() -> None:
-    after = patching.patched(FILE, 6, ("spec", "region"), "eu")
+    after = patch.patched(FILE, 6, ("spec", "region"), "eu")
     assert after.endswith("    b\n  region: eu\n# The end.\n")
 
 
 def test_a_comment_inside_what_goes_is_not_thrown_away() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n    # why\n    c: 2\n"
     with pytest.raises(Unpatchable, match="a comment inside it would be lost"):
-        patching.patched(text, 1, ("spec", "a"), "x")
+        patch.patched(text, 1, ("spec", "a"), "x")
 
 
 @pytest.mark.parametrize("path", [("spec", "a"), ("spec", "b")])
 def test_what_an_alias_repeats_is_not_changed_in_one_place(path: tuple[str, ...]) -> None:
     text = "kind: a\nspec:\n  a: &x {c: 1, d: 2}\n  b: *x\n"
     with pytest.raises(Unpatchable):
-        patching.patched(text, 1, path, {"c": 2, "d": 2})
+        patch.patched(text, 1, path, {"c": 2, "d": 2})
 
 
 def test_the_last_key_of_a_map_leaves_an_empty_map() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n  c: 2\n"
-    assert patching.patched(text, 1, ("spec", "a", "b"), GONE) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
+    assert patch.patched(text, 1, ("spec", "a", "b"), GONE) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
 
 
 def test_what_has_no_value_gets_one() -> None:
-    assert patching.patched("kind: a\nspec:\n", 1, ("spec",), {"a": 1}) == "kind: a\nspec:\n  a: 1\n"
+    assert patch.patched("kind: a\nspec:\n", 1, ("spec",), {"a": 1}) == "kind: a\nspec:\n  a: 1\n"
 
 
 def test_lines_that_end_in_carriage_returns_go_on_to() -> None:
     text = "kind: a\r\nspec:\r\n  a: [1]\r\n"
     after = "kind: a\r\nspec:\r\n  a: [1]\r\n  b:\r\n    - x\r\n    - c: 2\r\n"
-    assert patching.patched(text, 1, ("spec", "b"), ["x", {"c": 2}]) == after
+    assert patch.patched(text, 1, ("spec", "b"), ["x", {"c": 2}]) == after
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=6)
@@ -144,11 +145,11 @@ SPECS = st.dictionaries(KEYS, VALUES, min_size=1, max_size=4)
 
 
 def block(spec: Any) -> str:
-    return "\n".join(spelling.block({"kind": "K", "spec": spec})) + "\n"
+    return "\n".join(emit.block({"kind": "K", "spec": spec})) + "\n"
 
 
 def flow(spec: Any) -> str:
-    return f"kind: K\nspec: {spelling.flow(spec)}\n"
+    return f"kind: K\nspec: {emit.flow(spec)}\n"
 
 
 def as_json(spec: Any) -> str:
@@ -161,7 +162,7 @@ def test_whatever_is_handed_out_says_what_was_asked_for(spell: Any, spec: Any, k
     line = text.splitlines().index("---") + 2
     path = ("spec", *keys)
     try:
-        after = patching.patched(text, line, path, value)
+        after = patch.patched(text, line, path, value)
     except Unpatchable:
         return
     old, new = (yaml.read(each.encode(), "f") for each in (text, after))
@@ -215,7 +216,7 @@ def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
     before = "kind: K\nspec:\n" + lines_of([f"{each}: 1" if is_map else each for each in names], notes, layout)
     value: Any = dict.fromkeys(kept, 1) if is_map else kept
     try:
-        after = patching.patched(before, 1, ("spec", "a"), [value] if layout == "items" else value)
+        after = patch.patched(before, 1, ("spec", "a"), [value] if layout == "items" else value)
     except Unpatchable:
         return
     for name, note in zip(names, notes, strict=True):
@@ -229,10 +230,10 @@ def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
 
 def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> None:
     text = "kind: K\nspec:\n  ids: [\n    {ref: A/p1},  # the office\n    {ref: A/p2},  # the contractor\n  ]\n"
-    assert patching.patched(text, 1, ("spec", "ids"), [{"ref": "A/p1"}]) == text.replace(
+    assert patch.patched(text, 1, ("spec", "ids"), [{"ref": "A/p1"}]) == text.replace(
         "    {ref: A/p2},  # the contractor\n", ""
     )
-    assert patching.patched(text, 1, ("spec", "ids"), [{"ref": "A/p2"}]) == text.replace(
+    assert patch.patched(text, 1, ("spec", "ids"), [{"ref": "A/p2"}]) == text.replace(
         "    {ref: A/p1},  # the office\n", ""
     )
 
@@ -248,14 +249,14 @@ def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> N
 def test_a_comment_beside_what_goes_is_not_thrown_away(text: str) -> None:
     value: list[Any] = [{"c": 2}] if "c: 2" in text else []
     with pytest.raises(Unpatchable, match="a comment inside it would be lost"):
-        patching.patched(text, 1, ("spec", "a"), value)
+        patch.patched(text, 1, ("spec", "a"), value)
 
 
 def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
     text = "kind: K\nspec:\n  a:\n    - 1  # of the one\n  b:  # why\n"
     after = "kind: K\nspec:\n  a: []\n  b:  # why\n"
-    assert patching.patched(text, 1, ("spec", "a"), []) == after
-    assert patching.patched(after, 1, ("spec", "b"), []) == after.replace("b:  #", "b: []  #")
+    assert patch.patched(text, 1, ("spec", "a"), []) == after
+    assert patch.patched(after, 1, ("spec", "b"), []) == after.replace("b:  #", "b: []  #")
 
 
 @pytest.mark.parametrize(
@@ -269,25 +270,25 @@ def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
 def test_what_is_emptied_keeps_the_comment_behind_its_bracket(before: str, value: Any, after: str) -> None:
     text = "kind: K\nspec:\n  a:{}\n"
     path = ("spec", "a")
-    assert patching.patched(text.format(before), 1, path, value) == text.format(after)
+    assert patch.patched(text.format(before), 1, path, value) == text.format(after)
 
 
 def test_documents_are_told_apart_whatever_ends_their_lines() -> None:
     text = "kind: a\r\nspec: {b: 1}\r\n---\r\nkind: c\r\nspec: {b: 1}\r\n"
-    assert patching.patched(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"
+    assert patch.patched(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"
 
 
 @given(SPECS, st.data())
 def test_in_our_own_layout_any_value_of_a_map_can_be_replaced(spec: Any, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(spec)))
     value = data.draw(VALUES)
-    after = patching.patched(block(spec), 1, ("spec", key), value)
+    after = patch.patched(block(spec), 1, ("spec", key), value)
     assert canonical(yaml.read(after.encode(), "f").documents[0].value["spec"]) == canonical({**spec, key: value})
 
 
 @given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
 def test_what_was_there_keeps_its_order(old: list[int], new: list[int]) -> None:
-    ordered = patching.ordered_like(old, new)
+    ordered = patch.ordered_like(old, new)
     assert sorted(ordered) == sorted(new)
     if sorted(old) == sorted(new):
         assert ordered == old

@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.problem import Position, Rejected
-from reconciler.planning.rule import Rule
-from reconciler.project import config, inside, policies, yaml
+from reconciler.planning.policies.rule import Rule
+from reconciler.project.policies import load as policies
+from reconciler.project.policies import offsets
+from reconciler.project.settings import config
+from reconciler.project.yaml import reader as yaml
 
 GOOD = "policy: a\ncheck: resource.kind != ''\nmessage: ${resource.name} has no kind\n"
 
@@ -124,13 +127,13 @@ def test_every_character_of_a_quoted_or_literal_text_is_found_where_it_stands(te
             continue  # a text of blanks that YAML takes for none
         lines = file.splitlines()
         for at, sign in enumerate(text):
-            where = inside.place(lines, document.places[("a",)], text, at)
+            where = offsets.place(lines, document.places[("a",)], text, at)
             shown = lines[where.line - 1][where.column - 1 :]
             assert shown.startswith((sign, "\\" + sign)) or where == document.places[("a",)]
 
 
 def test_what_is_behind_the_end_stands_behind_it() -> None:
-    assert inside.place(["a: bc"], Position("f", 1, 4), "bc", 2) == Position("f", 1, 6)
+    assert offsets.place(["a: bc"], Position("f", 1, 4), "bc", 2) == Position("f", 1, 6)
 
 
 def test_the_schema_takes_the_starter_set_and_refuses_what_reading_refuses() -> None:

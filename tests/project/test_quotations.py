@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.problem import LONGEST_QUOTE, Problem, Rejected
-from reconciler.project import config, manifests
+from reconciler.project.manifests import load as manifests
+from reconciler.project.settings import config
 
 BOT = "kind: BotUser\nname: b\n"
 EDGE = "kind: TLSEdge\nname: e\n"

@@ -12,8 +12,9 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
-from reconciler.project import config, manifests
-from reconciler.project.sinks import ProjectSinks
+from reconciler.project.manifests import load as manifests
+from reconciler.project.secrets.sinks import ProjectSinks
+from reconciler.project.settings import config
 
 TOKEN = Secret("canary-token", "test")
 GIT, CI = "Git's own data", "part of the CI configuration"

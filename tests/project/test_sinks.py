@@ -19,8 +19,8 @@ from ruamel.yaml import YAML
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
-from reconciler.project import sinks as sinks_module
-from reconciler.project.sinks import ProjectSinks, is_there, place
+from reconciler.project.secrets import sinks as sinks_module
+from reconciler.project.secrets.sinks import ProjectSinks, is_there, place
 
 TOKEN = Secret("canary-token", "test")
 
@@ -200,7 +200,7 @@ import asyncio, sys
 from pathlib import Path
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
-from reconciler.project.sinks import ProjectSinks
+from reconciler.project.secrets.sinks import ProjectSinks
 async def run():
     sinks = ProjectSinks(Path({str(root)!r}))
     for number in range(40):

@@ -9,8 +9,9 @@ import yaml as yaml_1_1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.project import spelling, yaml
-from reconciler.project.editing import is_formatted
+from reconciler.project.yaml import emit
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.format import is_formatted
 from tests.laws.accounts import DESCRIPTIONS, METADATA
 from tests.project.test_yaml import JSON
 
@@ -18,7 +19,7 @@ TEXT = st.text() | st.sampled_from([*DESCRIPTIONS, *METADATA]) | st.text("ab \n#
 
 
 def spelt(value: Any) -> str:
-    return "\n".join(spelling.block({"spec": value})) + "\n"
+    return "\n".join(emit.block({"spec": value})) + "\n"
 
 
 def read(text: str) -> Any:
@@ -48,12 +49,12 @@ def test_the_layout_is_that_of_fmt(value: Any) -> None:
 
 @pytest.mark.parametrize("text", ["no", "on", "1e3", "2020-01-01", "12:30:45", "0o17", "~", "=", "<<", "y", "1_000"])
 def test_what_another_reader_may_take_for_something_else_is_quoted(text: str) -> None:
-    assert spelling.scalar(text) == f'"{text}"'
+    assert emit.scalar(text) == f'"{text}"'
     assert yaml_1_1.safe_load(spelt({"a": text})) == {"spec": {"a": text}}
 
 
 def test_plain_words_stay_plain() -> None:
-    assert spelling.scalar("Agent of the Berlin site") == "Agent of the Berlin site"
+    assert emit.scalar("Agent of the Berlin site") == "Agent of the Berlin site"
 
 
 def test_several_lines_stand_below_each_other() -> None:
@@ -61,7 +62,7 @@ def test_several_lines_stand_below_each_other() -> None:
 
 
 def test_what_cannot_be_seen_is_spelt_out() -> None:
-    assert spelling.scalar("a\u202eb\x1b\U000e0001") == '"a\\u202Eb\\e\\U000E0001"'
+    assert emit.scalar("a\u202eb\x1b\U000e0001") == '"a\\u202Eb\\e\\U000E0001"'
 
 
 JOINED = [
@@ -74,14 +75,14 @@ JOINED = [
 
 @pytest.mark.parametrize("text", JOINED)
 def test_what_joins_letters_and_emoji_stays(text: str) -> None:
-    assert spelling.scalar(text) == f'"{text}"'
-    assert list(spelling.block({"a": f"{text}\n{text}"})) == ["a: |-", f"  {text}", f"  {text}"]
+    assert emit.scalar(text) == f'"{text}"'
+    assert list(emit.block({"a": f"{text}\n{text}"})) == ["a: |-", f"  {text}", f"  {text}"]
     assert is_formatted(spelt({"a": text, "b": f"{text}\n{text}"}), "f.yaml")
 
 
 @pytest.mark.parametrize("text", ["\u200d", "a\u200db", " \u200c", "\u0645\u200c\u200c"])
 def test_what_joins_nothing_is_spelt_out(text: str) -> None:
-    assert "\\u200" in spelling.scalar(text)
+    assert "\\u200" in emit.scalar(text)
 
 
 def test_a_reference_stands_on_one_line() -> None:

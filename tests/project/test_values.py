@@ -193,7 +193,7 @@ def test_a_policy_may_come_from_a_file_whole_and_keeps_the_platforms_braces(tmp_
 
 
 def test_a_file_is_named_from_the_root_of_the_project(tmp_path: Path) -> None:
-    from reconciler.project import manifests
+    from reconciler.project.manifests import load as manifests
 
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/words").write_text("two\nlines\n")

@@ -13,8 +13,8 @@ from ruamel.yaml.compat import StringIO
 from ruamel.yaml.error import YAMLError
 
 from reconciler.model.problem import Position
-from reconciler.project import yaml
-from reconciler.project.unreadable import MAX_BYTES
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.errors import MAX_BYTES
 
 
 def told(text: str | bytes) -> list[str]:

@@ -164,6 +164,7 @@ names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
 addresses = st.builds(Address, st.from_regex(r"[A-Z][A-Za-z0-9]{0,8}", fullmatch=True), names)
 outputs = st.sampled_from(["id", "addr", "cname_target"])
 texts = st.text(st.characters(), max_size=12)  # lone surrogates too: JSON from the platform can hold them
+sentences = texts.map(lambda text: f"{text}!")  # a problem always says something
 refs = st.builds(Ref, addresses, outputs)
 templates = st.builds(Template, st.lists(texts | refs, max_size=3).map(tuple))
 documents = st.builds(JsonTemplate, st.lists(texts | refs | templates, max_size=3).map(tuple))
@@ -239,7 +240,7 @@ plans = st.builds(
     stack=st.sampled_from(["prod", "test"]),
     changes=some(changes),
     calls=some(calls),
-    problems=some(st.builds(Problem, texts, texts, texts, maybe_position, st.sampled_from(Severity))),
+    problems=some(st.builds(Problem, sentences, texts, texts, maybe_position, st.sampled_from(Severity))),
     consents=some(st.builds(Consent, texts, texts, st.integers(0, 9), texts, st.booleans(), is_optional=st.booleans())),
     seen=st.dictionaries(addresses, st.builds(Seen, texts, st.dictionaries(keys, plain, max_size=2)), max_size=2),
     resolved=st.dictionaries(texts, plain, max_size=2),

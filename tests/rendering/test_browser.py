@@ -18,7 +18,7 @@ from reconciler.model.event import Outcome
 from reconciler.model.history import Look, Moved, Run
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Ref
-from reconciler.rendering import html, report
+from reconciler.rendering.html import plan_page, report_page
 from tests import browser
 from tests.browser import Browser
 from tests.rendering import hostile
@@ -70,10 +70,10 @@ RUNS = tuple(
     Run("apply", day * DAY, day * DAY + 9, "ended", {Outcome.DONE: day, Outcome.FAILED: day % 2}) for day in range(9)
 )
 PAGES: dict[str, Callable[[], str]] = {
-    "plan": lambda: html.page(WHOLE, digest="blake2b:0123", budget=120),
-    "large": lambda: html.page(many(300)),
-    "hostile": lambda: html.page(hostile.plan("".join(hostile.PIECES))),
-    "report": lambda: report.page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
+    "plan": lambda: plan_page.page(WHOLE, digest="blake2b:0123", budget=120),
+    "large": lambda: plan_page.page(many(300)),
+    "hostile": lambda: plan_page.page(hostile.plan("".join(hostile.PIECES))),
+    "report": lambda: report_page.page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
 }
 
 

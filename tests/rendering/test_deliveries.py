@@ -16,12 +16,12 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason, Risk
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan, Verb
-from reconciler.rendering import code_hosts, deliveries, markdown, sarif, text
-from reconciler.rendering import html as page
-from reconciler.rendering import json as plan_json
-from reconciler.rendering.cells import clean
-from reconciler.rendering.findings import findings
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.html import plan_page as page
+from reconciler.rendering.plan import ci_annotations, deliveries, markdown, sarif, text
+from reconciler.rendering.plan.findings import findings
+from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.terminal_text import clean
+from reconciler.rendering.wire import plan_json
 
 RUN = [
     "sh",
@@ -51,9 +51,9 @@ FORMS: dict[str, Callable[[Plan], str]] = {
     "markdown": markdown.markdown,
     "html": lambda plan: html.unescape(page.page(plan)),
     "sarif": lambda plan: _sarif(plan).replace("\\[", "[").replace("\\]", "]").replace("{{", "{").replace("}}", "}"),
-    "github": lambda plan: code_hosts.github(findings(plan)),
+    "github": lambda plan: ci_annotations.github(findings(plan)),
     "gitlab": lambda plan: " ".join(
-        each["description"] for each in json.loads(code_hosts.gitlab(findings(plan), fallback="x"))
+        each["description"] for each in json.loads(ci_annotations.gitlab(findings(plan), fallback="x"))
     ),
 }
 

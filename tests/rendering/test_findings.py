@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
-from reconciler.rendering import code_hosts
-from reconciler.rendering.findings import Finding, findings
-from reconciler.rendering.sarif import sarif
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.plan import ci_annotations
+from reconciler.rendering.plan.findings import Finding, findings
+from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.plan.sarif import sarif
 from tests.rendering import hostile
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 from tests.rendering.test_text import compare
@@ -159,7 +159,7 @@ def test_drift_is_a_warning_beside_the_declaration() -> None:
 
 def test_a_fingerprint_stays_when_lines_move() -> None:
     moved = [Finding(each.rule, each.text, each.subject, each.file, each.line + 7) for each in findings(WHOLE)]
-    there, here = (json.loads(code_hosts.gitlab(each, fallback="x")) for each in (moved, findings(WHOLE)))
+    there, here = (json.loads(ci_annotations.gitlab(each, fallback="x")) for each in (moved, findings(WHOLE)))
     assert [each["fingerprint"] for each in there] == [each["fingerprint"] for each in here]
     assert len({each["fingerprint"] for each in here}) == len(here)
 
@@ -168,18 +168,18 @@ def test_long_values_are_shown_from_where_they_differ_in_every_form() -> None:
     old, new = "x" * 2000 + "old", "x" * 2000 + "new"
     change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("description", old, new),))
     found = findings(Plan("prod", changes=(change,)))
-    (quality,) = json.loads(code_hosts.gitlab(found, fallback="x"))
+    (quality,) = json.loads(ci_annotations.gitlab(found, fallback="x"))
     (result,) = json.loads(sarif(found, version="1", fallback="x"))["runs"][0]["results"]
-    for text in (code_hosts.github(found), quality["description"], result["message"]["text"]):
+    for text in (ci_annotations.github(found), quality["description"], result["message"]["text"]):
         assert re.search('…x+old" → …x+new"', text)
 
 
 def test_commands_for_github_are_one_a_line() -> None:
-    compare("github.txt", code_hosts.github(findings(WHOLE, prefix="infra/")))
+    compare("github.txt", ci_annotations.github(findings(WHOLE, prefix="infra/")))
 
 
 def test_a_code_quality_report_for_gitlab_names_file_and_line() -> None:
-    report = json.loads(code_hosts.gitlab(findings(WHOLE, prefix="infra/"), fallback=FALLBACK))
+    report = json.loads(ci_annotations.gitlab(findings(WHOLE, prefix="infra/"), fallback=FALLBACK))
     assert report[0] == {
         "description": "TLSEdge/x.backend: refers to nothing; declare it",
         "check_name": "problem",
@@ -194,7 +194,7 @@ def test_code_scanners_get_the_code_of_a_warning() -> None:
     warned = Plan("s", problems=(Problem("is odd", severity=Severity.WARNING, code="still-in-use"),))
     (run,) = log(warned)["runs"]
     assert run["results"][0]["properties"] == {"code": "still-in-use"}
-    report = json.loads(code_hosts.gitlab(findings(warned), fallback=FALLBACK))
+    report = json.loads(ci_annotations.gitlab(findings(warned), fallback=FALLBACK))
     assert report[0]["check_name"] == "still-in-use"
 
 
@@ -216,7 +216,7 @@ def decoded(text: str) -> str:
 @settings(deadline=None, max_examples=60)
 def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
     found = findings(hostile.plan(text))
-    lines = code_hosts.github(found).splitlines()
+    lines = ci_annotations.github(found).splitlines()
     assert len(lines) == len(found)
     for line, finding in zip(lines, found, strict=True):
         name, properties, _ = understood(line)
@@ -232,8 +232,8 @@ def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
 def test_no_secret_is_shown(plan: Plan) -> None:
     found = findings(plan)
     for text in (
-        code_hosts.github(found),
-        code_hosts.gitlab(found, fallback="x"),
+        ci_annotations.github(found),
+        ci_annotations.gitlab(found, fallback="x"),
         sarif(found, version="1", fallback="x"),
     ):
         assert "hunter2" not in text

@@ -3,7 +3,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from reconciler.model.address import Address
-from reconciler.rendering import graph
+from reconciler.rendering.plan import graph
 from tests.rendering.plans import WHOLE
 
 EDGE, POLICY, RULE, BACKEND = (

@@ -16,8 +16,8 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.plan import Call, Plan, Seen, Verb
 from reconciler.model.value import Ref
-from reconciler.rendering import html, picture
-from reconciler.rendering.wording import Flavour
+from reconciler.rendering.html import diagram, plan_page
+from reconciler.rendering.plan.phrases import Flavour
 from tests.rendering import hostile
 from tests.rendering.plans import WHOLE, plans
 from tests.security.test_orders import orders_in
@@ -47,7 +47,7 @@ class Tags(HTMLParser):
 @given(hostile.texts)
 @settings(deadline=None, max_examples=60)
 def test_foreign_text_changes_no_structure(text: str) -> None:
-    bad, good = (Tags(html.page(hostile.plan(each))) for each in (text, hostile.harmless(text)))
+    bad, good = (Tags(plan_page.page(hostile.plan(each))) for each in (text, hostile.harmless(text)))
     assert bad.structure == good.structure
     assert bad.links == good.links
 
@@ -55,18 +55,18 @@ def test_foreign_text_changes_no_structure(text: str) -> None:
 @given(plans)
 @settings(deadline=None, max_examples=30)
 def test_no_secret_is_shown_and_no_runner_given_an_order(plan: Plan) -> None:
-    page = html.page(plan)
+    page = plan_page.page(plan)
     assert "hunter2" not in page
     assert "correct horse" not in page
     assert orders_in(page) == []
 
 
 def test_links_stay_on_the_page() -> None:
-    assert all(re.fullmatch(r"#[a-z]+\d*", each) for each in Tags(html.page(WHOLE)).links)
+    assert all(re.fullmatch(r"#[a-z]+\d*", each) for each in Tags(plan_page.page(WHOLE)).links)
 
 
 def test_only_its_own_style_and_script_are_allowed() -> None:
-    page = html.page(WHOLE)
+    page = plan_page.page(WHOLE)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     for name in ("style", "script"):
@@ -77,17 +77,17 @@ def test_only_its_own_style_and_script_are_allowed() -> None:
 
 
 def test_nothing_has_a_style_or_a_handler_of_its_own() -> None:
-    names = {name for tag in Tags(html.page(WHOLE)).structure if isinstance(tag, tuple) for name in tag[1:]}
+    names = {name for tag in Tags(plan_page.page(WHOLE)).structure if isinstance(tag, tuple) for name in tag[1:]}
     assert not {name for name in names if name == "style" or name.startswith("on")}
 
 
 def test_the_same_plan_is_the_same_page() -> None:
     turned = replace(WHOLE, seen=dict(reversed(list(WHOLE.seen.items()))))
-    assert html.page(turned) == html.page(WHOLE)
+    assert plan_page.page(turned) == plan_page.page(WHOLE)
 
 
 def test_drift_has_neither_calls_nor_risks() -> None:
-    page = html.page(WHOLE, flavour=Flavour.DRIFT)
+    page = plan_page.page(WHOLE, flavour=Flavour.DRIFT)
     assert "Calls, in order" not in page
     assert "Risks" not in page
     assert "added in Git, not applied yet" in page
@@ -101,7 +101,7 @@ def luminance(colour: str) -> float:
 
 
 def test_every_colour_can_be_read_on_its_ground_by_day_and_by_night() -> None:
-    style = re.search("<style>(.*?)</style>", html.page(WHOLE), re.DOTALL)
+    style = re.search("<style>(.*?)</style>", plan_page.page(WHOLE), re.DOTALL)
     assert style
     themes = re.findall(r":root \{(.*?)\}", style[1], re.DOTALL)
     assert len(themes) == 2
@@ -132,7 +132,7 @@ def change(address: Address, action: Action, *values: object) -> Change:
 
 
 def edges(plan: Plan, *, waits: bool = False) -> set[tuple[str, str]]:
-    drawn = picture.picture(plan)
+    drawn = diagram.picture(plan)
     return {
         (str(drawn.boxes[each.start].address), str(drawn.boxes[each.end].address))
         for each in drawn.arrows
@@ -151,7 +151,7 @@ def test_arrows_follow_references_and_ids_that_the_plan_knows() -> None:
 
 def test_what_stays_and_is_referred_to_is_drawn_as_staying() -> None:
     plan = Plan("prod", changes=(change(RULE, Action.UPDATE, Ref(POLICY)),))
-    assert [(str(box.address), box.change) for box in picture.picture(plan).boxes] == [
+    assert [(str(box.address), box.change) for box in diagram.picture(plan).boxes] == [
         ("IPPolicy/p", None),
         ("IPPolicyRule/r", 0),
     ]
@@ -231,27 +231,27 @@ def test_a_long_arrow_goes_between_the_boxes_on_its_way() -> None:
             change(EDGE, Action.CREATE, *(Ref(each) for each in (*chain, *many))),
         ),
     )
-    drawn = picture.picture(plan)
+    drawn = diagram.picture(plan)
     for arrow in drawn.arrows:
         others = [box for number, box in enumerate(drawn.boxes) if number not in (arrow.start, arrow.end)]
         for x, y in points(arrow.path):
             for box in others:
-                assert not (0 < x - box.x < picture.WIDTH and 0 < y - box.y < picture.HEIGHT), (arrow, box)
+                assert not (0 < x - box.x < diagram.WIDTH and 0 < y - box.y < diagram.HEIGHT), (arrow, box)
 
 
 @given(plans)
 @settings(deadline=None, max_examples=30)
 def test_no_two_boxes_lie_on_each_other_and_all_lie_within_the_picture(plan: Plan) -> None:
-    drawn = picture.picture(plan)
+    drawn = diagram.picture(plan)
     places = [(box.x, box.y) for box in drawn.boxes]
     for number, (x, y) in enumerate(places):
-        assert 0 <= x <= drawn.width - picture.WIDTH
-        assert 0 <= y <= drawn.height - picture.HEIGHT
+        assert 0 <= x <= drawn.width - diagram.WIDTH
+        assert 0 <= y <= drawn.height - diagram.HEIGHT
         for other_x, other_y in places[:number]:
-            assert abs(x - other_x) >= picture.WIDTH or abs(y - other_y) >= picture.HEIGHT
+            assert abs(x - other_x) >= diagram.WIDTH or abs(y - other_y) >= diagram.HEIGHT
 
 
 def test_a_picture_of_too_many_is_left_out() -> None:
-    policies = (Address("IPPolicy", str(number)) for number in range(picture.MOST + 1))
+    policies = (Address("IPPolicy", str(number)) for number in range(diagram.MOST + 1))
     plan = Plan("prod", changes=tuple(change(each, Action.CREATE) for each in policies))
-    assert picture.picture(plan).boxes == ()
+    assert diagram.picture(plan).boxes == ()

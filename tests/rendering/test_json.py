@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
-from reconciler.rendering import json as plan_json
-from reconciler.rendering.codec import Secrets
+from reconciler.rendering.wire import plan_json
+from reconciler.rendering.wire.codec import Secrets
 from tests.rendering.plans import WHOLE, plans
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "plan.json"

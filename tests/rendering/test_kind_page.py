@@ -6,7 +6,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.model.kind import Kind
-from reconciler.rendering import kind_page
+from reconciler.rendering.reference import kind_page
 
 EVERY = kinds.every()
 

@@ -12,8 +12,8 @@ from markdown_it.token import Token
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason, Risk
 from reconciler.model.plan import Call, Plan, Verb
-from reconciler.rendering.markdown import LIMIT, Cover, markdown, marker
-from reconciler.rendering.wording import Flavour, Selected
+from reconciler.rendering.plan.markdown import LIMIT, Cover, markdown, marker
+from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.rendering import hostile
 from tests.rendering.plans import WHOLE, plans
 from tests.rendering.test_text import compare

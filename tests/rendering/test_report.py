@@ -10,8 +10,8 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Mover, Reason
 from reconciler.model.event import Outcome
 from reconciler.model.history import Look, Moved, Run
-from reconciler.rendering import chart, report
-from reconciler.rendering.report import spells
+from reconciler.rendering.html import chart, report_page
+from reconciler.rendering.html.report_page import spells
 from tests.rendering import hostile
 from tests.rendering.test_html import Tags
 
@@ -58,7 +58,7 @@ def test_a_gap_begins_a_new_spell() -> None:
 
 
 def page(looks: tuple[Look, ...] = (), runs: tuple[Run, ...] = ()) -> str:
-    return report.page("prod", looks, runs, now=10 * DAY, days=90)
+    return report_page.page("prod", looks, runs, now=10 * DAY, days=90)
 
 
 def test_the_last_look_is_put_into_a_sentence() -> None:
@@ -79,7 +79,7 @@ def test_a_run_that_died_says_so() -> None:
 def test_foreign_text_changes_no_structure(text: str) -> None:
     def written(said: str) -> Tags:
         looks = (Look(DAY, 1, said, (moved(A, said, f"x.{said}"),)), Look(2 * DAY, 1, said))
-        return Tags(report.page(said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}"),), now=3 * DAY, days=1))
+        return Tags(report_page.page(said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}"),), now=3 * DAY, days=1))
 
     assert written(f"x{text}").structure == written(f"x{hostile.harmless(text)}").structure
 

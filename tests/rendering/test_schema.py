@@ -9,12 +9,13 @@ from jsonschema import Draft202012Validator
 
 from reconciler import kinds
 from reconciler.model.kind import Kind
-from reconciler.project.config import ProjectForm
-from reconciler.rendering import project_schema, schema
+from reconciler.project.settings.config import ProjectForm
+from reconciler.rendering.schemas import manifest as manifest_schema
+from reconciler.rendering.schemas import project as project_schema
 from tests.kinds import manifests
 
 EVERY = kinds.every()
-MANIFEST = Draft202012Validator(schema.manifest_schema(EVERY))
+MANIFEST = Draft202012Validator(manifest_schema.manifest_schema(EVERY))
 PROJECT = Draft202012Validator(project_schema.project_schema(ProjectForm, EVERY))
 
 each_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
@@ -26,7 +27,7 @@ def edge(**spec: Any) -> dict[str, Any]:
 
 @each_kind
 def test_a_schema_of_a_kind_is_valid_and_takes_its_example(kind: Kind) -> None:
-    made = schema.kind_schema(kind)
+    made = manifest_schema.kind_schema(kind)
     Draft202012Validator.check_schema(made)
     assert [*Draft202012Validator(made).iter_errors(manifests.document(kind))] == []
 
@@ -40,7 +41,7 @@ def test_the_manifest_schema_takes_every_example_and_refuses_a_stranger_in_it(ki
 
 
 def test_the_manifest_schema_is_valid() -> None:
-    Draft202012Validator.check_schema(schema.manifest_schema(EVERY))
+    Draft202012Validator.check_schema(manifest_schema.manifest_schema(EVERY))
 
 
 @pytest.mark.parametrize(

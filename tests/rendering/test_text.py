@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
 from reconciler.model.plan import Forecast, Plan
 from reconciler.model.problem import Problem
-from reconciler.rendering import cells, text, wording
-from reconciler.rendering.excerpts import excerpts
-from reconciler.rendering.outline import DiffLine, outline
-from reconciler.rendering.wording import Flavour, Selected
+from reconciler.rendering import terminal_text
+from reconciler.rendering.plan import phrases, text
+from reconciler.rendering.plan.excerpts import excerpts
+from reconciler.rendering.plan.outline import DiffLine, outline
+from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 
 PAGES = Path(__file__).parent / "pages"
@@ -83,9 +84,9 @@ def test_where_something_could_not_be_told_nobody_says_that_there_is_no_drift() 
 @settings(deadline=None, max_examples=60)
 def test_every_line_fits_and_holds_nothing_that_a_terminal_obeys(plan: Plan, width: int, flavour: Flavour) -> None:
     for line in text.text(plan, width=width, flavour=flavour).splitlines():
-        assert cells.clean(line) == line
+        assert terminal_text.clean(line) == line
         flags = line.lstrip().startswith("--allow")  # a flag is there to be copied, whole
-        assert flags or cells.width(line) <= width
+        assert flags or terminal_text.width(line) <= width
 
 
 @given(plans)
@@ -152,7 +153,7 @@ short = st.lists(st.sampled_from("123"), max_size=2)
 def test_no_change_of_a_line_is_cut_away(old: str, new: str, before: list[str], after: list[str], room: int) -> None:
     lines = [*(DiffLine("-", text) for text in [old, *before]), *(DiffLine("+", text) for text in [*after, new])]
     told = list(excerpts(lines, room))
-    assert all(cells.width(text) <= room for text in told)
+    assert all(terminal_text.width(text) <= room for text in told)
     assert (told[0] == told[-1]) == (old == new)
 
 
@@ -168,7 +169,7 @@ def test_different_lines_that_repeat_one_character_are_told_apart(removed: list[
     lines = [*(DiffLine("-", text) for text in removed), *(DiffLine("+", text) for text in added)]
     told = list(excerpts(lines, 28))
     assert len({*told}) == len(lines)
-    assert all(cells.width(text) <= 28 for text in told)
+    assert all(terminal_text.width(text) <= 28 for text in told)
 
 
 def test_a_long_value_that_goes_is_shown_in_part() -> None:
@@ -196,11 +197,11 @@ def test_who_moved_a_field_is_told_when_it_was_not_git() -> None:
     ],
 )
 def test_a_forecast_is_rounded(forecast: Forecast, budget: int, words: str) -> None:
-    assert wording.forecast(forecast, budget) == words
+    assert phrases.forecast(forecast, budget) == words
 
 
 def test_totals_count_the_usual_four_always() -> None:
     assert (
-        wording.totals(outline(replace(WHOLE, changes=())))
+        phrases.totals(outline(replace(WHOLE, changes=())))
         == "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete."
     )

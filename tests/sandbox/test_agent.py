@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from reconciler.kinds import observed
-from reconciler.sandbox.agent import Agent
-from reconciler.sandbox.database import Database
-from reconciler.sandbox.objects import Objects
-from reconciler.sandbox.tunnels import Failed
+from reconciler.kinds import read_only
+from reconciler.sandbox.agent.process import Agent
+from reconciler.sandbox.agent.tunnels import Failed
+from reconciler.sandbox.base.database import Database
+from reconciler.sandbox.operations.objects import Objects
 from tests.platform import Sandbox
 
 TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
@@ -261,7 +261,7 @@ def test_configuration_files_are_merged_before_anything_starts(tmp_path: Path) -
     first.write_text("authtoken: unknown\ntunnels: {orders: {proto: http, addr: 8080, inspect: false}}\n")
     second.write_text("authtoken: ''\ntunnels: {orders: {addr: 9090}, shop: {proto: http, addr: 80}}\n")
     database = Database(":memory:")
-    agent = Agent(Objects(database, observed.served()), [first, second])
+    agent = Agent(Objects(database, read_only.served()), [first, second])
     agent.start()
     assert {each["name"]: each["config"] for each in agent.running()} == {
         "orders": {"addr": "http://localhost:9090", "inspect": False},
@@ -276,7 +276,7 @@ def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -
         "tunnels: {a: {proto: gopher, addr: 1}, b: {proto: http, addr: 80}, c: {proto: http, addr: 1, domain: c.test}}"
     )
     database = Database(":memory:")
-    agent = Agent(Objects(database, observed.served()), [file])
+    agent = Agent(Objects(database, read_only.served()), [file])
     with pytest.raises(Failed) as failed:
         agent.start()
     assert str(failed.value).splitlines() == [
@@ -295,7 +295,7 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, text: str) -> 
     file.write_text(text)
     database = Database(":memory:")
     with pytest.raises(Failed, match=r"agent\.yml"):
-        Agent(Objects(database, observed.served()), [file]).start()
+        Agent(Objects(database, read_only.served()), [file]).start()
     database.close()
 
 

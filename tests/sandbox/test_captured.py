@@ -9,7 +9,7 @@ import httpx
 import pytest
 from cryptography import x509
 
-from reconciler.sandbox import keys
+from reconciler.sandbox.base import certificates
 from tests.kinds import pems
 from tests.platform import Sandbox
 from tests.sandbox.account import POLICY, Account
@@ -186,7 +186,7 @@ def test_captured(sandbox: Sandbox, name: str) -> None:
 def test_serial_numbers_keep_their_leading_zeros() -> None:
     for number, shown in ((1, "01"), (0x4F2, "04f2"), (0x10F2, "10f2")):
         leaf = x509.load_pem_x509_certificate(pems.certificate("leaf", serial=number).encode())
-        assert keys.certificate(leaf)["serial_number"] == shown
+        assert certificates.certificate(leaf)["serial_number"] == shown
 
 
 # --- who may use the paths without a key ------------------------------------------------------------------------------

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.sandbox.database import Database
-from reconciler.sandbox.events import KEPT, SUBJECTS, Events
-from reconciler.sandbox.objects import Objects
-from reconciler.sandbox.routes import Router, operations
-from reconciler.sandbox.vocabulary import EVENT_TYPES
+from reconciler.sandbox.base.database import Database
+from reconciler.sandbox.base.vocabulary import EVENT_TYPES
+from reconciler.sandbox.operations.events import KEPT, SUBJECTS, Events
+from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.operations.routes import Router, operations
 from tests.kinds import pems
 from tests.platform import Sandbox
 from tests.sandbox.account import Account

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler import kinds
-from reconciler.sandbox import filters
-from reconciler.sandbox.queries import FILTERED
+from reconciler.sandbox.wire import filters
+from reconciler.sandbox.wire.queries import FILTERED
 from tests.platform import Sandbox
 from tests.sandbox.account import BODIES, Account
 

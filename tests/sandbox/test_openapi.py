@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.kinds import observed
-from reconciler.sandbox.openapi import document
-from reconciler.sandbox.routes import operations
+from reconciler.kinds import read_only
+from reconciler.sandbox.operations.routes import operations
+from reconciler.sandbox.wire.openapi import document
 from tests.platform import HEADERS, Sandbox
 
-TABLE = tuple(operations(observed.served()))
+TABLE = tuple(operations(read_only.served()))
 DOCUMENT = document(TABLE, "http://sandbox.test")
 AREAS = ["/edges/https/[^/]+/routes", "/edges/(?!https/[^/]+/routes)", "/[a-d]", "/(?!edges)[e-z]"]
 SCHEMATHESIS = str(Path(sys.executable).with_name("schemathesis"))

@@ -11,14 +11,14 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from reconciler.kinds import observed
-from reconciler.sandbox.openapi import document
-from reconciler.sandbox.routes import operations
+from reconciler.kinds import read_only
+from reconciler.sandbox.operations.routes import operations
+from reconciler.sandbox.wire.openapi import document
 from tests.platform import Sandbox
 from tests.sandbox.account import BODIES, MODULES, UPDATES, Account
 
 TABLE = yaml.safe_load((Path(__file__).parent / "operations.yaml").read_text())
-DOCUMENT = document(operations(observed.served()), "http://sandbox.test")
+DOCUMENT = document(operations(read_only.served()), "http://sandbox.test")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ ROWS = [Row.parse(text) for text in TABLE["specified"] + TABLE["beyond"]]
 
 
 def test_the_sandbox_has_exactly_the_operations_of_the_table() -> None:
-    served = sorted(f"{each.method} {each.path}" for each in operations(observed.served()))
+    served = sorted(f"{each.method} {each.path}" for each in operations(read_only.served()))
     assert served == sorted(f"{row.method} {row.path}" for row in ROWS)
 
 

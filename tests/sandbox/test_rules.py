@@ -9,8 +9,8 @@ from collections import Counter
 import httpx
 import pytest
 
-from reconciler.sandbox import refusal
-from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.wire import refusal
+from reconciler.sandbox.wire.refusal import Cause
 from tests.platform import Sandbox
 from tests.sandbox import rules, rules_public
 from tests.sandbox.account import Account

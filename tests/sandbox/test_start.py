@@ -10,10 +10,10 @@ import httpx
 import pytest
 from cryptography import x509
 
-from reconciler.kinds import observed
-from reconciler.sandbox import derive, keys, seeds
-from reconciler.sandbox.database import Database
-from reconciler.sandbox.objects import Objects
+from reconciler.kinds import read_only
+from reconciler.sandbox.base import certificates, derive, seeds
+from reconciler.sandbox.base.database import Database
+from reconciler.sandbox.operations.objects import Objects
 from tests.platform import HEADERS, Sandbox
 
 Start = Callable[..., Sandbox]
@@ -124,7 +124,7 @@ def test_a_seed_that_cannot_be_planted_is_told_with_its_item(tmp_path: Path, tex
     file.write_text(text)
     database = Database(":memory:")
     with pytest.raises(ValueError, match=re.escape(f"{file}: {why}")):
-        seeds.plant(Objects(database, observed.served()), file)
+        seeds.plant(Objects(database, read_only.served()), file)
     database.close()
 
 
@@ -149,7 +149,7 @@ def test_an_empty_file_becomes_a_database_and_is_known_again(tmp_path: Path) -> 
 def test_certificates_are_issued_with_one_key_for_all() -> None:
     """To make one of RSA takes longer than anybody waits who reads a list of a hundred domains."""
     first, second = (
-        x509.load_pem_x509_certificate(keys.issue(domain, "rsa", derive.now()).encode()) for domain in "ab"
+        x509.load_pem_x509_certificate(certificates.issue(domain, "rsa", derive.now()).encode()) for domain in "ab"
     )
     assert first.subject != second.subject
     assert first.public_key() == second.public_key()

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from reconciler.kinds import observed
-from reconciler.sandbox import bodies
-from reconciler.sandbox.app import App
-from reconciler.sandbox.database import Database
-from reconciler.sandbox.objects import Objects
+from reconciler.kinds import read_only
+from reconciler.sandbox.base.database import Database
+from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.server.app import App
+from reconciler.sandbox.wire import bodies
 from tests.platform import HEADERS, KEY, Sandbox
 from tests.sandbox.account import POLICY, Account
 
@@ -39,7 +39,7 @@ def test_what_nobody_foresaw_has_the_common_form_and_is_told_on_standard_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = Database(":memory:")
-    app = App(Objects(database, observed.served()), api_key=KEY, cut=lambda scope: None)
+    app = App(Objects(database, read_only.served()), api_key=KEY, cut=lambda scope: None)
     monkeypatch.setattr(bodies, "complete", lambda *given: 1 // 0)
 
     async def asked() -> httpx.Response:

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from reconciler.model.address import Address
 from reconciler.model.problem import Rejected
-from reconciler.project import config, manifests, tracing, variables
-from reconciler.rendering import origins
+from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests import trace as value_trace
+from reconciler.project.settings import config, variables
+from reconciler.rendering import provenance
 
 CANARY = "hunter2-S3CR3T"
 REFERS = {
@@ -114,6 +116,6 @@ def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
         declared = {**loaded.manifest.declarations, **loaded.rendered}
         settled = variables.settled(read.settings, {}, [])
         for below in ((), *places(SPECS[kind])):
-            traces = tracing.traces(declared[Address(kind, name)], below, read, settled, declared)
+            traces = value_trace.traces(declared[Address(kind, name)], below, read, settled, declared)
             assert CANARY not in repr(traces)
-            assert CANARY not in origins.text("it", traces, [None] * len(traces), 10_000)
+            assert CANARY not in provenance.text("it", traces, [None] * len(traces), 10_000)

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from reconciler.sandbox.ids import token
+from reconciler.sandbox.base.ids import token
 from tests.silence import secrets_in
 
 TOKEN = token("cr_2NRkVKTkDKAsJSWVGHEqBHVjPXS")

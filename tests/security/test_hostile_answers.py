@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler import kinds
-from reconciler.api.machine import MachineClock
+from reconciler.api.clock import MachineClock
 from reconciler.cli.main import main
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 
 KEYS = {kind.path: kind.list_key for kind in kinds.every() if kind.parent is None}
 CODES = {0, 1, 2, 3, 4, 5, 6}

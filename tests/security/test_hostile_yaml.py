@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.project.unreadable import MAX_BYTES
+from reconciler.project.yaml.errors import MAX_BYTES
 
 MOST_WORK, MOST_MB = 8, 50  # work is counted in times of a thousand ordinary resources, read by the same process
 M = MAX_BYTES
@@ -70,7 +70,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 _MEASURED = """
 import gc, json, sys, time
 from reconciler import kinds
-from reconciler.project import manifests
+from reconciler.project.manifests import load as manifests
 from reconciler.model.problem import Rejected
 def memory(what):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what))

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.problem import Rejected
-from reconciler.project import config, files, manifests
+from reconciler.project import files
 from reconciler.project.files import Unreadable
+from reconciler.project.manifests import load as manifests
+from reconciler.project.settings import config
 
 SECRET = b"outside-canary-Zk81QpLw"
 

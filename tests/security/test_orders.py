@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.main import main
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.owner import Owner
-from reconciler.rendering import cells
+from reconciler.model.owner_record import Owner
+from reconciler.rendering import terminal_text
 from tests.platform import Sandbox
 
 ORDERS = {
@@ -74,20 +74,20 @@ TEXTS = st.lists(
 
 @given(TEXTS, st.integers(16, 100))
 def test_clean_text_gives_no_orders_wherever_it_is_wrapped(text: str, width: int) -> None:
-    assert orders_in("\n".join(cells.wrap(cells.clean(text), width))) == []
-    assert orders_in("\n".join(f"  {line}" for line in cells.wrap(cells.clean(text), width))) == []
+    assert orders_in("\n".join(terminal_text.wrap(terminal_text.clean(text), width))) == []
+    assert orders_in("\n".join(f"  {line}" for line in terminal_text.wrap(terminal_text.clean(text), width))) == []
 
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E, exclude_characters=":#"), max_size=80))
 def test_harmless_text_stays_as_it_is(text: str) -> None:
-    assert cells.clean(text) == text
+    assert terminal_text.clean(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["2001:db8::1", "::1", "::ffff:10.0.0.0/104", "arn:aws:iam::123:role/x", "# heading", "##"]
 )
 def test_addresses_and_names_with_such_signs_stay_as_they_are(text: str) -> None:
-    assert cells.clean(text) == text
+    assert terminal_text.clean(text) == text
 
 
 # --- the whole way ----------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_names_of_files_and_words_of_the_command_line_give_no_orders(run: Run, t
 
 
 def test_a_plan_file_from_somebody_else_gives_no_orders(run: Run, tmp_path: Path) -> None:
-    from reconciler.rendering.json import _integrity
+    from reconciler.rendering.wire.plan_json import _integrity
 
     (tmp_path / "manifests/a.yaml").write_text(manifest({"a": "x"}), encoding="utf-8")
     run("plan", "--out", "plan.json")

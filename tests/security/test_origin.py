@@ -19,7 +19,7 @@ from reconciler.api.origin import Origin
 from reconciler.api.platform import changing
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
-from reconciler.project.config import address_of_platform
+from reconciler.project.settings.config import address_of_platform
 from tests.api import wire
 from tests.engine.world import VirtualClock
 from tests.security.addresses import filled, generated

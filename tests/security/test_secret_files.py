@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli import whole
+from reconciler.cli.terminal import atomic_write
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
-from reconciler.project.sinks import ProjectSinks
+from reconciler.project.secrets.sinks import ProjectSinks
 
 TOKEN = Secret("token-canary-77aQxL0p", "test")
 DELIVERIES = [
@@ -95,8 +95,8 @@ def opening(path, flags, mode=0o777, *, dir_fd=None):
     return real(path, flags, mode, dir_fd=dir_fd)
 os.open = opening
 os.umask(0)
-from reconciler.cli import whole
-from reconciler.project import secret_files
+from reconciler.cli.terminal import atomic_write as whole
+from reconciler.project.secrets import files as secret_files
 root = Path({str(tmp_path)!r})
 secret_files.write(root, "a/b", lambda present: "x")
 whole.write(root / "plan.json", "x")
@@ -223,7 +223,7 @@ def test_a_command_gets_the_secret_and_of_the_environment_only_what_is_listed(
 def test_a_plan_is_written_in_the_place_of_a_link_not_through_it(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("as it was", encoding="utf-8")
     (tmp_path / "plan.json").symlink_to("victim")
-    whole.write(tmp_path / "plan.json", "the plan")
+    atomic_write.write(tmp_path / "plan.json", "the plan")
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "as it was"
     assert not (tmp_path / "plan.json").is_symlink()
     assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
@@ -234,5 +234,5 @@ def test_a_manifest_for_its_owner_alone_stays_so_while_it_is_laid_out(tmp_path: 
     (tmp_path / "a.yaml").chmod(0o600)
     with Watch(tmp_path) as watch:
         for _ in range(200):
-            whole.write(tmp_path / "a.yaml", "y" * 1000, mode=0o600)
+            atomic_write.write(tmp_path / "a.yaml", "y" * 1000, mode=0o600)
     assert set(watch.seen) == {0o600}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.forms import FORMS
+from reconciler.cli.terminal.formats import FORMS
 from tests.kinds import pems
 from tests.platform import Sandbox
 from tests.security.canaries import TOKEN, Canaries, fresh

@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from reconciler import kinds as registry
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.kind import Kind
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from tests.laws.world import World
 
 Key = tuple[str, str]  # kind and locator

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from reconciler.engine import apply, lost, observe
+from reconciler.engine import apply, observe, recovery
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
@@ -277,7 +277,7 @@ class History:
             wire, kinds, bindings=dict(journal.bindings), receipts=frozenset(journal.receipts), concurrency=4
         )
         report.listed = len(wire.log)
-        bound = await lost.settle(tuple(journal.open.values()), snapshot, kinds, journal)
+        bound = await recovery.settle(tuple(journal.open.values()), snapshot, kinds, journal)
         snapshot = journal.beside(snapshot, bound)
         scopes = ("*", *(kind.name for kind in kinds))
         allow = {(what, scope): 99 for what in SCOPES for scope in scopes} if trouble.consents else {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.manifest import Ensure
 from tests.simulation.history import History, Report, Stack
 

@@ -16,9 +16,13 @@ class Bug:
     expected: str = "simulation"  # what is to catch it, and so is tried first
 
 
-CREATE, LOST, APPLY = "engine/create.py", "engine/lost.py", "engine/apply.py"
-SEQUENCE, IDENTIFY, DECIDE = "planning/sequence.py", "planning/identify.py", "planning/decide.py"
-UNCHANGED, CALLS, SKIM = "planning/unchanged.py", "planning/calls.py", "kinds/skim.py"
+CREATE, LOST, APPLY = "engine/create.py", "engine/recovery.py", "engine/apply.py"
+SEQUENCE, IDENTIFY, DECIDE = (
+    "planning/ordering/sequence.py",
+    "planning/matching/match.py",
+    "planning/deciding/decide.py",
+)
+UNCHANGED, CALLS, SKIM = "planning/deciding/fast_path.py", "planning/ordering/calls.py", "languages/yaml_fast_path.py"
 
 RECEIPT = (
     '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(answer.intent.id))\n'
@@ -135,7 +139,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "pending is never cleared",
-        "planning/calls.py",
+        "planning/ordering/calls.py",
         (("            owner=_draft(decision),\n", "            owner=_draft(decision, pending=True),\n"),),
     ),
     # --- the engine: everything else ---------------------------------------------------------------------------------
@@ -188,7 +192,9 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
     ),
-    Bug("the record does not say what it replaces", "engine/compose.py", (("        replaces=draft.replaces,\n", ""),)),
+    Bug(
+        "the record does not say what it replaces", "engine/requests.py", (("        replaces=draft.replaces,\n", ""),)
+    ),
     # --- planning ----------------------------------------------------------------------------------------------------
     Bug(
         "what is not in an incomplete list is pruned",
@@ -204,12 +210,12 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "every record is ours",
-        "planning/register.py",
+        "planning/matching/index.py",
         (("if owner is not None and owner.stack == self.stack:", "if owner is not None:"),),
     ),
     Bug(
         "what has been replaced is taken for the resource",
-        "planning/register.py",
+        "planning/matching/index.py",
         (
             (
                 "if live.id not in replaced]\n            if len(heads)",
@@ -220,7 +226,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "what has been replaced is given to another",
-        "planning/register.py",
+        "planning/matching/index.py",
         (
             (
                 "for address, live in self.superseded}\n",
@@ -275,7 +281,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "an endpoint takes a host before the edge lets go of it",
-        "planning/claims.py",
+        "planning/deciding/exclusive_keys.py",
         (("places: (claims,)", "places: ()"),),
         "planning",
     ),
@@ -287,12 +293,12 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "the guard does not ask for protection",
-        "planning/guard.py",
+        "planning/guards.py",
         (("return decision.ends_live and (decision.guarded or decision.protect)", "return False"),),
     ),
     Bug(
         "protection ends with its YAML",
-        "planning/guard.py",
+        "planning/guards.py",
         (("(decision.guarded or decision.protect)", "decision.protect"),),
     ),
     Bug(
@@ -312,7 +318,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a hostport is taken before it is let go",
-        "planning/handover.py",
+        "planning/ordering/handover.py",
         (("                    draft.wait(call, giver)\n", "                    continue\n"),),
     ),
     Bug(
@@ -329,7 +335,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a line that goes gives nothing back",
-        "planning/compare.py",
+        "planning/comparing/compare.py",
         (("given = list(given_back(", "given = 0 * list(given_back("),),
         "planning",
     ),

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.engine import retry
 from reconciler.engine.ports import Check, Conflict, Failure, Gone, Lost, Refused, Transient, complete_body
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.value import Json
 from tests.laws.world import RefusedCall
 from tests.simulation.account import Account, Place, place

@@ -16,8 +16,8 @@ from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, schema
-from reconciler.store.failures import Damaged, Foreign, StoreError, Unavailable
-from reconciler.store.membership import Membership
+from reconciler.store.account import Membership
+from reconciler.store.errors import Damaged, Foreign, StoreError, Unavailable
 from reconciler.store.store import Store, opened
 
 PAGE = 4096

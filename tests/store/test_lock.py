@@ -17,7 +17,7 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.store import lock
-from reconciler.store.failures import Locked, LockLost, StoreError
+from reconciler.store.errors import Locked, LockLost, StoreError
 from reconciler.store.store import Store, opened
 
 INTENT = Intent("i1", Address("BotUser", "b"), "prod", "/bot_users")

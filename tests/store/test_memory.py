@@ -9,8 +9,8 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
-from reconciler.store.failures import MEMORY, StoreError, Unavailable
-from reconciler.store.membership import Membership
+from reconciler.store.account import Membership
+from reconciler.store.errors import MEMORY, StoreError, Unavailable
 from reconciler.store.store import opened
 
 BOT = Address("BotUser", "b")

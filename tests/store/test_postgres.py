@@ -23,9 +23,9 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.history import Look, Moved
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, lock, schema, server
-from reconciler.store.failures import Damaged, Locked, StoreError, Unavailable
-from reconciler.store.membership import Membership
+from reconciler.store import database, lock, postgres, schema
+from reconciler.store.account import Membership
+from reconciler.store.errors import Damaged, Locked, StoreError, Unavailable
 from reconciler.store.store import opened
 from tests.end_to_end.project import Project, Said, policies, resource
 from tests.platform import Sandbox
@@ -345,7 +345,7 @@ async def test_which_secret_came_last_no_clock_says(url: str) -> None:
 
 
 async def test_a_server_that_lets_nobody_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_CONNECTS", "2")  # the least that the driver obeys
+    monkeypatch.setattr(postgres, "_CONNECTS", "2")  # the least that the driver obeys
     deaf = socket.create_server(("127.0.0.1", 0))
     url = f"postgresql://tester@127.0.0.1:{deaf.getsockname()[1]}/x"
     with deaf, pytest.raises(Unavailable, match=r"connection .*timeout.*; see whether the server runs"):
@@ -355,7 +355,7 @@ async def test_a_server_that_lets_nobody_in_is_given_up(monkeypatch: pytest.Monk
 
 async def test_a_server_that_answers_no_more_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(url) as store:
-        monkeypatch.setattr(server, "_ANSWERS", 0.5)
+        monkeypatch.setattr(postgres, "_ANSWERS", 0.5)
         blocking = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
         with blocking.begin() as connection:
             connection.execute(text("LOCK TABLE reconciler.bindings"))

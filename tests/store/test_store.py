@@ -19,7 +19,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.store.failures import Damaged, StoreError, Unavailable
+from reconciler.store.errors import Damaged, StoreError, Unavailable
 from reconciler.store.store import Progress, opened
 
 BOT = Address("BotUser", "berlin")
@@ -397,7 +397,7 @@ async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) ->
 
 
 def test_naming_the_failures_imports_no_database_library() -> None:
-    code = "import sys, reconciler.store.failures; print('sqlalchemy' in sys.modules)"
+    code = "import sys, reconciler.store.errors; print('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 

@@ -10,8 +10,8 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, Issued, Place
-from reconciler.store.failures import Damaged
-from reconciler.store.membership import Membership
+from reconciler.store.account import Membership
+from reconciler.store.errors import Damaged
 from reconciler.store.store import opened
 
 DUMP = Path(__file__).parent / "fixtures/version-3.sql"

@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.model.kind import Shape
-from reconciler.sandbox import bodies, refusal
-from reconciler.sandbox.database import Document, Stored
-from reconciler.sandbox.draft import Draft, Rule, World
-from reconciler.sandbox.modules import check_modules
-from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.base.database import Document, Stored
+from reconciler.sandbox.base.draft import Draft, Rule, World
+from reconciler.sandbox.operations.modules import check_modules
 from reconciler.sandbox.rules import access, backends, certificates, domains, edges, events, vaults
 from reconciler.sandbox.rules.routes import check_route_modules
+from reconciler.sandbox.wire import bodies, refusal
+from reconciler.sandbox.wire.refusal import Cause
 
 _LIMITS = {"description": 255, "metadata": 4096}  # bytes
 _LIMITED = frozenset(_LIMITS)

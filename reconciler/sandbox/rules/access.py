@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from reconciler.sandbox import keys, refusal, vocabulary
-from reconciler.sandbox.database import Stored
-from reconciler.sandbox.draft import Draft, Rule, World
-from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.base import certificates, vocabulary
+from reconciler.sandbox.base.database import Stored
+from reconciler.sandbox.base.draft import Draft, Rule, World
+from reconciler.sandbox.wire import refusal
+from reconciler.sandbox.wire.refusal import Cause
 
 _FEATURES = ("bindings", "gateway", "ingress")
 
@@ -53,7 +54,7 @@ def _acl(draft: Draft, world: World) -> None:
 def _ssh_credential(draft: Draft, world: World) -> None:
     _acl(draft, world)
     try:
-        keys.key_type(keys.ssh_public_key(draft.doc["public_key"], pem=True))
+        certificates.key_type(certificates.ssh_public_key(draft.doc["public_key"], pem=True))
     except ValueError as error:
         raise refusal.SSH_KEY_INVALID(why=error) from error
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from reconciler.sandbox import refusal, vocabulary
-from reconciler.sandbox.draft import Draft, Rule, World
-from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.base import vocabulary
+from reconciler.sandbox.base.draft import Draft, Rule, World
+from reconciler.sandbox.wire import refusal
+from reconciler.sandbox.wire.refusal import Cause
 
 REQUIRED: dict[str, dict[str, Cause]] = {"StaticBackend": {"address": refusal.STATIC_ADDRESS}}
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from reconciler.sandbox import derive, keys, refusal, vocabulary
-from reconciler.sandbox.draft import Draft, Rule, World
-from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.base import certificates, derive, vocabulary
+from reconciler.sandbox.base.draft import Draft, Rule, World
+from reconciler.sandbox.wire import refusal
+from reconciler.sandbox.wire.refusal import Cause
 
 REQUIRED: dict[str, dict[str, Cause]] = {
     "SSHHostCertificate": {
@@ -31,15 +32,15 @@ def _authority(draft: Draft, world: World) -> None:
     if len(draft.doc["ca_pem"].encode()) > _LARGEST:
         raise refusal.AUTHORITY_SIZE(limit=_LARGEST)
     try:
-        found = keys.certificates(draft.doc["ca_pem"])
-        keys.authority(found[0])
+        found = certificates.certificates(draft.doc["ca_pem"])
+        certificates.authority(found[0])
     except ValueError as error:
         raise refusal.NOT_PEM(why=error) from error
     if len(found) > 1:
         raise refusal.SEVERAL_AUTHORITIES()
-    if not keys.is_authority(found[0]):
+    if not certificates.is_authority(found[0]):
         raise refusal.NOT_AN_AUTHORITY()
-    draft.doc["ca_pem"] = keys.ended(draft.doc["ca_pem"])
+    draft.doc["ca_pem"] = certificates.ended(draft.doc["ca_pem"])
 
 
 def _certificate(draft: Draft, world: World) -> None:
@@ -50,22 +51,22 @@ def _certificate(draft: Draft, world: World) -> None:
     if "BEGIN CERTIFICATE-----" in draft.doc["private_key_pem"]:
         raise refusal.KEY_IS_CERTIFICATE()
     try:
-        chain = keys.certificates(draft.doc["certificate_pem"])
+        chain = certificates.certificates(draft.doc["certificate_pem"])
         leaf = chain[0]
-        keys.certificate(leaf)
+        certificates.certificate(leaf)
     except ValueError as error:
         raise refusal.CERTIFICATE_INVALID(why=error) from error
     try:
-        key = keys.private_key(draft.doc["private_key_pem"])
+        key = certificates.private_key(draft.doc["private_key_pem"])
     except TypeError as error:
         raise refusal.ENCRYPTED_KEY() from error
     except ValueError as error:
         raise refusal.PRIVATE_KEY_INVALID(why=error) from error
-    if not keys.belongs(key, leaf):
+    if not certificates.belongs(key, leaf):
         raise refusal.KEY_MISMATCH()
     if any(below.issuer != above.subject for below, above in pairwise(chain)):
         raise refusal.CHAIN_ORDER()
-    draft.doc["certificate_pem"] = keys.ended(draft.doc["certificate_pem"])
+    draft.doc["certificate_pem"] = certificates.ended(draft.doc["certificate_pem"])
 
 
 def _ssh_authority(draft: Draft, world: World) -> None:
@@ -74,7 +75,7 @@ def _ssh_authority(draft: Draft, world: World) -> None:
     refusal.choice(kind_of_key, ("rsa", "ecdsa", "ed25519"), refusal.SSH_KEY_TYPE)
     if doc["elliptic_curve"] and kind_of_key != "ecdsa":
         raise refusal.CURVE_OF_ECDSA(type=kind_of_key)
-    if doc["elliptic_curve"] and keys.curve(doc["elliptic_curve"]) is None:
+    if doc["elliptic_curve"] and certificates.curve(doc["elliptic_curve"]) is None:
         raise refusal.CURVE(value=doc["elliptic_curve"])
     if doc["key_size"] and kind_of_key != "rsa":
         raise refusal.KEY_SIZE_OF_RSA(type=kind_of_key)
@@ -94,11 +95,11 @@ def _ssh_certificate(draft: Draft, world: World) -> None:
     if until <= since:
         raise (refusal.NO_USER_DURATION if draft.kind.name == "SSHUserCertificate" else refusal.NOT_A_DURATION)()
     # What was compared is what will be signed, even if a second passes until then.
-    doc["valid_after"], doc["valid_until"] = keys.stamp(since), keys.stamp(until)
-    if len(doc["principals"]) > keys.MOST_PRINCIPALS:
-        raise refusal.PRINCIPALS(most=keys.MOST_PRINCIPALS, count=len(doc["principals"]))
+    doc["valid_after"], doc["valid_until"] = certificates.stamp(since), certificates.stamp(until)
+    if len(doc["principals"]) > certificates.MOST_PRINCIPALS:
+        raise refusal.PRINCIPALS(most=certificates.MOST_PRINCIPALS, count=len(doc["principals"]))
     try:
-        keys.key_type(keys.ssh_public_key(doc["public_key"]))
+        certificates.key_type(certificates.ssh_public_key(doc["public_key"]))
     except ValueError as error:
         raise refusal.HOST_KEY_INVALID(why=error) from error
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reconciler.sandbox import derive, keys, refusal, vocabulary
-from reconciler.sandbox.database import Document, Stored
-from reconciler.sandbox.draft import Draft, Rule, World
-from reconciler.sandbox.refusal import Cause
-from reconciler.sandbox.responses import ref
+from reconciler.sandbox.base import certificates, derive, vocabulary
+from reconciler.sandbox.base.database import Document, Stored
+from reconciler.sandbox.base.draft import Draft, Rule, World
+from reconciler.sandbox.wire import refusal
+from reconciler.sandbox.wire.refusal import Cause
+from reconciler.sandbox.wire.responses import ref
 
 REQUIRED: dict[str, dict[str, Cause]] = {
     "CloudEndpoint": {"url": refusal.ENDPOINT_REQUIRED, "traffic_policy": refusal.ENDPOINT_REQUIRED},
@@ -156,7 +157,7 @@ def endpoint(edge: Stored, hostport: str, world: World) -> Document:
         "bindings": ["public"],
         "description": edge.body["description"],
         "metadata": edge.body["metadata"],
-        "updated_at": keys.stamp(derive.now()),
+        "updated_at": certificates.stamp(derive.now()),
     }
 
 

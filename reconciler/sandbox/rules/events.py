@@ -1,11 +1,12 @@
-"""What the platform refuses of event subscriptions and their sources; `targets` has the destinations."""
+"""What the platform refuses of event subscriptions and their sources; `base.event_targets` has the destinations."""
 
 from __future__ import annotations
 
-from reconciler.sandbox import refusal, vocabulary
-from reconciler.sandbox.draft import Draft, Rule, World
-from reconciler.sandbox.refusal import Cause
-from reconciler.sandbox.targets import check_target
+from reconciler.sandbox.base import vocabulary
+from reconciler.sandbox.base.draft import Draft, Rule, World
+from reconciler.sandbox.base.event_targets import check_target
+from reconciler.sandbox.wire import refusal
+from reconciler.sandbox.wire.refusal import Cause
 
 REQUIRED: dict[str, dict[str, Cause]] = {
     "EventSource": {"type": refusal.EVENT_TYPE_MISSING},

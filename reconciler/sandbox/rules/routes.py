@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.sandbox import refusal
-from reconciler.sandbox.draft import Draft, World
+from reconciler.sandbox.base.draft import Draft, World
+from reconciler.sandbox.wire import refusal
 
 LOGINS = ("saml", "oidc", "oauth")
 _BREAKER = {  # what each number may be

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from reconciler.sandbox import refusal
-from reconciler.sandbox.draft import Draft, Rule, World
-from reconciler.sandbox.refusal import Cause
+from reconciler.sandbox.base.draft import Draft, Rule, World
+from reconciler.sandbox.wire import refusal
+from reconciler.sandbox.wire.refusal import Cause
 
 REQUIRED: dict[str, dict[str, Cause]] = {
     "Vault": {"name": refusal.VAULT_NAME},

@@ -17,7 +17,7 @@ from random import Random
 from typing import TypeVar
 
 from reconciler import kinds as registry
-from reconciler.engine import apply, lost, observe
+from reconciler.engine import apply, observe, recovery
 from reconciler.engine.ports import Check, Intent, Journal, Lost, complete_body
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
@@ -218,7 +218,7 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
         snapshot = await observe.observe(
             wire, KINDS, bindings=dict(left.journal.bindings), receipts=frozenset(left.journal.receipts)
         )
-        bound = await lost.settle(tuple(left.journal.open.values()), snapshot, KINDS, journal)
+        bound = await recovery.settle(tuple(left.journal.open.values()), snapshot, KINDS, journal)
         snapshot = left.journal.beside(snapshot, bound)
         this.plan = made = plan(manifest, snapshot, KINDS, Policy(allow=_EVERYTHING))
         if made.errors or made.withheld:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.manifest import Manifest
-from reconciler.project import manifests
+from reconciler.project.manifests import load as manifests
 from tests.kinds import pems
 
 Document = dict[str, Any]

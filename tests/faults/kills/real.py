@@ -18,7 +18,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.cli.main import main
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.plan import Verb
 from tests.faults.kills import crashing
 from tests.faults.kills.crashing import Change

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from reconciler.engine import lost
+from reconciler.engine import recovery
 from reconciler.engine.apply import POINTS
 from reconciler.model.plan import Verb
 from tests.faults.kills import crashing, projects
@@ -144,5 +144,5 @@ def test_an_engine_that_does_not_look_after_a_lost_answer_is_caught(monkeypatch:
     async def blind(*_: object) -> list[object]:
         return []
 
-    monkeypatch.setattr(lost, "look", blind)
+    monkeypatch.setattr(recovery, "look", blind)
     assert flaws(LOSSY[0], range(20, 60))

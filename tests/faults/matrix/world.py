@@ -19,7 +19,7 @@ from reconciler import kinds
 from reconciler.api import client as http
 from reconciler.api.client import Account, Client, LastCheck
 from reconciler.api.platform import HTTPPlatform
-from reconciler.engine import lost
+from reconciler.engine import recovery
 from reconciler.engine.apply import apply
 from reconciler.engine.observe import ById, observe
 from reconciler.engine.retry import Policy as Retries
@@ -30,10 +30,11 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Json, Secret
-from reconciler.planning import planner, targets
-from reconciler.planning.policy import Policy
-from reconciler.project import sinks
-from reconciler.project.sinks import ProjectSinks
+from reconciler.planning import planner
+from reconciler.planning.deciding import delivery_targets
+from reconciler.planning.deciding.options import Policy
+from reconciler.project.secrets import sinks
+from reconciler.project.secrets.sinks import ProjectSinks
 from tests.engine.world import MemoryJournal, SeededChance
 from tests.faults.between import Between
 from tests.platform import KEY, Sandbox
@@ -130,12 +131,12 @@ class Stack:
             by_id=self._by_id(),
             expected=self.declared,
         )
-        bound = await lost.settle(tuple(self.journal.open.values()), snapshot, kinds.every(), self.journal)
+        bound = await recovery.settle(tuple(self.journal.open.values()), snapshot, kinds.every(), self.journal)
         beside = self.journal.beside(snapshot, bound)
         manifest = Manifest(self.name, dict(self.declared))
         places, is_there = partial(sinks.place, self.root), partial(sinks.is_there, self.root)
-        deliveries = targets.declared(manifest, kinds.every())
-        found = targets.targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
+        deliveries = delivery_targets.declared(manifest, kinds.every())
+        found = delivery_targets.targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
         return replace(beside, targets=found)
 
     def plan(self, snapshot: Snapshot) -> Plan:

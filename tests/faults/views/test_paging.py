@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.client import Client, LastCheck
-from reconciler.model import owner as owners
-from reconciler.model.owner import Owner
+from reconciler.model import owner_record as owners
+from reconciler.model.owner_record import Owner
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json
 from tests.faults.between import Between

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from reconciler.api.client import Client, LastCheck
-from reconciler.model import owner as owners
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.event import Outcome
-from reconciler.model.owner import Owner
+from reconciler.model.owner_record import Owner
 from reconciler.model.value import Json
 from tests.faults.between import Between
 from tests.faults.matrix.world import Stack, ids

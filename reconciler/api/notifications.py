@@ -1,0 +1,200 @@
+"""Tells others of something: posts to a webhook, or sends a mail. What is told, `rendering.notice` says.
+
+An address may be a secret itself, as Slack's are, so that no failure repeats more of it than its host. No redirect is
+followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import smtplib
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from typing import TypeVar
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import httpx
+
+from reconciler.api import exchange
+from reconciler.api.origin import Origin
+from reconciler.engine.ports import Refused, Transient
+
+SIGNATURE = "X-Reconciler-Signature"
+_TIMEOUT = 15.0  # seconds
+_DELIVERY = 60.0  # seconds for a mail as a whole: servers may let one wait on purpose
+_PORTS = {"smtp": 587, "smtps": 465}
+_T = TypeVar("_T")
+_ADDRESS = re.compile(r"[!#-'*+/-9=?A-Z^-~-]+(\.[!#-'*+/-9=?A-Z^-~-]+)*@[A-Za-z0-9.-]+")
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """`address` must be https, or http on this machine. Requests are signed with `key`, if there is one."""
+
+    address: str = field(repr=False)
+    key: bytes | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return str(_origin(self.address))
+
+    def check(self) -> None:
+        """Refused if this is no address of a webhook."""
+        _origin(self.address)
+
+    def post(self, body: str, now: float) -> None:
+        """Raises a Failure unless it was taken."""
+        content = body.encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "reconciler"}
+        if self.key is not None:
+            headers[SIGNATURE] = signature(content, self.key, int(now))
+        origin = _origin(self.address)
+        answer = exchange.ask(origin, "POST", self.address, headers, content, seconds=_TIMEOUT, longest=0)
+        if not answer.is_success:
+            raise Refused(f"{self} answered {answer.status}", status=answer.status)
+
+
+def signature(content: bytes, key: bytes, at: int) -> str:
+    """`t=…,v1=…`: the time, and an HMAC-SHA256 of the time, a dot and the body."""
+    return f"t={at},v1={hmac.new(key, f'{at}.'.encode() + content, hashlib.sha256).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class Mail:
+    """`server` is smtp://user:password@host:port, or smtps. Nothing is sent in the clear but on this machine."""
+
+    server: str = field(repr=False)
+    sender: str
+    recipients: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"mail to {', '.join(self.recipients)}"
+
+    def check(self) -> None:
+        """Refused if there is no such server, or nobody to write to."""
+        _server(self.server)
+        wrong = next((each for each in (self.sender, *self.recipients) if not _ADDRESS.fullmatch(each)), None)
+        if wrong is not None or not self.recipients:
+            raise Refused(f"{wrong!r} is not a mail address" if wrong else "there is no mail address after mailto:")
+
+    def send(self, subject: str, text: str) -> None:
+        """Raises a Failure unless the server took it for everybody."""
+        self.check()
+        message = EmailMessage()
+        message["Subject"] = " ".join(subject.split())
+        message["From"], message["To"] = self.sender, ", ".join(self.recipients)
+        message.set_content(text)
+        try:
+            refused = _within(_DELIVERY, lambda: self._delivered(message))
+        except smtplib.SMTPAuthenticationError:
+            raise Refused(f"{self}: the server does not accept the user or password") from None
+        except (smtplib.SMTPException, OSError) as error:
+            raise Transient(f"{self}: the server cannot be reached, or did not take it: {_why(error)}") from None
+        if refused is None:
+            raise Transient(f"{self}: the server did not take it within {_DELIVERY:g} s")
+        if refused:
+            raise Refused(f"{self}: the server did not take it for {', '.join(refused)}")
+
+    def _delivered(self, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
+        """Whom the server did not take it for."""
+        with self._connected() as server:
+            return server.send_message(message)
+
+    def _connected(self) -> smtplib.SMTP:
+        parts = _server(self.server)
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        context = ssl.create_default_context()
+        if parts.scheme == "smtps":
+            server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=_TIMEOUT, context=context)
+        else:
+            server = smtplib.SMTP(host, port, timeout=_TIMEOUT)
+        try:
+            if parts.scheme == "smtp" and not _is_near(host):
+                server.starttls(context=context)
+            if parts.username:
+                server.login(unquote(parts.username), unquote(parts.password or ""))
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+
+def _origin(address: str) -> Origin:
+    """Of a webhook, whose query and path are its own business. Refused for what is none."""
+    no_address = "this is not the address of a webhook"
+    try:
+        parts = urlsplit(address)
+        httpx.URL(address)
+    except (ValueError, httpx.InvalidURL):  # which may quote it
+        raise Refused(f"{no_address}: write https://host/path") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Refused(f"{no_address}: write https://host/path")
+    try:
+        secure = Origin.parse(f"https://{parts.netloc}")
+    except ValueError as error:
+        raise Refused(f"{no_address}: {error}") from None
+    if parts.scheme == "https":
+        return secure
+    if not secure.is_loopback:
+        raise Refused(f"{no_address}: plain http would let everybody on the way read it: use https")
+    return Origin.parse(f"http://{parts.netloc}")
+
+
+def _server(server: str) -> SplitResult:
+    """Refused for what is not the address of a mail server."""
+    wrong = Refused("this is not the address of a mail server: write smtp://user:password@host:port, or smtps://")
+    try:
+        parts = urlsplit(server)
+        _ = parts.port  # raises for a port that is no number
+        host = parts.hostname or ""
+        Origin.parse(f"https://[{host}]" if ":" in host else f"https://{host}")
+    except ValueError:
+        raise wrong from None
+    if parts.scheme not in _PORTS:
+        raise wrong
+    if not (unquote(parts.username or "") + unquote(parts.password or "")).isascii():
+        raise Refused("the user or password of the mail server holds characters beyond ASCII, which it cannot be sent")
+    return parts
+
+
+def _within(seconds: float, work: Callable[[], _T]) -> _T | None:
+    """None if it takes longer, and is left to itself: smtplib knows no time but that between two bytes."""
+    ended: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            ended.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return ended.result() if ended.done() else None
+
+
+def _why(error: OSError) -> str:
+    """In words of the machine's or of ours: a server's own text may say anything."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted: {error.verify_message}"
+        case ssl.SSLError():
+            return "there is no TLS with it"
+        case TimeoutError():
+            return f"no answer within {_TIMEOUT:g} s"
+        case smtplib.SMTPResponseException():
+            return f"it answered {error.smtp_code}"
+        case smtplib.SMTPNotSupportedError():
+            return "it knows no STARTTLS, or no way to sign in"
+        case smtplib.SMTPServerDisconnected():
+            return "it closed the connection"
+    return (error.strerror or type(error).__name__).lower()
+
+
+def _is_near(host: str) -> bool:
+    return Origin("smtp", host, 25).is_loopback

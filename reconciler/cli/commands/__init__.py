@@ -1,0 +1,1 @@
+"""One module for each command, found by its name."""

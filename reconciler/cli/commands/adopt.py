@@ -1,0 +1,57 @@
+"""`reconciler adopt`: takes over exactly the named objects, which belong to nobody. Makes and deletes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.commands.apply import approve, refuse_to_guess
+from reconciler.cli.terminal import lookup, options
+from reconciler.cli.terminal.group import Command
+
+if TYPE_CHECKING:
+    from reconciler.model.address import Address
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler adopt ReservedDomain/shop TLSEdge/payments
+        reconciler adopt IPPolicy/office --id ipp_2ZJ1HRm5ZkQYyOQ0P1rD0V8n1aT
+    """,
+)
+@click.argument("names", nargs=-1, required=True, metavar="KIND/NAME...")
+@click.option("--id", "id", metavar="ID", help="Which object the one name means, where nothing else says so.")
+@approve
+@options.adopting
+def command(common: options.Options, names: tuple[str, ...], id: str | None, auto_approve: bool) -> int:
+    """Take over what exists and belongs to nobody: declared resources, by name."""
+    addresses = _addresses(names, id)
+    refuse_to_guess("adopt", auto_approve)
+    from reconciler.cli import applying, session, taking
+    from reconciler.cli.terminal.apply_summary import Wording
+
+    wording = Wording("adopt", "Take these over?", "Taken over:")
+    opened = taking.opened(common, addresses, id)
+    code = session.run(applying.apply(opened, common, None, ask=not auto_approve, wording=wording))
+    return taking.told(opened, code)
+
+
+def _addresses(names: tuple[str, ...], id: str | None) -> tuple[Address, ...]:
+    from reconciler.model.address import Address
+
+    try:
+        addresses = tuple(dict.fromkeys(Address.parse(each) for each in names))
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    for each in addresses:
+        lookup.kind(each.kind)
+    if id is None:
+        return addresses
+    if len(addresses) > 1:
+        raise click.UsageError(f"--id is for one name, and {len(addresses)} are given; adopt them one by one")
+    prefix = lookup.kind(addresses[0].kind).id_prefix
+    if not prefix or not id.startswith(prefix):
+        raise click.UsageError(f"{id!r} is not an id of {addresses[0].kind}; these begin with {prefix!r}")
+    return addresses

@@ -1,0 +1,83 @@
+"""`reconciler fmt`: one style for manifests. Comments and meaning stay."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from reconciler.cli.terminal import atomic_write, exit_codes, options, output
+from reconciler.cli.terminal.group import Command
+from reconciler.model.problem import Problem, Rejected
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler fmt
+        reconciler fmt --check
+        reconciler fmt manifests/payments.yaml
+        reconciler schema --all .schemas && reconciler fmt --modeline
+    """,
+)
+@click.argument("paths", nargs=-1, metavar="[FILE]...")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is not laid out so.")
+@click.option(
+    "--modeline", is_flag=True, help="Let files without one begin with the line that tells editors their schema."
+)
+@options.offline
+def command(common: options.Options, paths: tuple[str, ...], check: bool, modeline: bool) -> int:
+    """Lay out the manifests in one style, and print the names of the files that change."""
+    from reconciler.project import files
+    from reconciler.project.settings import config
+    from reconciler.project.yaml import format as format_yaml
+    from reconciler.rendering import terminal_text
+
+    root = common.project
+    others: dict[str, str] = {}  # files that are no manifests, and their schemas
+    if not paths and modeline:
+        others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
+    if not paths:
+        entries = config.load(root, os.environ, common.environment).manifests
+        paths = tuple(dict.fromkeys(name for entry in entries for name in files.manifests(root, entry)))
+    problems: list[Problem] = []
+    names = sorted({*others, *paths})
+    texts = {name: output.read(root / name) for name in names}  # all that are named are there, or none is written
+    is_same = True
+    for name, text in texts.items():
+        try:
+            laid_out = text if name in others else format_yaml.fmt(text, name)
+        except Rejected as rejected:
+            problems += rejected.problems
+            continue
+        if modeline:
+            schemas = os.path.relpath(root / format_yaml.SCHEMAS, (root / name).parent)
+            laid_out = format_yaml.with_modeline(laid_out, f"{schemas}/{others.get(name, 'manifest')}.json")
+        if laid_out == text:
+            continue
+        is_same = False
+        if not check:
+            _write(root, name, laid_out, like_it=name in others)
+        output.answer(f"{terminal_text.clean(name)}\n")
+    output.problems(problems)
+    return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
+
+
+def _write(root: Path, name: str, text: str, *, like_it: bool) -> None:
+    """Into the file itself, if the name is a link to one within the project."""
+    from reconciler.project.files import Unreadable
+
+    home, file = os.path.realpath(root), Path(os.path.realpath(root / name))
+    if (root / name).is_symlink() and not file.is_relative_to(home):
+        raise Unreadable(f"{name} is a symlink out of the project", "lay out the file itself")
+    if like_it and b"\r\n" in file.read_bytes():
+        text = text.replace("\n", "\r\n")
+    # The mode stays: a manifest may hold secrets.
+    atomic_write.write(file, text, file.stat().st_mode & 0o7777)
+
+
+def _environments(root: Path) -> list[str]:
+    from reconciler.project.settings.environments import FOLDER
+
+    return sorted(each.relative_to(root).as_posix() for each in (root / FOLDER).glob("*.yaml"))

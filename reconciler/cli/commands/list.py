@@ -1,0 +1,48 @@
+"""`reconciler list KIND`: what there is of a kind, whoever it belongs to; also of kinds that can only be looked at."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+from reconciler.cli.terminal import exit_codes, options, output
+from reconciler.cli.terminal.group import Command
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler list ReservedDomain
+        reconciler list Tunnel --format json | jq '.objects[].public_url'
+    """,
+)
+@click.argument("kind")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
+)
+@options.offline
+def command(common: options.Options, kind: str, form: str) -> int:
+    """List the objects of KIND on the platform, whoever they belong to."""
+    from reconciler import kinds
+    from reconciler.cli import session
+    from reconciler.kinds import read_only
+    from reconciler.rendering import listing
+
+    wanted = read_only.find(kind)
+    if wanted is None:
+        known = sorted(each.name for each in (*read_only.KINDS, *kinds.every()))
+        close = difflib.get_close_matches(kind, known, 1)
+        hint = f"did you mean {close[0]}?" if close else f"these can be listed: {', '.join(known)}"
+        raise click.BadParameter(f"{kind!r} is not a kind; {hint}", param_hint="KIND")
+    opened = session.opened(common, destroy=True)  # no manifest has a say in what there is
+    found = session.run(session.listed(opened, wanted))
+    if form == "json":
+        output.answer(listing.document(wanted, found.objects, complete=found.complete))
+    else:
+        output.answer(listing.table(wanted, found.objects))
+        if not found.objects and found.complete and not common.quiet:
+            output.say(f"There is no {wanted.name}.")
+    if not found.complete:
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {wanted.name} could not be listed to the end: {found.why}")
+    return exit_codes.DONE

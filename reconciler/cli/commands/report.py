@@ -1,0 +1,50 @@
+"""`reconciler report`: an HTML page of a stack's recorded history. Meets no platform."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+from reconciler.cli.terminal import exit_codes, options, output
+from reconciler.cli.terminal.group import Command
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler report --out report.html
+        reconciler report --days 365 > year.html
+    """,
+)
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=options.Place("leave --out out to print it", whole=False, path_type=Path),
+    help="Where to; standard output by default.",
+)
+@click.option("--days", metavar="N", type=click.IntRange(1), default=90, show_default=True, help="How far back.")
+@options.offline
+def command(common: options.Options, out: Path | None, days: int) -> int:
+    """Write a page about drift over time and what the applies came to.
+
+    `drift --record` records looks, each apply records itself.
+    """
+    from reconciler.cli import session
+    from reconciler.cli.terminal import atomic_write
+    from reconciler.project.settings import config
+    from reconciler.rendering.html import report_page
+
+    project = config.load(common.project, os.environ, common.environment)
+    now = time.time()
+    looks, runs = session.run(session.chronicled(project, now - days * 86400))
+    page = report_page.page(project.stack, looks, runs, now=now, days=days)
+    if out is None:
+        output.answer(page)
+        return exit_codes.DONE
+    atomic_write.write_output(out, page)
+    if not common.quiet:
+        output.say(f"Written to {out}.")
+    return exit_codes.DONE

@@ -1,0 +1,50 @@
+"""`reconciler schema KIND`: a JSON Schema, for editors and other checkers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from reconciler.cli.terminal import atomic_write, exit_codes, lookup, output
+from reconciler.cli.terminal.group import Command
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler schema TLSEdge > tls-edge.schema.json
+        reconciler schema --all .schemas
+    """,
+)
+@click.argument("kind", metavar="[KIND]", required=False, shell_complete=lookup.complete)
+@click.option(
+    "--all",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write those of every manifest, the project file and environments into DIR, for editors.",
+)
+def command(kind: str | None, folder: Path | None) -> int:
+    """Print the JSON Schema of a kind, or write those that editors need."""
+    from reconciler.rendering.schemas import manifest as manifest_schema
+
+    if folder is not None and kind is None:
+        _write(folder)
+        return exit_codes.DONE
+    if kind is None or folder is not None:
+        raise click.UsageError("name a kind, or a folder by --all")
+    output.answer(json.dumps(manifest_schema.kind_schema(lookup.kind(kind)), indent=2))
+    return exit_codes.DONE
+
+
+def _write(folder: Path) -> None:
+    from reconciler import kinds
+    from reconciler.project.settings.config import ProjectForm
+    from reconciler.rendering.schemas.project import editor_schemas
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, made in editor_schemas(ProjectForm, kinds.declarable()).items():
+        atomic_write.write(folder / name, json.dumps(made, indent=1) + "\n", 0o644)
+        output.answer(f"{folder / name}\n")

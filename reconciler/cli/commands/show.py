@@ -1,0 +1,50 @@
+"""`reconciler show FILE`: a plan file, rendered anew. Reads no manifest, so the file's secrets stay unread."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from reconciler.cli.terminal import exit_codes, formats, output
+from reconciler.cli.terminal.group import Command
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler show plan.json
+        reconciler show plan.json --format json | jq .summary
+        reconciler show plan.json --format html=plan.html --format github
+    """,
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@formats.option
+@click.option(
+    "--project",
+    metavar="DIR",
+    envvar="RECONCILER_PROJECT",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The folder the plan's manifests are in; annotations name files by it.",
+)
+@click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too.")
+def command(file: Path, chosen: formats.Chosen, project: Path, no_color: bool) -> int:
+    """Show a plan file that `plan --out` wrote."""
+    from reconciler.cli import planfile
+    from reconciler.rendering.plan import phrases
+    from reconciler.rendering.wire import plan_json
+
+    plan, written = planfile.shown(file)
+    if not plan_json.is_signed(written):
+        output.say(planfile.unsigned(file))
+    shown = formats.Show(
+        plan,
+        plan_json.respelt(written),
+        project,
+        phrases.Flavour.PLAN,
+        coloured=output.is_coloured(sys.stdout, no_color),
+    )
+    shown.to(chosen)
+    return exit_codes.DONE

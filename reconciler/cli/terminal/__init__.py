@@ -1,0 +1,1 @@
+"""What commands share: output, options, formats, progress, exit codes."""

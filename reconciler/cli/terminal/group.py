@@ -1,0 +1,81 @@
+"""Command classes: a group that imports a command's module only when that command is invoked, and help with examples.
+
+The table of commands carries the one-line help, so that `--help` and completion import nothing but click.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import keyword
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+
+class Command(click.Command):
+    """A command whose help ends with examples."""
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+
+
+class Group(click.Group):
+    """A group whose help ends with examples, and whose commands explain themselves when misspelt."""
+
+    def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in (known := self.list_commands(ctx)):
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists the commands"
+            raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
+    """Commands by name: the line that `--help` shows. `plan` lives in `reconciler.cli.commands.plan` as `command`."""
+
+    def __init__(self, *args: Any, table: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        home = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        found: click.Command = importlib.import_module(f"reconciler.cli.commands.{home}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.table.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(name, help=line) for name, line in self.table.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def write_examples(examples: str, formatter: click.HelpFormatter) -> None:
+    lines = [line.strip() for line in examples.strip().splitlines()]
+    if lines:
+        with formatter.section("Examples"):
+            for line in lines:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")

@@ -1,0 +1,350 @@
+"""Traces and metrics by OpenTelemetry, for whoever asked for them: a span for the run, each list, call and request.
+
+Names, numbers and outcomes only: no body, no value, no header, no message of the platform. Where nobody asked, this
+module is not imported; where nobody listens, a run goes on as if somebody did.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconciler import __version__
+from reconciler.cli.terminal import exit_codes, output
+from reconciler.engine.ports import Failure
+from reconciler.model.change import Mover, Reason
+from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Waited
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import Meter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+    from opentelemetry.trace import Span, Tracer
+
+    from reconciler.api.observer import Exchange
+    from reconciler.model.plan import Plan
+
+_SENDING = 3.0  # seconds that a collector has to take what it is sent, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
+_LONGEST = 600.0  # seconds, whatever it says
+_active: Telemetry | None = None
+
+
+def active() -> Telemetry | None:
+    """That of the command that runs, if it has any."""
+    return _active
+
+
+class Telemetry:
+    """What one run tells. An observer of requests, and a teller of events."""
+
+    def __init__(self, tracer: Tracer, meter: Meter) -> None:
+        self._tracer = tracer
+        self._is_planned = False
+        self._open: dict[str, Span] = {}  # by call
+        self._calls = meter.create_counter("reconciler.calls", "{call}", "Calls of a plan, by how they ended.")
+        self._requests = meter.create_histogram("reconciler.request.duration", "s", "From sending to answer.")
+        self._waits = meter.create_counter("reconciler.wait.duration", "s", "Waiting for the request budget.")
+        self._retries = meter.create_counter("reconciler.retries", "{attempt}", "Attempts of calls beyond the first.")
+        self._changes = meter.create_gauge("reconciler.changes", "{resource}", "Resources that differ, by action.")
+        self._drift = meter.create_gauge("reconciler.drift", "{resource}", "Resources that the platform moved.")
+
+    @contextmanager
+    def run(self, command: str, parent: Context | None) -> Iterator[Callable[[int], None]]:
+        """Around the whole command; takes its exit code."""
+        attributes = {"reconciler.command": command}
+        with self._tracer.start_as_current_span(
+            f"reconciler {command}",
+            parent,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+
+            def ended(code: int) -> None:
+                span.set_attribute("process.exit.code", code)
+                _mark(span, None if code in (exit_codes.DONE, exit_codes.CHANGES) else "exit")
+
+            try:
+                yield ended
+            except BaseException as error:
+                if isinstance(error, exit_codes.Stop):
+                    span.set_attribute("process.exit.code", error.code)
+                _mark(span, type(error).__name__)
+                raise
+
+    @contextmanager
+    def listing(self, path: str) -> Iterator[None]:
+        span = self._tracer.start_span(f"list {path}", attributes={"url.path": path})
+        try:
+            yield
+        except Exception as failure:
+            _mark(span, type(failure).__name__)
+            raise
+        finally:
+            span.end()
+
+    @contextmanager
+    def request(self, method: str, path: str) -> Iterator[Exchange]:
+        span = self._tracer.start_span(method, attributes={"http.request.method": method, "url.path": path})
+        exchange = _Exchange(span)
+        began = time.monotonic()
+        try:
+            yield exchange
+        finally:
+            span.end()
+            told: dict[str, str | int] = {"http.request.method": method, "http.response.status_code": exchange.status}
+            self._requests.record(time.monotonic() - began, told)
+
+    def waited(self, seconds: float) -> None:
+        self._waits.add(seconds)
+
+    def tell(self, event: Event, ended: int) -> None:
+        match event:
+            case Started(call):
+                attributes = {"reconciler.address": str(call.address), "reconciler.verb": str(call.verb)}
+                self._open[call.id] = self._tracer.start_span(f"call {call.verb}", attributes=attributes)
+            case Retried(call):
+                self._retries.add(1, {"reconciler.kind": call.address.kind})
+            case Ended(call, outcome):
+                kind = call.address.kind
+                self._calls.add(
+                    1, {"reconciler.kind": kind, "reconciler.verb": str(call.verb), "reconciler.outcome": str(outcome)}
+                )
+                if (span := self._open.pop(call.id, None)) is not None:
+                    span.set_attribute("reconciler.outcome", str(outcome))
+                    _mark(span, str(outcome) if outcome in (Outcome.FAILED, Outcome.UNKNOWN) else None)
+                    span.end()
+            case Waited():
+                pass  # the client tells it itself
+
+    def planned(self, plan: Plan) -> None:
+        """How much differs, and how much of it the platform moved: by the first plan of the run."""
+        if self._is_planned:
+            return
+        self._is_planned = True
+        for action, number in Counter(change.action for change in plan.changes).items():
+            self._changes.set(number, {"reconciler.action": str(action)})
+        moved = (Mover.PLATFORM, Mover.BOTH)
+        drifted = (
+            change.reason is Reason.VANISHED or any(each.mover in moved for each in change.fields)
+            for change in plan.changes
+        )
+        self._drift.set(sum(drifted) + len(plan.additions))
+
+
+@dataclass
+class _Exchange:
+    span: Span
+    status: int = field(default=0)
+
+    def answered(self, status: int) -> None:
+        self.status = status
+        self.span.set_attribute("http.response.status_code", status)
+
+    def failed(self, failure: Exception) -> None:
+        _mark(self.span, type(failure).__name__)
+        if isinstance(failure, Failure) and failure.code:
+            self.span.set_attribute("reconciler.code", failure.code)
+
+
+def _mark(span: Span, wrong: str | None) -> None:
+    from opentelemetry.trace import StatusCode
+
+    if wrong is not None:
+        span.set_status(StatusCode.ERROR)
+        span.set_attribute("error.type", wrong)
+
+
+# --- where it goes ----------------------------------------------------------------------------------------------------
+
+
+def watched(name: str, command: Callable[[], int], *, required: bool) -> int:
+    """The command's exit code; what it does is told to whom the environment names.
+
+    `required`: it was asked for by a flag, and is not to be left out in silence.
+    """
+    with _complaints() as complaint:
+        try:
+            tracers, meters = _providers(required=required)
+        except ImportError:
+            text = "OpenTelemetry is not installed; install reconciler with its extra telemetry"
+        except _Unknown as unknown:
+            text = str(unknown)
+        except Exception:  # noqa: BLE001 - of a library that says by a dozen of them what it makes of its variables
+            text = f"OpenTelemetry cannot work with what the environment says; check {_settings()}"
+        else:
+            return _observed(name, command, tracers, meters, complaint)
+    if required:
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {text}")
+    output.say(f"note: nothing is traced: {text}")
+    return command()
+
+
+def _observed(
+    name: str, command: Callable[[], int], tracers: TracerProvider, meters: MeterProvider, complaint: _Once
+) -> int:
+    global _active
+    _active = Telemetry(tracers.get_tracer("reconciler", __version__), meters.get_meter("reconciler", __version__))
+    try:
+        with _active.run(name, _parent()) as ended:
+            code = command()
+            ended(code)
+            return code
+    finally:
+        _active = None
+        _send(tracers, meters, complaint)
+
+
+def _send(tracers: TracerProvider, meters: MeterProvider, complaint: _Once) -> None:
+    """The last of both. Nobody waits for a collector that takes it byte by byte: its exporter would, for ever."""
+    patience = _patience()
+    until = time.monotonic() + patience
+
+    def ended(shutdown: Callable[[], None]) -> None:
+        try:
+            shutdown()
+        except Exception:  # noqa: BLE001 - whatever it is, it says that something was not sent
+            complaint.tell()
+
+    shutdowns = (tracers.shutdown, lambda: meters.shutdown(timeout_millis=patience * 1000))
+    threads = [threading.Thread(target=ended, args=(each,), daemon=True) for each in shutdowns]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in threads):
+        complaint.tell()
+
+
+def _providers(*, required: bool) -> tuple[TracerProvider, MeterProvider]:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "reconciler"}
+    resource = Resource.create({**named, "service.version": __version__})
+    where = _exporters(required=required)
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    for exporter in where["TRACES"]:
+        tracers.add_span_processor(_spans(exporter))
+    readers = [_metrics(exporter) for exporter in where["METRICS"]]
+    return tracers, MeterProvider(readers, resource, shutdown_on_exit=False)
+
+
+class _Unknown(Exception):
+    """A variable that names an exporter we do not have."""
+
+
+def _exporters(*, required: bool) -> dict[str, list[str]]:
+    """By signal. What nobody said a word of goes nowhere, or if nothing goes anywhere and is required to, by OTLP."""
+    said = {signal: _said_of(signal) for signal in ("TRACES", "METRICS")}
+    default = ["otlp"] if required and not any(said.values()) else []
+    return {signal: default if exporters is None else exporters for signal, exporters in said.items()}
+
+
+def _said_of(signal: str) -> list[str] | None:
+    variable = f"OTEL_{signal}_EXPORTER"
+    named = {each.strip() for each in os.environ.get(variable, "").split(",")} - {""}
+    if not named <= {"otlp", "console", "none"}:
+        raise _Unknown(f"{variable} names an exporter that is not known here; known are otlp, console and none")
+    if named:
+        return sorted(named - {"none"})
+    endpoints = (os.environ.get(f"OTEL_EXPORTER_OTLP_{of}ENDPOINT") for of in ("", f"{signal}_"))
+    return ["otlp"] if any(endpoints) else None
+
+
+def _spans(exporter: str) -> SpanProcessor:
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor
+
+    if exporter == "console":
+        return SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr))
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return BatchSpanProcessor(OTLPSpanExporter(timeout=_timeout("TRACES")))
+
+
+def _metrics(exporter: str) -> MetricReader:
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+
+    if exporter == "console":
+        return PeriodicExportingMetricReader(ConsoleMetricExporter(out=sys.stderr))
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+    return PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_timeout("METRICS")))
+
+
+def _timeout(signal: str) -> float | None:
+    """None: as the environment says."""
+    return None if any(os.environ.get(each) for each in _timeouts(signal)) else _SENDING
+
+
+def _patience() -> float:
+    """For all that is left to be sent at the end."""
+    given = [_seconds(os.environ.get(each)) for signal in ("TRACES", "METRICS") for each in _timeouts(signal)]
+    return min(max(_SENDING, *given), _LONGEST)
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:  # of which the exporter complains
+        return 0.0
+
+
+def _timeouts(signal: str) -> tuple[str, str]:
+    return "OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{signal}_TIMEOUT"
+
+
+def _parent() -> Context | None:
+    """The span of the pipeline that started us, by the variable that such tools set."""
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    given = os.environ.get("TRACEPARENT")
+    return TraceContextTextMapPropagator().extract({"traceparent": given}) if given else None
+
+
+def _settings() -> str:
+    """The names of the variables that were set. Their values may hold a collector's key."""
+    return ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_"))) or "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
+@contextmanager
+def _complaints() -> Iterator[_Once]:
+    """OpenTelemetry's complaints as one line of ours: its own may quote a collector's key, or be tracebacks."""
+    logger = logging.getLogger("opentelemetry")
+    handler = _Once()
+    propagated, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    logger.addHandler(_SILENT)  # stays: whoever was not waited for may complain of that later
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagated
+
+
+_SILENT = logging.NullHandler()
+
+
+class _Once(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._told = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.tell()
+
+    def tell(self) -> None:
+        if not self._told:
+            self._told = True
+            output.say(f"note: traces or metrics may be missing: OpenTelemetry complained; check {_settings()}")

@@ -1,0 +1,1 @@
+"""One declarative file for each kind of resource, and nothing else: the listing is the registry."""

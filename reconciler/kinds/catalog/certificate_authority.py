@@ -1,0 +1,38 @@
+"""Certificate authority."""
+
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import CaPem, Description, Metadata
+from reconciler.model.kind import Immutable, Kind, Read, Spec
+
+
+class CertificateAuthority(Spec):
+    """An authority whose certificates clients may present to an edge."""
+
+    ca_pem: Annotated[CaPem, Immutable, Doc("The authority's certificate, as PEM.")]
+    description: Description = ""
+    metadata: Metadata = ""
+
+
+class CertificateAuthorityRead(Read):
+    subject_common_name: str = ""
+    not_before: str = ""
+    not_after: str = ""
+    key_usages: list[str] = []
+    extended_key_usages: list[str] = []
+
+
+KIND = Kind(
+    spec=CertificateAuthority,
+    read=CertificateAuthorityRead,
+    path="/certificate_authorities",
+    list_key="certificate_authorities",
+    id_prefix="ca_",
+    identity=("ca_pem",),
+    example="""
+        ca_pem: {from_file: certs/partners.pem}
+        description: Partners who may connect
+    """,
+)

@@ -1,0 +1,109 @@
+"""Cloud endpoint."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.rules import syntax
+from reconciler.kinds.rules import traffic_policy as policies
+from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, plain, repeated
+from reconciler.model.kind import DefaultBy, Finding, Kind, Read, Ref, ServerDefault, Spec, Unordered
+from reconciler.model.problem import Severity
+from reconciler.model.value import Json
+
+_BINDINGS = ("public", "internal", "kubernetes")
+
+
+def _is_internal(url: Json) -> bool:
+    return any(host.endswith(".internal") for host in syntax.hosts_of_url(url))
+
+
+def _binding_of(url: Json) -> Json:
+    return ["internal"] if _is_internal(url) else ["public"]
+
+
+class CloudEndpoint(Spec):
+    """A public address that the platform itself serves, by the rules of a traffic policy."""
+
+    url: Annotated[Url, Doc("The address, as scheme://host[:port]; a tcp address needs its port.")]
+    traffic_policy: Annotated[TrafficPolicy, Doc("What happens to the traffic: text, a file, or inline YAML.")]
+    description: Description = ""
+    metadata: Metadata = ""
+    bindings: Annotated[
+        list[NonEmpty],
+        Unordered,
+        ServerDefault,
+        DefaultBy("url", _binding_of),
+        Doc("Where it can be reached: public, internal, kubernetes. Hosts below .internal are internal, only they."),
+    ] = ["public"]
+    pooling_enabled: Annotated[bool, Doc("Whether several endpoints may share the address, and its traffic.")] = False
+
+    def findings(self) -> Iterator[Finding]:
+        yield from policies.findings(self.traffic_policy, "traffic_policy")
+        if not self.bindings:
+            yield Finding(("bindings",), "is empty", "name a binding, or leave it out")
+        elif "bindings" in self.model_fields_set:
+            yield from self._misbound()
+        yield from repeated(self.bindings, "bindings")
+        for index, binding in enumerate(self.bindings):
+            if plain(binding) not in (None, *_BINDINGS):
+                yield Finding(
+                    ("bindings", index),
+                    f"{binding!r} is not a binding we know",
+                    f"the bindings are {', '.join(_BINDINGS)}; the platform decides",
+                    Severity.WARNING,
+                    "unknown-binding",
+                )
+
+    def _misbound(self) -> Iterator[Finding]:
+        if plain(self.url) is None or any(plain(each) is None for each in self.bindings):
+            return
+        if _is_internal(self.url) != ("internal" in self.bindings):
+            found = f"{self.url} {'lacks' if _is_internal(self.url) else 'has'} the binding internal"
+            yield Finding(("bindings",), found, "hosts below .internal have it, and only they: leave bindings out")
+
+
+class CloudEndpointRead(Read):
+    region: str = ""
+    updated_at: str = ""
+    public_url: str = ""
+    proto: str = ""
+    scheme: str = ""
+    host: str = ""
+    port: int = 0
+    hostport: str = ""
+    domain: Ref | None = None
+    tcp_addr: Ref | None = None
+    tunnel: Ref | None = None
+    edge: Ref | None = None
+    upstream_url: str = ""
+    upstream_proto: str = ""
+    principal: Ref | None = None
+    tunnel_session: Ref | None = None
+    name: str = ""
+
+
+KIND = Kind(
+    spec=CloudEndpoint,
+    read=CloudEndpointRead,
+    path="/endpoints",
+    list_key="endpoints",
+    id_prefix="ep_",
+    identity=("url",),
+    unique=True,
+    shared_while="pooling_enabled",
+    fixed={"type": "cloud"},
+    serves=True,
+    stands_at=("url", "hostports"),
+    example="""
+        url: https://app.example.com
+        traffic_policy:
+          on_http_request:
+            - name: only-get
+              expressions: ["req.method != 'GET'"]
+              actions:
+                - type: deny
+                  config: {status_code: 405}
+    """,
+)

@@ -1,0 +1,39 @@
+"""Source of an event subscription."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.catalog.event_subscription import unknown_type
+from reconciler.kinds.types.fields import EventType, Id
+from reconciler.model.kind import Finding, Immutable, Kind, Parent, PathOnly, RefTo, Spec
+
+
+class EventSource(Spec):
+    """One more type of event that triggers a subscription."""
+
+    subscription_id: Annotated[
+        Id, PathOnly, Immutable, RefTo("EventSubscription"), Doc("The subscription it belongs to.")
+    ]
+    type: Annotated[EventType, Immutable, Doc("The type of event, with its version.")]
+
+    def findings(self) -> Iterator[Finding]:
+        yield from unknown_type(self.type)
+
+
+KIND = Kind(
+    spec=EventSource,
+    path="/event_subscriptions/{subscription_id}/sources",
+    list_key="sources",
+    id_prefix="",
+    identity=("subscription_id", "type"),
+    unique=True,
+    part_of=Parent("EventSubscription", field="subscription_id", embedded="sources"),
+    key="type",
+    untimed=True,
+    example="""
+        subscription_id: {ref: EventSubscription/audit}
+        type: ip_policy_updated.v0
+    """,
+)

@@ -1,0 +1,75 @@
+"""Event subscription, and the types of events that are known."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, repeated
+from reconciler.model.kind import Finding, Kind, Part, ReadAs, RefTo, ServerDefault, Spec, Unordered
+from reconciler.model.problem import Severity
+
+_SUBJECTS = """
+    api_key certificate_authority domain event_destination event_subscription ip_policy ip_policy_rule ip_restriction
+    secret ssh_certificate_authority ssh_host_certificate ssh_public_key ssh_user_certificate tcp_address
+    tls_certificate tunnel_credential vault
+""".split()  # noqa: SIM905 - as a paragraph they can be read
+_TRAFFIC = ("agent_session_start", "agent_session_stop", "http_request_complete", "tcp_connection_closed")
+EVENT_TYPES = frozenset(
+    f"{name}.v0"
+    for name in (*_TRAFFIC, *(f"{each}_{how}" for each in _SUBJECTS for how in ("created", "updated", "deleted")))
+)
+
+
+def unknown_type(value: object) -> Iterator[Finding]:
+    """A warning about a type of event that may be misspelt. The platform has the whole list, and adds to it."""
+    if isinstance(value, str) and value not in EVENT_TYPES:
+        close = get_close_matches(value, sorted(EVENT_TYPES), 1)
+        remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
+        yield Finding(
+            ("type",), f"{value!r} is not an event type we know", remedy, Severity.WARNING, "unknown-event-type"
+        )
+
+
+class Source(Part):
+    """One type of event."""
+
+    type: Annotated[EventType, Doc("The type of event, with its version.")]
+
+    def findings(self) -> Iterator[Finding]:
+        yield from unknown_type(self.type)
+
+
+class EventSubscription(Spec):
+    """Which events go to which destinations."""
+
+    sources: Annotated[
+        list[Source],
+        Unordered,
+        ServerDefault,  # left out, they may be declared one by one
+        Doc("The types of events, all of them; leave it out to declare each as an EventSource."),
+    ] = []
+    destination_ids: Annotated[
+        list[Annotated[Id, RefTo("EventDestination")]],
+        ReadAs("destinations[].id"),
+        Unordered,
+        Doc("Where the events go."),
+    ] = []
+    description: Description = ""
+    metadata: Metadata = ""
+
+    def findings(self) -> Iterator[Finding]:
+        yield from repeated([source.type for source in self.sources], "sources")
+
+
+KIND = Kind(
+    spec=EventSubscription,
+    path="/event_subscriptions",
+    list_key="event_subscriptions",
+    id_prefix="esb_",
+    example="""
+        sources: [{type: ip_policy_created.v0}, {type: ip_policy_updated.v0}]
+        destination_ids: [{ref: EventDestination/audit}]
+    """,
+)

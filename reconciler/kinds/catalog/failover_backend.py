@@ -1,0 +1,30 @@
+"""Failover backend."""
+
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import BackendId, Description, Metadata
+from reconciler.model.kind import AlwaysSent, Kind, Spec
+
+
+class FailoverBackend(Spec):
+    """Sends traffic to the first of its backends that works."""
+
+    backends: Annotated[list[BackendId], AlwaysSent, Doc("The backends, in the order they are tried.")] = []
+    description: Description = ""
+    metadata: Metadata = ""
+
+
+KIND = Kind(
+    spec=FailoverBackend,
+    path="/backends/failover",
+    list_key="backends",
+    id_prefix="bkdfo_",
+    serves=True,
+    example="""
+        backends:
+          - {ref: TunnelGroupBackend/payments}
+          - {ref: HTTPResponseBackend/sorry}
+    """,
+)

@@ -1,0 +1,37 @@
+"""HTTP-response backend."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Headers, Metadata, Text
+from reconciler.kinds.types.route_modules import spelt_twice
+from reconciler.model.kind import Between, Finding, Kind, ServerDefault, Spec
+
+
+class HTTPResponseBackend(Spec):
+    """Answers every request with the same response."""
+
+    status_code: Annotated[int, Between(100, 599), ServerDefault, Doc("The response's status.")] = 200
+    headers: Annotated[Headers, Doc("The response's headers.")] = {}
+    body: Annotated[Text, Doc("The response's body.")] = ""
+    description: Description = ""
+    metadata: Metadata = ""
+
+    def findings(self) -> Iterator[Finding]:
+        yield from spelt_twice(self.headers, "headers")
+
+
+KIND = Kind(
+    spec=HTTPResponseBackend,
+    path="/backends/http_response",
+    list_key="backends",
+    id_prefix="bkdhr_",
+    serves=True,
+    example="""
+        status_code: 503
+        headers: {content-type: text/plain}
+        body: We are back in a moment.
+    """,
+)

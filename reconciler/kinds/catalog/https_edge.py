@@ -1,0 +1,44 @@
+"""HTTPS edge."""
+
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Hostports, Metadata, NonEmpty
+from reconciler.kinds.types.modules import MutualTLSModule
+from reconciler.model.kind import Exclusive, Kind, Module, Read, ServerDefault, Spec, Unordered
+from reconciler.model.value import Json
+
+
+class HTTPSTerminationModule(Module):
+    """TLS of an HTTPS edge always ends at the edge."""
+
+    min_version: Annotated[NonEmpty | None, ServerDefault, Doc("Lowest TLS version. The platform picks one.")] = None
+
+
+class HTTPSEdge(Spec):
+    """Serves HTTPS on its hostports; what happens to a request is said by its routes."""
+
+    description: Description = ""
+    metadata: Metadata = ""
+    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains it serves, as host:443.")] = []
+    mutual_tls: MutualTLSModule | None = None
+    tls_termination: HTTPSTerminationModule | None = None
+
+
+class HTTPSEdgeRead(Read):
+    routes: Annotated[list[Json], Doc("The edge's routes, whole.")] = []
+
+
+KIND = Kind(
+    spec=HTTPSEdge,
+    read=HTTPSEdgeRead,
+    path="/edges/https",
+    list_key="https_edges",
+    id_prefix="edghts_",
+    serves=True,
+    example="""
+        hostports: ["app.example.com:443"]
+        tls_termination: {min_version: "1.2"}
+    """,
+)

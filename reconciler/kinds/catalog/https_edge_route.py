@@ -1,0 +1,101 @@
+"""Route of an HTTPS edge."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from typing_extensions import Doc
+
+from reconciler.kinds.rules import syntax
+from reconciler.kinds.types.auth_modules import OAuthModule, OIDCModule, SAMLModule
+from reconciler.kinds.types.fields import Deferred, Description, Id, Metadata, checked
+from reconciler.kinds.types.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
+from reconciler.kinds.types.route_modules import (
+    CircuitBreakerModule,
+    CompressionModule,
+    HeadersModule,
+    UserAgentModule,
+    WebhookVerificationModule,
+    WebsocketModule,
+)
+from reconciler.model.kind import Finding, Immutable, Kind, Parent, PathOnly, Read, RefTo, Spec
+from reconciler.model.value import Json
+
+_LOGINS = ("saml", "oidc", "oauth")
+
+
+class HTTPSEdgeRoute(Spec):
+    """What happens to the requests of an HTTPS edge on one path. With an `id` and no `match`, only its modules."""
+
+    edge_id: Annotated[Id, PathOnly, Immutable, RefTo("HTTPSEdge"), Doc("The edge it belongs to.")]
+    match_type: Annotated[
+        Annotated[Literal["exact_path", "path_prefix"], Deferred] | None, Doc("How `match` is compared.")
+    ] = None
+    match: Annotated[
+        Annotated[str, checked(syntax.route_path), Deferred] | None, Doc("The path, from its first slash.")
+    ] = None
+    description: Description = ""
+    metadata: Metadata = ""
+    backend: BackendModule | None = None
+    ip_restriction: IPRestrictionModule | None = None
+    saml: SAMLModule | None = None
+    oidc: OIDCModule | None = None
+    oauth: OAuthModule | None = None
+    webhook_verification: WebhookVerificationModule | None = None
+    user_agent_filter: UserAgentModule | None = None
+    circuit_breaker: CircuitBreakerModule | None = None
+    request_headers: Annotated[HeadersModule | None, Doc("What becomes of the headers of each request.")] = None
+    response_headers: Annotated[HeadersModule | None, Doc("What becomes of the headers of each response.")] = None
+    compression: CompressionModule | None = None
+    websocket_tcp_converter: WebsocketModule | None = None
+    traffic_policy: TrafficPolicyModule | None = None
+
+    def findings(self) -> Iterator[Finding]:
+        first, *more = [name for name in _LOGINS if getattr(self, name) is not None] or [""]
+        for name in more:
+            yield Finding((name,), f"is a second way to sign in beside {first}", "keep one of saml, oidc and oauth")
+
+
+class HTTPSEdgeRouteRead(Read):
+    policy: Annotated[Json, Doc("An older module, always null.")] = None
+
+
+KIND = Kind(
+    spec=HTTPSEdgeRoute,
+    read=HTTPSEdgeRouteRead,
+    path="/edges/https/{edge_id}/routes",
+    list_key="routes",
+    id_prefix="edghtsrt_",
+    serves=True,
+    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    identity=("edge_id", "match_type", "match"),
+    unique=True,
+    part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
+    required_unless_id=("match_type", "match"),
+    # Protection is put before the backend is attached and removed after it is detached.
+    modules_by_id=(
+        "ip_restriction",
+        *_LOGINS,
+        "webhook_verification",
+        "user_agent_filter",
+        "circuit_breaker",
+        "request_headers",
+        "response_headers",
+        "compression",
+        "websocket_tcp_converter",
+        "traffic_policy",
+        "backend",
+    ),
+    one_of=_LOGINS,
+    opens="backend",
+    example="""
+        edge_id: {ref: HTTPSEdge/app}
+        match_type: path_prefix
+        match: /hooks/
+        backend: {backend_id: {ref: TunnelGroupBackend/hooks}}
+        webhook_verification: {provider: github, secret: {from_env: GITHUB_WEBHOOK_SECRET}}
+        traffic_policy:
+          value:
+            on_http_response:
+              - actions: [{type: compress-response, config: {algorithms: [gzip]}}]
+    """,
+)

@@ -1,0 +1,73 @@
+"""Secret in a vault."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Id, Metadata, NonEmpty, VaultName
+from reconciler.model.kind import (
+    Finding,
+    Immutable,
+    InputOnly,
+    Kind,
+    NameOf,
+    PartOf,
+    Read,
+    ReadAs,
+    Ref,
+    RefTo,
+    Sensitive,
+    ServerDefault,
+    Spec,
+)
+
+
+class Secret(Spec):
+    """A value that traffic policies may use, kept in a vault. Nobody can read it back."""
+
+    name: Annotated[VaultName, Doc("Its name, unique in the vault.")]
+    value: Annotated[NonEmpty, InputOnly, Sensitive, Doc("What is kept; best {from_env: NAME} or {from_file: PATH}.")]
+    vault_id: Annotated[
+        Id | None,
+        Immutable,
+        ServerDefault,
+        RefTo("Vault"),
+        ReadAs("vault.id"),
+        Doc("The vault that keeps it; excludes vault_name."),
+    ] = None
+    vault_name: Annotated[
+        VaultName | None, Immutable, ServerDefault, NameOf("vault_id"), Doc("The vault's name; excludes vault_id.")
+    ] = None
+    description: Description = ""
+    metadata: Metadata = ""
+
+    def findings(self) -> Iterator[Finding]:
+        if self.vault_id is None and self.vault_name is None:
+            yield Finding((), "names no vault", "add vault_id: {ref: Vault/NAME}, or vault_name")
+        if self.vault_id is not None and self.vault_name is not None:
+            yield Finding(("vault_name",), "excludes vault_id", "keep one of the two")
+
+
+class SecretRead(Read):
+    updated_at: str = ""
+    created_by: Ref | None = None
+    last_updated_by: Ref | None = None
+    vault: Ref | None = None
+
+
+KIND = Kind(
+    spec=Secret,
+    read=SecretRead,
+    path="/vault_secrets",
+    list_key="secrets",
+    id_prefix="secret_",
+    identity=("vault_id", "name"),
+    unique=True,
+    part_of=PartOf("Vault", field="vault_id", deleted_with=False),
+    example="""
+        vault_id: {ref: Vault/payments}
+        name: stripe
+        value: {from_env: STRIPE_KEY}
+    """,
+)

@@ -1,0 +1,51 @@
+"""SSH host certificate."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Id, Instant, Metadata, NonEmpty, SshLine, period
+from reconciler.model.kind import Finding, Immutable, Kind, Read, RefTo, ServerDefault, Spec, Unordered
+
+
+class SSHHostCertificate(Spec):
+    """A certificate with which an SSH host shows who it is."""
+
+    ssh_certificate_authority_id: Annotated[
+        Id, RefTo("SSHCertificateAuthority"), Immutable, Doc("The authority that signs it.")
+    ]
+    public_key: Annotated[SshLine, Immutable, Doc("The host's key, as a line of authorized_keys.")]
+    principals: Annotated[
+        list[NonEmpty], Immutable, Unordered, Doc("Hostnames and addresses it is for; none means every host.")
+    ] = []
+    valid_after: Annotated[Instant | None, Immutable, ServerDefault, Doc("When it begins; now by default.")] = None
+    valid_until: Annotated[
+        Instant | None, Immutable, ServerDefault, Doc("When it ends; a year after it was made by default.")
+    ] = None
+    description: Description = ""
+    metadata: Metadata = ""
+
+    def findings(self) -> Iterator[Finding]:
+        yield from period(self.valid_after, self.valid_until)
+
+
+class SSHHostCertificateRead(Read):
+    key_type: str = ""
+    certificate: str = ""
+
+
+KIND = Kind(
+    spec=SSHHostCertificate,
+    read=SSHHostCertificateRead,
+    path="/ssh_host_certificates",
+    list_key="ssh_host_certificates",
+    id_prefix="shcrt_",
+    example="""
+        ssh_certificate_authority_id: {ref: SSHCertificateAuthority/farm}
+        public_key: {from_file: keys/build-1.pub}
+        principals: [build-1.example.com]
+        valid_after: "2030-01-01T00:00:00Z"
+        valid_until: "2031-01-01T00:00:00Z"
+    """,
+)

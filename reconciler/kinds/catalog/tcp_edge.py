@@ -1,0 +1,41 @@
+"""TCP edge."""
+
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Hostports, Metadata
+from reconciler.kinds.types.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
+from reconciler.model.kind import Exclusive, Kind, Read, Spec, Unordered
+from reconciler.model.value import Json
+
+
+class TCPEdge(Spec):
+    """Serves TCP connections on its hostports."""
+
+    description: Description = ""
+    metadata: Metadata = ""
+    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved addresses it serves, as host:port.")] = []
+    backend: BackendModule | None = None
+    ip_restriction: IPRestrictionModule | None = None
+    traffic_policy: TrafficPolicyModule | None = None
+
+
+class TCPEdgeRead(Read):
+    policy: Annotated[Json, Doc("An older module, always null.")] = None
+
+
+KIND = Kind(
+    spec=TCPEdge,
+    read=TCPEdgeRead,
+    path="/edges/tcp",
+    list_key="tcp_edges",
+    id_prefix="edgtcp_",
+    serves=True,
+    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    example="""
+        hostports: ["${{ ReservedAddress/ssh.addr }}"]
+        backend: {backend_id: {ref: TunnelGroupBackend/ssh}}
+        ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}]}
+    """,
+)

@@ -1,0 +1,64 @@
+"""TLS certificate."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import BaseModel
+from typing_extensions import Doc
+
+from reconciler.kinds.rules import syntax
+from reconciler.kinds.types.fields import CertificatePem, Description, Metadata, PrivateKeyPem
+from reconciler.model.kind import Finding, Immutable, InputOnly, Kind, Read, Spec
+from reconciler.model.value import known_text
+
+
+class TLSCertificate(Spec):
+    """A certificate of your own, with its key, for reserved domains to serve."""
+
+    certificate_pem: Annotated[CertificatePem, Immutable, Doc("The certificate, then its chain, as PEM.")]
+    private_key_pem: Annotated[PrivateKeyPem, Immutable, InputOnly, Doc("The certificate's private key, as PEM.")]
+    description: Description = ""
+    metadata: Metadata = ""
+
+    def findings(self) -> Iterator[Finding]:
+        certificate, key = known_text(self.certificate_pem), known_text(self.private_key_pem)
+        if certificate is not None and key is not None and not syntax.matches_key(certificate, key):
+            yield Finding(("private_key_pem",), "is not the key of certificate_pem", "give the key it was made with")
+
+
+class AlternativeNames(BaseModel):
+    dns_names: list[str] = []
+    ips: list[str] = []
+
+
+class TLSCertificateRead(Read):
+    subject_common_name: str = ""
+    subject_alternative_names: AlternativeNames = AlternativeNames()
+    issued_at: str | None = None
+    not_before: str = ""
+    not_after: str = ""
+    key_usages: list[str] = []
+    extended_key_usages: list[str] = []
+    private_key_type: str = ""
+    issuer_common_name: str = ""
+    serial_number: str = ""
+    subject_organization: str = ""
+    subject_organizational_unit: str = ""
+    subject_locality: str = ""
+    subject_province: str = ""
+    subject_country: str = ""
+
+
+KIND = Kind(
+    spec=TLSCertificate,
+    read=TLSCertificateRead,
+    path="/tls_certificates",
+    list_key="tls_certificates",
+    id_prefix="cert_",
+    identity=("certificate_pem",),
+    automatic="issued_at",
+    example="""
+        certificate_pem: {from_file: tls/app.pem}
+        private_key_pem: {from_env: APP_TLS_KEY}
+    """,
+)

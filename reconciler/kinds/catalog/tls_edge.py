@@ -1,0 +1,61 @@
+"""TLS edge."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Hostports, Metadata
+from reconciler.kinds.types.modules import (
+    BackendModule,
+    IPRestrictionModule,
+    MutualTLSModule,
+    TLSTerminationModule,
+    TrafficPolicyModule,
+    hidden_upstream,
+)
+from reconciler.model.kind import Exclusive, Finding, Kind, Read, Spec, Unordered
+from reconciler.model.value import Json
+
+
+class TLSEdge(Spec):
+    """Serves TLS on its hostports, terminated at the edge or upstream."""
+
+    description: Description = ""
+    metadata: Metadata = ""
+    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains it serves, as host:443.")] = []
+    backend: BackendModule | None = None
+    ip_restriction: IPRestrictionModule | None = None
+    mutual_tls: MutualTLSModule | None = None
+    tls_termination: TLSTerminationModule | None = None
+    traffic_policy: TrafficPolicyModule | None = None
+
+    def findings(self) -> Iterator[Finding]:
+        yield from hidden_upstream(
+            self.tls_termination,
+            mutual_tls=self.mutual_tls,
+            traffic_policy=self.traffic_policy,
+        )
+
+
+class TLSEdgeRead(Read):
+    policy: Annotated[Json, Doc("An older module, always null.")] = None
+
+
+KIND = Kind(
+    spec=TLSEdge,
+    read=TLSEdgeRead,
+    path="/edges/tls",
+    list_key="tls_edges",
+    id_prefix="edgtls_",
+    removals_first={"tls_termination.terminate_at": "upstream"},
+    serves=True,
+    beside_https=True,
+    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    example="""
+        hostports: ["payments.example.com:443"]
+        backend: {backend_id: {ref: FailoverBackend/payments}}
+        mutual_tls: {certificate_authority_ids: [{ref: CertificateAuthority/partners}]}
+        tls_termination: {terminate_at: edge, min_version: "1.3"}
+    """,
+)

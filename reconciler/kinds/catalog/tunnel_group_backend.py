@@ -1,0 +1,33 @@
+"""Tunnel-group backend."""
+
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Metadata, Text
+from reconciler.model.kind import Kind, Read, Ref, Spec
+
+
+class TunnelGroupBackend(Spec):
+    """Sends traffic to all tunnels that carry its labels."""
+
+    labels: Annotated[dict[str, Text], Doc("The labels a tunnel must carry.")] = {}
+    description: Description = ""
+    metadata: Metadata = ""
+
+
+class TunnelGroupBackendRead(Read):
+    tunnels: list[Ref] = []
+
+
+KIND = Kind(
+    spec=TunnelGroupBackend,
+    read=TunnelGroupBackendRead,
+    path="/backends/tunnel_group",
+    list_key="backends",
+    id_prefix="bkdtg_",
+    serves=True,
+    example="""
+        labels: {service: payments}
+    """,
+)

@@ -1,0 +1,37 @@
+"""Vault."""
+
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import Description, Metadata, VaultName
+from reconciler.model.kind import Kind, Read, Spec
+
+
+class Vault(Spec):
+    """Keeps secrets that traffic policies may use. It can go only when it is empty."""
+
+    name: Annotated[VaultName, Doc("Its name, unique in the account.")]
+    description: Description = ""
+    metadata: Metadata = ""
+
+
+class VaultRead(Read):
+    name: str = ""
+    updated_at: str = ""
+    created_by: str = ""
+    last_updated_by: str = ""
+
+
+KIND = Kind(
+    spec=Vault,
+    read=VaultRead,
+    path="/vaults",
+    list_key="vaults",
+    id_prefix="vault_",
+    identity=("name",),
+    unique=True,
+    example="""
+        name: payments
+    """,
+)

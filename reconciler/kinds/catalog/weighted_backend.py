@@ -1,0 +1,43 @@
+"""Weighted backend."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from typing_extensions import Doc
+
+from reconciler.kinds.types.fields import BackendId, Description, Metadata, repeated
+from reconciler.model.kind import AlwaysSent, AsMap, Between, Finding, Kind, Part, Spec, Unordered
+
+
+class Weight(Part):
+    """One of the backends, and its share."""
+
+    backend_id: Annotated[BackendId, Doc("The backend.")]
+    weight: Annotated[int, Between(0, 10_000), Doc("Its share of the traffic, beside the weights of the others.")]
+
+
+class WeightedBackend(Spec):
+    """Spreads traffic over its backends by weight."""
+
+    backends: Annotated[
+        list[Weight], AsMap("backend_id", "weight"), Unordered, AlwaysSent, Doc("The backends, and the weight of each.")
+    ] = []
+    description: Description = ""
+    metadata: Metadata = ""
+
+    def findings(self) -> Iterator[Finding]:
+        yield from repeated([each.backend_id for each in self.backends], "backends")
+
+
+KIND = Kind(
+    spec=WeightedBackend,
+    path="/backends/weighted",
+    list_key="backends",
+    id_prefix="bkdwd_",
+    serves=True,
+    example="""
+        backends:
+          - {backend_id: {ref: TunnelGroupBackend/stable}, weight: 95}
+          - {backend_id: {ref: TunnelGroupBackend/canary}, weight: 5}
+    """,
+)

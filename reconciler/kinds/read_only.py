@@ -1,0 +1,177 @@
+"""What the platform shows and no manifest declares: tunnels, the sessions of agents, endpoints of every type, users,
+Kubernetes operators, which register themselves.
+
+They are listed and referred to, never planned: the folder's other files are the kinds that plans are about.
+"""
+
+from functools import cache
+
+from reconciler import kinds
+from reconciler.kinds.catalog.cloud_endpoint import CloudEndpointRead
+from reconciler.model.kind import Kind, Part, Read, Ref, Spec
+from reconciler.model.value import Json
+
+
+class Tunnel(Spec):
+    """A tunnel that an agent holds open."""
+
+
+class TunnelRead(Read):
+    public_url: str = ""
+    started_at: str = ""
+    proto: str = ""
+    region: str = ""
+    metadata: str = ""
+    tunnel_session: Ref | None = None
+    endpoint: Ref | None = None
+    labels: dict[str, str] = {}
+    backends: list[Json] = []
+    forwards_to: str = ""
+
+
+class TunnelSession(Spec):
+    """An agent's connection to the platform."""
+
+
+class TunnelSessionRead(Read):
+    agent_version: str = ""
+    credential: Ref | None = None
+    ip: str = ""
+    metadata: str = ""
+    os: str = ""
+    region: str = ""
+    started_at: str = ""
+    transport: str = ""
+
+
+class Endpoint(Spec):
+    """An address that serves traffic: of an agent, of an edge or of the platform itself."""
+
+
+class EndpointRead(CloudEndpointRead):
+    type: str = ""
+    url: str = ""
+    description: str = ""
+    metadata: str = ""
+    traffic_policy: str = ""
+    bindings: list[str] = []
+    created_at: str = ""
+    pooling_enabled: bool = False
+
+
+class ApplicationUser(Spec):
+    """Somebody who signed in at an endpoint."""
+
+
+class ApplicationUserRead(Read):
+    created_at: str = ""
+    identity_provider: Json = None
+    provider_user_id: str = ""
+    username: str = ""
+    email: str = ""
+    name: str = ""
+    last_active: str = ""
+    last_login: str = ""
+
+
+class ApplicationSession(Spec):
+    """A session of somebody who signed in at an endpoint."""
+
+
+class ApplicationSessionRead(Read):
+    created_at: str = ""
+    public_url: str = ""
+    browser_session: Json = None
+    application_user: Ref | None = None
+    last_active: str = ""
+    expires_at: str = ""
+    endpoint: Ref | None = None
+    edge: Ref | None = None
+    route: Ref | None = None
+
+
+class OperatorDeployment(Part):
+    """Where an operator runs."""
+
+    name: str = ""
+    namespace: str = ""
+    version: str = ""
+    cluster_name: str = ""
+
+
+class OperatorBinding(Part):
+    """Which endpoints an operator makes available in its cluster."""
+
+    endpoint_selectors: list[str] = []
+    csr: str = ""
+    ingress_endpoint: str = ""
+
+
+class KubernetesOperator(Spec):
+    """The operator of a Kubernetes cluster, which registers itself."""
+
+    description: str = ""
+    metadata: str = ""
+    enabled_features: list[str] = []
+    region: str = "global"
+    deployment: OperatorDeployment | None = None
+    binding: OperatorBinding | None = None
+
+
+class KubernetesOperatorRead(Read):
+    created_at: str = ""
+    updated_at: str = ""
+    principal: Ref | None = None
+
+
+class AbuseReport(Spec):
+    """A report of URLs that violate the terms of the platform."""
+
+    urls: list[str] = []
+    metadata: str = ""
+
+
+class AbuseReportRead(Read):
+    created_at: str = ""
+    status: str = ""
+    hostnames: list[Json] = []
+
+
+def _kind(spec: type[Spec], read: type[Read], path: str, list_key: str, prefix: str, *offers: str) -> Kind:
+    untimed = "created_at" not in read.model_fields
+    return Kind(spec, path, list_key, prefix, read, untimed=untimed, offers=offers)
+
+
+KINDS = (
+    _kind(ApplicationSession, ApplicationSessionRead, "/app/sessions", "application_sessions", "as_", "delete"),
+    _kind(ApplicationUser, ApplicationUserRead, "/app/users", "application_users", "au_", "delete"),
+    _kind(Endpoint, EndpointRead, "/endpoints", "endpoints", "ep_"),
+    _kind(
+        KubernetesOperator,
+        KubernetesOperatorRead,
+        "/kubernetes_operators",
+        "operators",
+        "k8sop_",
+        "create",
+        "update",
+        "delete",
+    ),
+    _kind(Tunnel, TunnelRead, "/tunnels", "tunnels", "tn_"),
+    _kind(TunnelSession, TunnelSessionRead, "/tunnel_sessions", "tunnel_sessions", "ts_", "restart", "stop", "update"),
+)
+
+
+# Submitted and read by its id: nothing lists the reports of an account.
+_ABUSE_REPORT = _kind(AbuseReport, AbuseReportRead, "/abuse_reports", "", "abrp_", "create")
+
+
+@cache
+def served() -> tuple[Kind, ...]:
+    """All collections of the platform, each once: the kinds that plans are about, and what no manifest declares."""
+    paths = {kind.path for kind in kinds.every()}
+    return (*kinds.every(), *(kind for kind in KINDS if kind.path not in paths), _ABUSE_REPORT)
+
+
+def find(name: str) -> Kind | None:
+    """The kind of that name among those that can be read; None if there is none."""
+    return next((kind for kind in (*KINDS, *kinds.every()) if kind.name == name), None)

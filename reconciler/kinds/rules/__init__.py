@@ -1,0 +1,1 @@
+"""Rules of values: canonical forms, syntax of texts, traffic policies."""

@@ -1,0 +1,381 @@
+"""What a text must look like. A rule answers what is wrong, as `what; what to do`, or None. Pure.
+
+Messages never repeat the value of what may be a secret. Whether a well-formed text means anything is for the
+platform to say.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from reconciler.kinds.rules import canonical
+from reconciler.kinds.rules import traffic_policy as policy
+from reconciler.model.value import Json
+
+_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
+_ACL_LABEL = re.compile(r"(?:\*|[^*=\s]+)=(?:\*|[^*=\s]+)")
+_TUNNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_SCHEMES = ("http", "https", "tcp", "tls")
+_LARGEST_PORT = 65535
+_NO_KEY = "this is not a public key; write it like ssh-ed25519 AAAA…"
+
+
+# --- names and addresses ----------------------------------------------------------------------------------------------
+
+
+def host(text: str) -> str | None:
+    """A full hostname; its first label may be `*`."""
+    if "_" in text:
+        return f"{text!r} has an underscore; hostnames use letters, digits and '-'"
+    labels = text.strip().removesuffix(".").removeprefix("*.").split(".")
+    if (wrong := bindable(text)) is not None:
+        return wrong
+    if len(labels) < 2 or labels[-1].isdigit():
+        return f"{text!r} is not a full hostname; write it like app.example.com"
+    return None
+
+
+def bindable(text: str) -> str | None:
+    """A name of any host, such as localhost; its first label may be `*`, and underscores are letters."""
+    name = text.strip().removesuffix(".")
+    if not name.isascii():
+        return f"{text!r} has letters outside ASCII; write the name in its xn-- form"
+    if len(name) > 253:
+        return f"a hostname has at most 253 characters, and this one has {len(name)}; shorten it"
+    labels = name.removeprefix("*.").split(".")
+    if "*" in name.removeprefix("*."):
+        return f"{text!r} has a wildcard that is not its first label; write *.example.com"
+    for label in labels:
+        if len(label) > 63:
+            return f"{text!r} has a label of {len(label)} characters; the longest allowed is 63"
+        if not _LABEL.fullmatch(label):
+            return f"{text!r} is not a hostname; write it like app.example.com, with no scheme, port or path"
+    return None
+
+
+def plain_host(text: str) -> str | None:
+    """A full hostname without a wildcard."""
+    if text.strip().startswith("*"):
+        return f"{text!r} is a wildcard; name one domain, like example.com"
+    return host(text)
+
+
+def hostport(text: str) -> str | None:
+    return _with_port(text, host)
+
+
+def _with_port(text: str, rule: Callable[[str], str | None]) -> str | None:
+    name, colon, port = text.strip().rpartition(":")
+    if not colon:
+        return f"{text!r} has no port; write it like app.example.com:443"
+    return rule(name) or _port(port)
+
+
+def reachable(text: str) -> str | None:
+    """A host or an IP address, with a port: a place that is nobody's reserved domain."""
+    name, _, port = text.strip().rpartition(":")
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return hostport(text)
+    return _port(port)
+
+
+def _port(text: str) -> str | None:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= _LARGEST_PORT:
+        return None
+    return f"{text!r} is not a port; write a number from 1 to {_LARGEST_PORT}"
+
+
+def url(text: str) -> str | None:
+    """`<scheme>://<host>[:<port>]` and nothing more."""
+    scheme, separator, rest = text.strip().partition("://")
+    if not separator:
+        return f"{text!r} is not a url; write it like https://app.example.com"
+    if scheme.lower() not in _SCHEMES:
+        return f"{scheme!r} is not a scheme of endpoints; use one of {', '.join(_SCHEMES)}"
+    if any(sign in rest for sign in "/?#"):
+        return f"{text!r} has a path; a url ends after the host and its port"
+    if "@" in rest:
+        return "a url holds no user name or password; remove what stands before the @"
+    if ":" in rest:
+        return _with_port(rest, _served)
+    if scheme.lower() == "tcp":
+        return f"{text!r} has no port; a tcp url needs one, like tcp://1.tcp.example.com:20000"
+    return _served(rest)
+
+
+def _served(text: str) -> str | None:
+    """A full hostname, or all of those below `.internal`, which nobody reserves."""
+    return None if text.lower() == "*.internal" else host(text)
+
+
+def cidr(text: str) -> str | None:
+    """A network with its mask, spelled by its first address."""
+    if canonical.is_plain_network(text):
+        return None
+    address, slash, length = text.strip().partition("/")
+    if not slash:
+        return f"{text!r} has no mask; a single address is written {_single(address)}"
+    try:
+        network = ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        return f"{text!r} is not a network; write it like 203.0.113.0/24 or 2001:db8::/32"
+    if not length.isdigit():
+        return f"{text!r} has a dotted mask; write {network}"
+    if ipaddress.ip_address(address) != network.network_address:
+        return f"{text!r} is not the network's own address; write {network}"
+    return None
+
+
+def _single(address: str) -> str:
+    return f"{address}/128" if ":" in address else f"{address}/32"
+
+
+def acl_rule(text: str) -> str | None:
+    """`*`, `bind:<host>`, `bind:*.<domain>`, `bind:<host>:<port>`, or `bind:<key>=<value>` with `*` for either."""
+    if text == "*":
+        return None
+    if re.search(r"\s", text):
+        return f"{text!r} has white space in it; remove it"
+    rule, colon, target = text.partition(":")
+    if not colon or rule != "bind":
+        return f"{text!r} is not an ACL rule; the only kind is bind, like bind:app.example.com"
+    if "=" in target:
+        if _ACL_LABEL.fullmatch(target):
+            return None
+        return f"{text!r} is not a label rule; write bind:key=value, with * for any key or any value"
+    if target in ("", "*"):
+        return f"{text!r} names nothing; name a host like bind:app.example.com, or permit everything with *"
+    return _with_port(target, bindable) if ":" in target else bindable(target)
+
+
+def upstream(text: str) -> str | None:
+    """A local port, `host:port`, or a url."""
+    where = text.strip()
+    if where.isdigit():
+        return _port(where)
+    if not where or re.search(r"\s", where):
+        return f"{text!r} is not an address; write a port like 8080, or host:port"
+    if "://" not in where and ":" in where:
+        return _port(where.rpartition(":")[2])
+    return None
+
+
+def tunnel_name(text: str) -> str | None:
+    if _TUNNEL_NAME.fullmatch(text):
+        return None
+    return f"{text!r} cannot name a tunnel; use up to 100 letters, digits, '.', '_' and '-'"
+
+
+def route_path(text: str) -> str | None:
+    if not text.startswith("/"):
+        return f"{text!r} is not a path; begin it with a slash"
+    if re.search(r"[\s?#]", text):
+        return f"{text!r} is not a plain path; leave out white space, query and fragment"
+    return None
+
+
+# --- words and moments ------------------------------------------------------------------------------------------------
+
+
+def not_empty(text: str) -> str | None:
+    return None if text.strip() else "is empty; write something, or leave the field out"
+
+
+def vault_name(text: str) -> str | None:
+    """The name of a vault, or of a secret in one."""
+    if re.fullmatch(r"[a-zA-Z0-9_/.-]+", text):
+        return None
+    return f"{text!r} is not a name for a vault or secret; use letters, digits, '_', '-', '/' and '.'"
+
+
+def event_type(text: str) -> str | None:
+    if re.fullmatch(r"[a-z0-9_]+\.v[0-9]+", text):
+        return None
+    return f"{text!r} is not an event type; write it like ip_policy_created.v0, with its version"
+
+
+def instant(text: str) -> str | None:
+    """An RFC 3339 timestamp, with its offset."""
+    if _INSTANT.fullmatch(text):
+        try:
+            datetime.fromisoformat(text.upper())
+        except ValueError:
+            return f"{text!r} is not a moment that exists; check its day, hour and offset"
+        return None
+    return f"{text!r} is not an RFC 3339 timestamp; write it like 2030-01-31T12:00:00Z"
+
+
+# --- keys and certificates --------------------------------------------------------------------------------------------
+
+
+def certificates(text: str) -> str | None:
+    """One certificate or a chain, as PEM."""
+    return _begins_with(text, "CERTIFICATE", "a certificate") or _load(text)[1]
+
+
+def certificate_authority(text: str) -> str | None:
+    """Exactly one certificate, of an authority."""
+    from cryptography import x509
+
+    found, wrong = _load(text) if (wrong := _begins_with(text, "CERTIFICATE", "a certificate")) is None else ([], wrong)
+    if wrong is not None:
+        return wrong
+    if len(found) > 1:
+        return f"this PEM holds {len(found)} certificates; declare one CertificateAuthority for each"
+    try:
+        constraints = found[0].extensions.get_extension_for_class(x509.BasicConstraints).value
+    except (x509.ExtensionNotFound, ValueError):
+        constraints = None
+    if constraints is None or not constraints.ca:
+        return "this certificate is not an authority's; use one whose basic constraints say CA:TRUE"
+    return None
+
+
+def private_key(text: str) -> str | None:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
+    if (wrong := _begins_with(text, "PRIVATE KEY", "a private key")) is not None:
+        return wrong
+    try:
+        # The key's arithmetic is the platform's to check, and takes 50 ms of ours.
+        serialization.load_pem_private_key(text.encode(), None, unsafe_skip_rsa_key_validation=True)
+    except TypeError:
+        return "this private key is encrypted; give it without a passphrase"
+    except (ValueError, UnsupportedAlgorithm):
+        return "this PEM is damaged; give the private key as it was written by the tool that made it"
+    return None
+
+
+def ssh_public_key(text: str) -> str | None:
+    """One public key, as a line of authorized_keys or as PEM."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
+    if "-----BEGIN" not in text or "PRIVATE KEY-----" in text:
+        wrong = ssh_line(text)
+        return f"{_NO_KEY}, or as PEM" if wrong == _NO_KEY else wrong
+    try:
+        serialization.load_pem_public_key(text.strip().encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return f"{_NO_KEY}, or as PEM"
+    return None
+
+
+def ssh_line(text: str) -> str | None:
+    """One public key, as a line of authorized_keys."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+
+    if "PRIVATE KEY-----" in text:
+        return "this is a private key; give the public one, usually the file that ends in .pub"
+    if "-----BEGIN" in text:
+        return "this is PEM; give the key as a line of authorized_keys, as ssh-keygen -i -m PKCS8 prints it"
+    if "\n" in text.strip():
+        return "there is more than one line; give one public key"
+    try:
+        serialization.load_ssh_public_key(text.strip().encode())
+    except UnsupportedAlgorithm:
+        # Perhaps a sort of key that our library does not read, such as one that lives on a security token.
+        return None if _says_its_sort(text) else _NO_KEY
+    except ValueError:
+        return _NO_KEY
+    return None
+
+
+def _says_its_sort(line: str) -> bool:
+    """Whether the second word of an authorized_keys line begins, decoded, with the first."""
+    sort, _, rest = line.strip().partition(" ")
+    try:
+        blob = base64.b64decode(rest.split(" ")[0], validate=True)
+    except ValueError:
+        return False
+    return len(sort) > 0 and blob.startswith(len(sort).to_bytes(4, "big") + sort.encode())
+
+
+def matches_key(certificate: str, key: str) -> bool:
+    """Whether the first certificate was made for this private key. Both are well-formed."""
+    from cryptography.hazmat.primitives import serialization
+
+    private = serialization.load_pem_private_key(key.encode(), None, unsafe_skip_rsa_key_validation=True)
+    return bool(_load(certificate)[0][0].public_key() == private.public_key())
+
+
+def _begins_with(text: str, label: str, called: str) -> str | None:
+    """Says what a text is instead, where that is plain to see."""
+    begun = re.findall(r"-----BEGIN ([A-Z0-9 ]+)-----", text)
+    if not begun:
+        return f"this is not PEM; give {called} that begins with -----BEGIN"
+    if label == "CERTIFICATE" and any("PRIVATE KEY" in each for each in begun):
+        return "there is a private key in this PEM; give the certificate alone"
+    if not any(label in each for each in begun):
+        return f"this PEM holds no {label.lower()} but {begun[0].lower()}; give {called}"
+    return None
+
+
+def _load(text: str) -> tuple[list[Any], str | None]:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificates(text.encode()), None
+    except ValueError:
+        return [], "this PEM is damaged; give the certificate as it was issued"
+
+
+# --- policies ---------------------------------------------------------------------------------------------------------
+
+
+def traffic_policy(value: str | dict[str, Any]) -> str | None:
+    """A document; what is in it is for `policy.findings`."""
+    if isinstance(value, dict):
+        return None if value else "the policy is empty; write rules below on_http_request or on_http_response"
+    return policy.why_not(value)
+
+
+# --- hosts that a value names -----------------------------------------------------------------------------------------
+
+
+def hosts_of_hostports(value: Json) -> Iterator[str]:
+    """Each host, and each host:port beside it, for a reserved domain answers to the one and an address to the other."""
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, str):
+            yield from _names(each)
+
+
+def hosts_of_url(value: Json) -> Iterator[str]:
+    if not isinstance(value, str):
+        return
+    try:
+        parts = urlsplit(value.strip())
+        yield from _names(parts.netloc.rpartition("@")[2])
+    except ValueError:
+        return
+
+
+def hosts_of_host(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from _names(value)
+
+
+def hosts_of_acl(value: Json) -> Iterator[str]:
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, str) and each.startswith("bind:") and "=" not in each:
+            yield from _names(each.removeprefix("bind:"))
+
+
+def _names(hostport: str) -> Iterator[str]:
+    name, colon, port = hostport.strip().lower().partition(":")
+    name = name.rstrip(".")
+    if name and name != "*":
+        yield name
+        if colon and port:
+            yield f"{name}:{port}"

@@ -1,0 +1,390 @@
+"""Traffic policy documents: reads them, and checks their phases, rules, actions, settings and expressions. Pure.
+
+A policy is JSON or YAML 1.2 text, or the document itself. `traffic_catalog` holds what the platform documents.
+What is surely wrong is an error; a phase, action, setting or name that is not documented is a warning, because the
+platform learns new ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from reconciler.languages import cel_check, traffic_catalog, yaml_fast_path
+from reconciler.model.kind import Finding
+from reconciler.model.problem import Severity
+from reconciler.model.value import Json, Ref, Secret, Template
+
+_RULE_KEYS = ("name", "expressions", "actions")
+_ACTION_KEYS = ("type", "config")
+_EMBEDDED = re.compile(r"(?<!\$)\$\{([^{}]+)\}")  # one with braces inside is left to the platform
+
+# What ruamel.yaml takes for a number, a moment or a mistake, and manifests for text.
+_OLDER = re.compile(
+    r"[0-9]_|0b[01]|\t|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]|(?:^|[\s\[{,:-])=(?:[\s\]},]|$)"
+)
+
+Path = tuple[str | int, ...]
+
+_SIZE = 256 * 1024  # characters: a hundred times a long policy
+_DEPTH = 40
+_TOO_DEEP = f"the policy has more than {_DEPTH} levels; simplify it"
+_NODES = 20_000  # counted with aliases written out, so that a small text cannot grow without end
+
+
+class _Unreadable(Exception):
+    """The text is no document; says why."""
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> dict[str, Any] | None:
+    """The document that a text spells, or None. Shared between callers: not to be changed."""
+    document = _read(text)
+    return document if isinstance(document, dict) else None
+
+
+def why_not(text: str) -> str | None:
+    """Why a text is not a policy document, as `what; what to do`; None if it is one."""
+    found = _read(text)
+    return found if isinstance(found, str) else None
+
+
+@lru_cache(maxsize=512)
+def _read(text: str) -> dict[str, Any] | str:
+    if not text.strip():
+        return "the policy is empty; write rules below on_http_request or on_http_response"
+    if len(text) > _SIZE:
+        return f"the policy has more than {_SIZE} characters; shorten it"
+    try:
+        document = _plain(_decode(text), [_NODES])
+    except _Unreadable as why:
+        return str(why)
+    if not isinstance(document, dict) or not document:
+        return "this is not a policy document; write a mapping of phases, such as on_http_request, to rules"
+    return document
+
+
+def _decode(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+    except RecursionError:
+        raise _Unreadable(_TOO_DEEP) from None
+    except ValueError:
+        return _decode_yaml(text)
+
+
+def _decode_yaml(text: str) -> Any:
+    """What is unusual goes to a reader that says where something is wrong, and takes long."""
+    octets = text.encode(errors="surrogatepass")
+    if (wrong := yaml_fast_path.misreading(octets)) is not None:
+        raise _Unreadable(f"{wrong.text} at line {wrong.line + 1}, column {wrong.column + 1}; {wrong.remedy}")
+    skimmed = None if _OLDER.search(text) else yaml_fast_path.documents(octets)
+    documents = _read_patiently(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
+    if len(documents) > 1:
+        raise _Unreadable("the policy is several documents; keep one, and no line of --- between its rules")
+    return documents[0] if documents else None
+
+
+def _read_patiently(text: str, octets: bytes) -> list[Any]:
+    if yaml_fast_path.is_deeper(octets, _DEPTH):  # which takes that reader minutes
+        raise _Unreadable(_TOO_DEEP)
+
+    from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import DuplicateKeyError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return [*YAML(typ="safe", pure=True).load_all(text)]
+    except MarkedYAMLError as wrong:
+        mark = wrong.problem_mark or wrong.context_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        if isinstance(wrong, DuplicateKeyError):
+            raise _Unreadable(f"a key of the policy is repeated{where}; keep it once") from None
+        raise _Unreadable(f"the policy is neither JSON nor YAML{where}; correct it there") from None
+    except (YAMLError, ValueError, RecursionError):
+        raise _Unreadable("the policy is neither JSON nor YAML; correct it") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is repeated")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
+    """The same in JSON's own types, with aliases written out."""
+    budget[0] -= 1
+    if depth > _DEPTH:
+        raise _Unreadable(_TOO_DEEP)
+    if budget[0] < 0:
+        raise _Unreadable(f"the policy has more than {_NODES} values; simplify it")
+    match value:
+        case dict():
+            return {_key(key): _plain(item, budget, depth + 1) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item, budget, depth + 1) for item in value]
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+    return str(value)  # YAML's dates, which JSON has not
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key, default=str)
+
+
+# --- shape ------------------------------------------------------------------------------------------------------------
+
+
+def findings(value: Any, *at: str | int) -> Iterator[Finding]:
+    """What is wrong with the policy that stands at this path. References are left alone.
+
+    Within inline YAML a finding's path leads to the very value; within a text it ends there, and `within` leads on.
+    """
+    match value:
+        case dict():
+            for each in (*_document(value), *_unread(value, ())):
+                yield replace(each, path=(*at, *each.path))
+        case str() | Secret():
+            for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
+                yield replace(each, path=at, text=f"{_shown(each.path)}: {each.text}", within=each.path)
+
+
+def _document(document: dict[str, Any]) -> Iterator[Finding]:
+    for phase, rules in document.items():
+        if (now := traffic_catalog.OLD_PHASES.get(phase)) is not None:
+            yield _doubt((phase,), f"{phase} is the old name of a phase", f"write {now}", "traffic-renamed")
+        elif phase not in traffic_catalog.PHASES:
+            yield _unknown((phase,), "phase", phase, traffic_catalog.PHASES, "traffic-phase")
+        if _is_open(rules) or phase not in {*traffic_catalog.PHASES, *traffic_catalog.OLD_PHASES}:
+            continue
+        if rules is None:
+            yield Finding((phase,), "has no rules", "write a list of rules below it, or leave it out")
+        elif isinstance(rules, dict) and "actions" in rules:
+            yield _doubt((phase,), "is one rule, and not a list of them", "write - before it", "traffic-rules")
+            yield from _rule(rules, (phase,), traffic_catalog.PHASES.get(phase, ""))
+        elif not isinstance(rules, list):
+            yield Finding((phase,), "is not a list", "write a list of rules")
+        else:
+            for index, rule in enumerate(rules):
+                yield from _rule(rule, (phase, index), traffic_catalog.PHASES.get(phase, ""))
+
+
+def _rule(rule: Any, at: Path, phase: str) -> Iterator[Finding]:
+    if _is_open(rule):
+        return
+    if not isinstance(rule, dict):
+        yield Finding(at, "is not a rule", "write a mapping with name, expressions and actions")
+        return
+    yield from _unknown_keys(rule, _RULE_KEYS, at)
+    if not (_is_open(name := rule.get("name")) or name is None or isinstance(name, str)):
+        yield Finding((*at, "name"), "is not text", "put it in quotes")
+    yield from _expressions(rule.get("expressions", []), (*at, "expressions"))
+    actions = rule.get("actions")
+    if _is_open(actions):
+        return
+    if not isinstance(actions, list) or not actions:
+        yield Finding((*at, "actions") if "actions" in rule else at, "has no actions", "write a list of at least one")
+        return
+    for index, action in enumerate(actions):
+        yield from _action(action, (*at, "actions", index), phase)
+
+
+def _expressions(written: Any, at: Path) -> Iterator[Finding]:
+    if _is_open(written) or written is None:
+        return
+    if not isinstance(written, list):
+        yield Finding(at, "is not a list", "write a list of expressions, even for one")
+        return
+    for index, each in enumerate(written):
+        if _is_open(each):
+            continue
+        if not isinstance(each, str) or not each.strip():
+            yield Finding((*at, index), "is not an expression", "write it as text, in quotes")
+        else:
+            yield from (_placed(flaw, (*at, index)) for flaw in cel_check.flaws(each))
+
+
+def _placed(flaw: cel_check.Flaw, at: Path, text: str = "", begin: int = 0) -> Finding:
+    """A flaw of the expression that begins at an offset of a text."""
+    line, column = flaw.line, flaw.column
+    before = text[:begin]
+    if line == 1:
+        column += len(before) - before.rfind("\n") - 1
+    return Finding(at, flaw.text, flaw.remedy, flaw.severity, flaw.code, spot=(line + before.count("\n"), column))
+
+
+def _action(action: Any, at: Path, phase: str) -> Iterator[Finding]:
+    if _is_open(action):
+        return
+    if not isinstance(action, dict):
+        yield Finding(at, "is not an action", "write a mapping with type and config")
+        return
+    yield from _unknown_keys(action, _ACTION_KEYS, at)
+    sort = action.get("type")
+    known: traffic_catalog.Action | None = None
+    if not (isinstance(sort, str) and sort) and not _is_open(sort):
+        yield Finding((*at, "type") if "type" in action else at, "has no type", "name the action, such as type: deny")
+    elif isinstance(sort, str):
+        if (now := traffic_catalog.OLD_ACTIONS.get(sort)) is not None:
+            yield _doubt((*at, "type"), f"{sort} is the old name of an action", f"write {now}", "traffic-renamed")
+        elif (known := traffic_catalog.actions().get(sort)) is None:
+            yield _unknown((*at, "type"), "action", sort, sorted(traffic_catalog.actions()), "traffic-action")
+        elif phase and phase not in known.phases:
+            phases = [name for name, letter in traffic_catalog.PHASES.items() if letter in known.phases]
+            what = f"{sort} is not known to work in this phase"
+            yield _doubt((*at, "type"), what, f"move it to {' or '.join(phases)}", "traffic-phase")
+    config = action.get("config")
+    if config is not None and not isinstance(config, dict) and not _is_open(config):
+        yield Finding((*at, "config"), "is not a mapping", "write the action's settings below config")
+    elif known is not None and isinstance(sort, str) and not known.is_open and not _is_open(config):
+        yield from _settings(config or {}, known.settings, (*at, "config") if config else at, sort, ())
+    else:
+        yield from _embedded(config, (*at, "config"), False)
+
+
+_Settings = Mapping[str, traffic_catalog.Setting]
+
+
+def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, above: Path) -> Iterator[Finding]:
+    """What is wrong with the settings of an action, or with those below one of them."""
+    found = set()
+    for key, value in written.items():
+        now = traffic_catalog.OLD_SETTINGS.get((action, key)) or next(
+            (k for k in known if k == key.lower() != key), None
+        )
+        if now is not None:
+            yield _doubt((*at, key), f"{key} is the old name of a setting", f"write {now}", "traffic-renamed")
+        name = now or key
+        found.add(name)
+        if name in known:
+            yield from _setting(value, known[name], (*at, key), action, (*above, name))
+            continue
+        meant = cel_check.misspelling(key, known)
+        what = f"{action} has no setting {_shown((*above, key))!r}"
+        if meant is not None:
+            yield Finding((*at, key), what, f"did you mean {meant}?", code="traffic-setting", is_key=True)
+        else:
+            hint = f"the settings are {', '.join(known)}" if known else "remove it"
+            doubt = _doubt((*at, key), f"{what} that we know", f"{hint}; the platform decides", "traffic-setting")
+            yield replace(doubt, is_key=True)
+        yield from _embedded(value, (*at, key), False)
+    for name in known:
+        if known[name].is_required and written.get(name) is None and name not in found:
+            if (action, name) == ("verify-webhook", "secret") and written.get("provider") == "sns":
+                continue  # which signs with none
+            what = f"{action} needs the setting {_shown((*above, name))!r}"
+            yield Finding(at, what, f"add {name} below {_shown(above) or 'config'}", code="traffic-missing")
+
+
+def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, above: Path) -> Iterator[Finding]:
+    if _is_open(value) or value is None:
+        return
+    if known.is_expression:
+        for path, each in _texts(value, at):
+            yield from (_placed(flaw, path) for flaw in cel_check.flaws(each, is_condition=False))
+        return
+    if known.settings and isinstance(value, (dict, list)):
+        items = [(at, value)] if isinstance(value, dict) else [((*at, index), each) for index, each in enumerate(value)]
+        for path, item in items:
+            if isinstance(item, dict):
+                yield from _settings(item, known.settings, path, action, above)
+        return
+    if known.values:
+        for path, each in [(at, value)] if not isinstance(value, list) else _texts(value, at):
+            if str(each) not in known.values and "${" not in str(each):
+                what = f"{each!r} is not a value of {_shown(above)} that we know"
+                yield _doubt(path, what, f"the values are {', '.join(known.values)}", "traffic-value")
+    yield from _embedded(value, at, known.is_template)
+
+
+def _embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding]:
+    """Expressions within the texts of a setting: `${req.url.path}`.
+
+    Where the setting is not known to take them, and where one is no expression or begins with a name that is not ours,
+    it may be meant for somebody else: a warning.
+    """
+    for path, text in _texts(value, at):
+        for found in _EMBEDDED.finditer(text):
+            for flaw in cel_check.flaws(found[1], is_condition=False):
+                each = _placed(flaw, path, text, found.start(1))
+                is_text = flaw.code == "traffic-syntax"
+                foreign = is_text or (flaw.line, flaw.column) == (1, 1)
+                if foreign or not is_template:
+                    code = "unreadable-interpolation" if is_text else each.code
+                    each = replace(each, severity=Severity.WARNING, code=code)
+                yield replace(each, text=f"${{{found[1]}}}: {each.text}") if foreign else each
+
+
+def _texts(value: Any, at: Path) -> Iterator[tuple[Path, str]]:
+    match value:
+        case str():
+            yield at, value
+        case dict():
+            for key, each in value.items():
+                yield from _texts(each, (*at, key))
+        case list():
+            for index, each in enumerate(value):
+                yield from _texts(each, (*at, index))
+
+
+_ELSEWHERE = {
+    "ref": "write ${{ Kind/name.output }}, in quotes",
+    "from_env": "write ${{ var.name }}, or ${secrets.get('vault', 'name')} for a secret that is kept in a vault",
+    "from_file": "take the whole policy from the file, or write ${{ var.name }}",
+}
+
+
+def _unread(value: Any, at: Path) -> Iterator[Finding]:
+    """What stands for something else in a field of ours, and within a document for itself."""
+    match value:
+        case dict():
+            if len(value) == 1 and (word := next(iter(value))) in _ELSEWHERE and isinstance(value[word], str):
+                what = f"{word} means nothing within a policy: the platform gets the map as it stands"
+                yield _doubt(at, what, _ELSEWHERE[word], "policy-expression-source")
+            for key, each in value.items():
+                yield from _unread(each, (*at, key))
+        case list():
+            for index, each in enumerate(value):
+                yield from _unread(each, (*at, index))
+
+
+def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: Path) -> Iterator[Finding]:
+    for key in found:
+        if key not in known:
+            close = get_close_matches(str(key), known, 1)
+            remedy = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
+            yield Finding((*at, key), f"{key!r} does not belong here", remedy, code="traffic-key", is_key=True)
+
+
+def _unknown(at: Path, what: str, word: str, known: Collection[str], code: str) -> Finding:
+    close = get_close_matches(word, list(known), 1)
+    remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
+    return _doubt(at, f"{word!r} is not {'an' if what == 'action' else 'a'} {what} we know", remedy, code)
+
+
+def _doubt(at: Path, text: str, remedy: str, code: str) -> Finding:
+    return Finding(at, text, remedy, Severity.WARNING, code)
+
+
+def _is_open(value: Any) -> bool:
+    """Whether it is not known yet, or hidden."""
+    return isinstance(value, (Ref, Template, Secret))
+
+
+def _shown(path: Path) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")

@@ -1,0 +1,1 @@
+"""Annotated types of fields and modules that several kinds share."""

@@ -1,0 +1,152 @@
+"""The annotated types that kind files share: limits, syntax and canonical form of each sort of text.
+
+Every text accepts a reference, a template or a secret in its place; what is known is checked, what is not yet known
+is checked by the platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, PlainValidator, ValidationError, WrapValidator
+from pydantic_core import PydanticCustomError
+from typing_extensions import Doc
+
+from reconciler.kinds.rules import canonical, syntax
+from reconciler.model.kind import Between, EqualAs, Finding, ImmutablePart, MaxBytes, Mentions, RefTo, Sensitive
+from reconciler.model.value import PENDING, Ref, Sealed, Secret, Template
+
+
+def _deferred(value: Any, check: Callable[[Any], Any]) -> Any:
+    if value.__class__ is str:
+        return check(value)
+    match value:
+        case Ref() | Template() | Sealed():
+            return value
+        case Secret():
+            try:
+                check(value.reveal())
+            except ValidationError as wrong:
+                raise _wrong(_discreet(wrong, value.source)) from None
+            return value
+    return check(value)
+
+
+def _discreet(wrong: ValidationError, source: str) -> str:
+    """What is wrong with a secret, without a word of the secret."""
+    first = wrong.errors(include_url=False, include_context=False, include_input=False)[0]
+    if first["type"] in ("discreet", "too_many_bytes"):
+        return str(first["msg"])
+    return f"the value of {source} is not what belongs here; correct it at its source"
+
+
+Deferred = WrapValidator(_deferred)
+"""Text that may still be a reference, a template or a secret."""
+
+T = TypeVar("T")
+
+
+def checked(rule: Callable[[T], str | None], *, discreet: bool = False) -> AfterValidator:
+    """A rule answers what is wrong with a value, as `what; what to do`, or None.
+
+    A discreet rule never repeats any of the value, so that its words may be shown of a secret too.
+    """
+
+    def check(value: T) -> T:
+        wrong = rule(value)
+        if wrong is not None:
+            raise _wrong(wrong, "discreet" if discreet else "syntax")
+        return value
+
+    return AfterValidator(check)
+
+
+def _wrong(text: str, sort: Literal["syntax", "discreet"] = "syntax") -> PydanticCustomError:
+    return PydanticCustomError(sort, "{wrong}", {"wrong": text})  # braces are pydantic's own template language
+
+
+Text = Annotated[str, Deferred]
+Description = Annotated[str, MaxBytes(255), Deferred, Doc("Free text for people.")]
+Metadata = Annotated[str, MaxBytes(4096), Deferred, Doc("Free text for programs; our own record is kept beside it.")]
+NonEmpty = Annotated[str, checked(syntax.not_empty, discreet=True), Deferred]
+Id = Annotated[str, checked(syntax.not_empty, discreet=True), Deferred]
+UInt32 = Annotated[int, Between(0, 2**32 - 1)]
+
+Host = Annotated[str, checked(syntax.host), Deferred, EqualAs(canonical.host)]
+PlainHost = Annotated[str, checked(syntax.plain_host), Deferred, EqualAs(canonical.host)]
+Hostport = Annotated[str, checked(syntax.hostport), Deferred, EqualAs(canonical.hostport)]
+Reachable = Annotated[str, checked(syntax.reachable), Deferred, EqualAs(canonical.hostport)]
+Hostports = Annotated[list[Hostport], Mentions(syntax.hosts_of_hostports)]
+Url = Annotated[
+    str,
+    checked(syntax.url),
+    Deferred,
+    EqualAs(canonical.url),
+    ImmutablePart(canonical.scheme, "scheme"),
+    Mentions(syntax.hosts_of_url),
+]
+Cidr = Annotated[str, checked(syntax.cidr), Deferred, EqualAs(canonical.cidr)]
+Instant = Annotated[str, checked(syntax.instant), Deferred, EqualAs(canonical.instant)]
+
+CertificatePem = Annotated[str, checked(syntax.certificates, discreet=True), Deferred, EqualAs(canonical.pem)]
+CaPem = Annotated[str, checked(syntax.certificate_authority, discreet=True), Deferred, EqualAs(canonical.pem)]
+PrivateKeyPem = Annotated[str, checked(syntax.private_key, discreet=True), Deferred, EqualAs(canonical.pem), Sensitive]
+SshLine = Annotated[str, checked(syntax.ssh_line, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
+SshPublicKey = Annotated[str, checked(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
+
+AclRule = Annotated[str, checked(syntax.acl_rule), Deferred]
+Acl = Annotated[list[AclRule], EqualAs(canonical.acl), Mentions(syntax.hosts_of_acl)]
+
+
+def _policy(value: Any) -> Any:
+    """In one step, not as a union, so that an error's path ends at the field."""
+    if isinstance(value, (Ref, Template)):
+        return value
+    document = value.reveal() if isinstance(value, Secret) else value
+    if not isinstance(document, (str, dict)):
+        raise _wrong("should be a policy; write it as text, or as a mapping of phases to rules")
+    if (wrong := syntax.traffic_policy(document)) is not None:
+        raise _wrong(wrong)
+    return value
+
+
+TrafficPolicy = Annotated[str | dict[str, Any], PlainValidator(_policy), EqualAs(canonical.policy)]
+"""A policy document: text of JSON or YAML, or the document itself as inline YAML."""
+
+Region = Annotated[Literal["au", "eu", "ap", "us", "jp", "in", "sa"], Deferred]
+EventType = Annotated[str, checked(syntax.event_type), Deferred]
+Headers = Annotated[dict[str, Text], EqualAs(canonical.headers)]
+
+VaultName = Annotated[str, checked(syntax.vault_name), Deferred]
+HeaderName = Annotated[Text, EqualAs(canonical.word)]
+Share = Annotated[float, Between(0, 1), EqualAs(canonical.number)]
+
+BackendId = Annotated[
+    Id, RefTo("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend", "StaticBackend")
+]
+OwnerId = Annotated[Id, RefTo("BotUser", "ServiceUser"), EqualAs(canonical.user)]
+
+
+def plain(value: object) -> str | None:
+    """A text that is known and no secret; for rules between fields, whose values may be anything a user can write."""
+    return value if isinstance(value, str) else None
+
+
+def period(after: object, until: object) -> Iterator[Finding]:
+    """What is valid between two moments ends after it begins."""
+    begins, ends = plain(after), plain(until)
+    if begins is not None and ends is not None and _moment(ends) <= _moment(begins):
+        yield Finding(("valid_until",), "is not after valid_after", "choose a later moment")
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text.upper())
+
+
+def repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:
+    """Values that stand twice in a list in which each may stand once."""
+    for index, value in enumerate(values):
+        if value != PENDING and value in values[:index]:
+            yield Finding((*at, index), f"{value} is repeated", "keep it once")

@@ -1,0 +1,1 @@
+"""YAML scalars, CEL expressions and names of traffic policies: texts that stand within other texts."""

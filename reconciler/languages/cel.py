@@ -1,0 +1,310 @@
+"""The Common Expression Language: whether a text is an expression, which names it leans on, and what it answers. Pure.
+
+Google's own implementation does the work and is loaded with the first expression. Its complaints are put into our
+words here, each with its line and column within the expression; what an expression is for, others know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from reconciler.languages import cel_cost
+from reconciler.model.value import Json
+
+LONGEST = 8192  # characters: a hundred times a long expression
+_TOO_MUCH = f"could build more than {cel_cost.MOST // 1024 // 1024} million characters and items"
+_COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?: \[[A-Z_]+\])?$", re.MULTILINE)
+_UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
+_TOO_DEEP = re.compile("recursion (limit|depth)")
+_WORDS = (
+    (r"Syntax error: .* '<EOF>'.*", "ends too early"),
+    (r"Syntax error: token recognition error at: '[\"'].*", "has a quote that is never closed"),
+    (r"Syntax error: token recognition error at: '\s*'?$", "has a character that is not part of the language"),
+    (r"Syntax error: token recognition error at: '(.*?)\s*'?$", "has {0!r}, which is not part of the language"),
+    (r"Invalid string literal: .*", "has a text that is not written as texts are"),
+    (r"Syntax error: \D*?(?:input|at) '(.*?)'(?: expecting .*)?", "has {0!r} where it cannot stand"),
+    (r"found no matching overload for '_\[_\]' applied to '\((.*), (.*)\)'", "looks for {1} within {0}"),
+    (r"found no matching overload for '@in' applied to '\((.*), (.*)\)'", "looks for {0} within {1}"),
+    (r"found no matching overload for '_(.*?)_' applied to '\((.*)\)'", "puts {0!r} between {1}"),
+    (r"found no matching overload for '(.*?)' applied to '(.*)'", "applies {0} to {1}"),
+)
+_TYPES = {
+    "BOOL": "true or false", "STRING": "text", "INT": "a number", "DOUBLE": "a number", "DYN": "anything",
+    "LIST": "a list", "MAP": "a map", "TIMESTAMP": "a timestamp", "DURATION": "a duration", "BYTES": "bytes",
+}  # fmt: skip
+_NOT_THERE = re.compile(r'Key not found in map : "?(.*?)"?$')
+_UNFIT = re.compile(r"No matching overloads found : (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong with an expression, and where in it: line and column count from 1."""
+
+    text: str
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A name that nothing gives a meaning to."""
+
+    name: str
+    is_function: bool
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What the implementation objects to. `undeclared` is the name that it does not know, if that is what it says."""
+
+    text: str
+    line: int
+    column: int
+
+    @property
+    def undeclared(self) -> str:
+        found = _UNDECLARED.match(self.text)
+        return found[1] if found else ""
+
+
+class Unfit(Exception):
+    """The text is no expression that can be asked; says why."""
+
+    def __init__(self, wrong: Wrong) -> None:
+        super().__init__(wrong.text)
+        self.wrong = wrong
+
+
+class Failed(Exception):
+    """The expression has no answer here; says why."""
+
+
+class Language:
+    """Expressions over variables of these names, of any type but for those that hold instants."""
+
+    def __init__(self, *names: str, instants: Collection[str] = ()) -> None:
+        self.names = frozenset({*names, *instants})
+        self._instants = frozenset(instants)
+
+    def expression(self, text: str, answers: str = "BOOL") -> Expression:
+        """What may be asked; Unfit if the text is no expression, or cannot answer with this type. No type: with any."""
+        program = _compiled(text, _env(self.names, self._instants))
+        told = program.return_type().name()
+        if answers and told not in (answers, "DYN"):
+            raise Unfit(Wrong(f"answers with {a(told)}, not with {a(answers)}"))
+        written = program.serialize()
+        if cel_cost.estimate(written, {}) > cel_cost.MOST:
+            raise Unfit(Wrong(_TOO_MUCH))
+        uses = {each.name for each in _strange(text, frozenset()) if not each.is_function} & self.names
+        return Expression(text, program, answers, frozenset(uses), written, cel_cost.room(written, self.names))
+
+    def given(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Given:
+        """Plain JSON and instants as values of the variables, for any number of expressions.
+
+        `around` are values that `spelt` has spelt already: what many have in common is looked through once.
+        """
+        told = {**(around or {}), **spelt(values)}
+        return Given(_env(self.names, self._instants).Activation(told), told)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What expressions of one language are asked with."""
+
+    activation: Any = field(repr=False)
+    values: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+    @cached_property
+    def size(self) -> float:
+        """Of all values together: characters and items."""
+        return sum(cel_cost.measure(value).whole for value in self.values.values())
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression that can be asked. `uses` are the variables that it speaks of."""
+
+    text: str
+    program: Any = field(repr=False)
+    answers: str
+    uses: frozenset[str]
+    written: bytes = field(repr=False, default=b"")
+    room: float = 0
+
+    def ask(self, given: Given) -> Json:
+        """The answer; Failed if there is none, or one of another type, or if it could take too much to find."""
+        if given.size > self.room and cel_cost.estimate(self.written, given.values) > cel_cost.MOST:
+            raise Failed(f"it {_TOO_MUCH}")
+        try:
+            answer = self.program.eval(given.activation)
+        except RuntimeError as error:
+            raise Failed(_reason(str(error))) from None
+        told = answer.type().name()
+        if told == "ERROR":
+            raise Failed(_reason(str(answer.plain_value())))
+        if self.answers and told != self.answers:
+            raise Failed(f"it answers with {a(told)}, not with {a(self.answers)}")
+        return answer.plain_value()
+
+
+@lru_cache(maxsize=4096)
+def broken(text: str) -> Wrong | None:
+    """Why a text is no expression at all, whatever its names mean. What is too deep to be read passes."""
+    try:
+        _compiled(text, _env(frozenset()), checked=False)
+    except Unfit as unfit:
+        return None if _TOO_DEEP.search(unfit.wrong.text) else unfit.wrong
+    return None
+
+
+@lru_cache(maxsize=4096)
+def strangers(text: str, known: frozenset[str]) -> tuple[Stranger, ...]:
+    """The names of an expression that are neither known nor the language's own, in the order of the text."""
+    found = {(each.line, each.column, each.name): each for each in _strange(text, known)}
+    return tuple(found[key] for key in sorted(found))
+
+
+def types(text: str, language: Any) -> tuple[str, tuple[Complaint, ...]]:
+    """The type that an expression of a `typed` language answers with, or what is wrong with its names and types."""
+    try:
+        return str(language.compile(_whole(text)).return_type().name()), ()
+    except RuntimeError as error:
+        found = tuple(Complaint(what, line, column) for line, column, what in _complaints(str(error)))
+        return "", found or (Complaint(str(error), 1, 1),)
+
+
+def typed(
+    variables: Mapping[str, str],
+    holders: Collection[str],
+    functions: Mapping[tuple[str, bool], Collection[tuple[Collection[str], str]]],
+) -> Any:
+    """A language of variables with types. `holders` have members and no value of their own.
+
+    Functions are told by name and whether they are methods, with the types of their arguments and of their result.
+    """
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_optional, ext_strings
+
+    kinds = {name: cel.Type(kind) for name, kind in variables.items()}
+    kinds |= {name: cel.Type.AbstractType(name) for name in holders}
+    declared: dict[str, list[Any]] = {}
+    for (name, is_method), ways in functions.items():
+        for number, (arguments, result) in enumerate(ways):
+            label = f"{name}_{'method' if is_method else 'call'}_{number}"
+            arguments = [cel.Type(each) for each in arguments]
+            declared.setdefault(name, []).append(cel.Overload(label, cel.Type(result), arguments, is_method))
+    return cel.NewEnv(
+        variables=kinds,
+        functions=[cel.FunctionDecl(name, overloads) for name, overloads in declared.items()],
+        extensions=[ext_strings.ExtStrings(), ext_optional.ExtOptional()],
+    )
+
+
+def _strange(text: str, known: frozenset[str]) -> Iterator[Stranger]:
+    try:
+        _env(known).compile(_whole(text))
+    except RuntimeError as error:
+        lines = text.split("\n")
+        for line, column, complaint in _complaints(str(error)):
+            if (name := _UNDECLARED.match(complaint)) is not None and 0 < line <= len(lines):
+                yield from _stranger(name[1], line, column, lines[line - 1])
+
+
+def _stranger(name: str, line: int, column: int, text: str) -> Iterator[Stranger]:
+    """A dotted name is told of at its last dot, a function at its bracket: both are found where they begin.
+
+    What a value can do is not known here, so methods are no strangers.
+    """
+    if text[column - 1 : column] == "(":
+        begin = column - len(name)
+        if not text[: begin - 1].endswith("."):
+            yield Stranger(name, True, line, max(1, begin))
+        return
+    before = name.rpartition(".")[0]
+    begin = column - len(before) if text[: column - 1].endswith(before) else column
+    yield Stranger(name.partition(".")[0], False, line, begin)
+
+
+@lru_cache(maxsize=64)
+def _env(names: frozenset[str], instants: frozenset[str] = frozenset()) -> Any:
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_optional, ext_strings
+
+    types = {name: cel.Type.TIMESTAMP if name in instants else cel.Type.DYN for name in sorted(names)}
+    extensions = [ext_strings.ExtStrings(), ext_optional.ExtOptional()]
+    return cel.NewEnv(variables=types, extensions=extensions)
+
+
+def _compiled(text: str, env: Any, *, checked: bool = True) -> Any:
+    if len(text) > LONGEST:
+        raise Unfit(Wrong(f"has more than {LONGEST} characters"))
+    try:
+        return env.compile(_whole(text), disable_check=not checked)
+    except RuntimeError as error:
+        line, column, complaint = next(_complaints(str(error)), (1, 1, str(error)))
+        raise Unfit(_wrong(complaint, max(line, 1), max(column, 1), text)) from None
+
+
+def _whole(text: str) -> str:
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _complaints(text: str) -> Iterator[tuple[int, int, str]]:
+    return ((int(each[1]), int(each[2]), each[3]) for each in _COMPLAINT.finditer(text))
+
+
+def _wrong(complaint: str, line: int, column: int, text: str) -> Wrong:
+    if (name := _UNDECLARED.match(complaint)) is None:
+        return Wrong(in_our_words(complaint), line, column)
+    at = next(_stranger(name[1], line, column, text.split("\n")[line - 1]), None)
+    return Wrong(f"speaks of {name[1]}, which means nothing here", line, at.column if at else column)
+
+
+def in_our_words(complaint: str) -> str:
+    """A complaint of the implementation as people would put it."""
+    for pattern, words in _WORDS:
+        if (found := re.match(pattern, complaint)) is not None:
+            return words.format(*found.groups())
+    return _reason(complaint)
+
+
+def _reason(text: str) -> str:
+    """A complaint without the marks of the library that it comes from."""
+    text = re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$", "", text.partition("\n")[0])
+    if (found := _NOT_THERE.search(text)) is not None:
+        return f"there is no {found[1]}"
+    if (found := _UNFIT.search(text)) is not None:
+        return f"{found[1]} has no meaning for such values"
+    return text
+
+
+def a(name: str) -> str:
+    """A type as people call it."""
+    return _TYPES.get(name.upper(), name.lower())
+
+
+def spelt(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as the language can hold them."""
+    return {name: _spelt(value) for name, value in values.items()}
+
+
+def _spelt(value: Any) -> Any:
+    """In the types that the language has: no number beyond 64 bits, no half characters, no tuples."""
+    match value:
+        case bool() | None | float():
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**63 else float(value)
+        case str():
+            return _whole(str(value))
+        case Mapping():
+            return {str(_spelt(key)): _spelt(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_spelt(each) for each in value]
+    return value

@@ -1,0 +1,279 @@
+"""Checks the expressions of traffic policies: members, methods, types, and that a condition is true or false.
+
+Google's own implementation of the language checks the types, given the variables and functions of `traffic_catalog`.
+What is surely wrong is an error; what this version does not know is a warning, since the platform learns new names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from reconciler.languages import cel, cel_fast_path, traffic_catalog
+from reconciler.model.problem import Severity
+
+_UNCLEAR: Final = "check its spelling; the platform decides"
+_SELECTED: Final = re.compile(r"expression of type '(.*?)' cannot be the operand of a select operation")
+_UNFIT: Final = re.compile(r"found no matching overload for '(.*?)' applied to '\((.*)\)'")
+_HAS: Final = re.compile(r"\bhas\(\s*([A-Za-z_][\w.]*)(\[\s*(?:'[^'\\]*'|\"[^\"\\]*\")\s*\])?\s*\)")
+_SORT_BY: Final = ".sortBy("  # a macro that the implementation has not
+_NUMBERS: Final = frozenset({"int", "uint", "double"})
+_KNOWN_TYPES: Final = frozenset("BOOL BYTES DOUBLE DURATION INT LIST MAP STRING TIMESTAMP UINT".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What is wrong with an expression, and where in it: line and column count from 1."""
+
+    text: str
+    remedy: str
+    severity: Severity
+    code: str
+    line: int = 1
+    column: int = 1
+
+
+@lru_cache(maxsize=4096)
+def flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
+    """Everything wrong with an expression, in the order of the text. A condition has to be true or false."""
+    if cel_fast_path.is_in_order(text, is_condition=is_condition):
+        return ()
+    checked = _HAS.sub(_known_to_be_bool, text)
+    if (wrong := cel.broken(checked)) is not None:
+        what = f"the expression {wrong.text}"
+        return (Flaw(what, "correct it there", Severity.ERROR, "traffic-syntax", wrong.line, wrong.column),)
+    if _SORT_BY in checked:
+        return tuple(_unknown_names(checked.replace(_SORT_BY, ".map   (")))
+    kind, complaints = cel.types(checked, _language())
+    found = {(each.line, each.column): each for each in _told(checked, complaints)}
+    if not found and is_condition and kind not in ("BOOL", "DYN", ""):
+        what = f"the expression answers with {cel.a(kind)}, not with true or false"
+        return (Flaw(what, "compare it with something", Severity.ERROR, "traffic-condition"),)
+    return tuple(found[place] for place in sorted(found))
+
+
+@cache
+def _language() -> Any:
+    functions: dict[tuple[str, bool], list[Any]] = {}
+    for table in (traffic_catalog.FUNCTIONS, traffic_catalog.METHODS):
+        for receiver, name, arguments, result in traffic_catalog.signatures(table):
+            every = ([receiver] if receiver else []) + list(arguments)
+            functions.setdefault((name, bool(receiver)), []).append((every, result))
+    holders = traffic_catalog.members().keys() - traffic_catalog.variables().keys() - {""}
+    return cel.typed(traffic_catalog.variables(), holders, functions)
+
+
+def _known_to_be_bool(found: re.Match[str]) -> str:
+    """`has(…)` of something that is known, as a text of the same length that the implementation accepts.
+
+    It takes a variable with a dotted name for one whole, and no index; the platform documents both.
+    """
+    name, index = found[1], found[2]
+    known = name in traffic_catalog.variables() or name in traffic_catalog.members()
+    return "true".ljust(len(found[0])) if known and (index is None or name in traffic_catalog.variables()) else found[0]
+
+
+def _unknown_names(text: str) -> Iterator[Flaw]:
+    for each in cel.strangers(text, traffic_catalog.members()[""]):
+        if not each.is_function:
+            yield _unknown("traffic-variable", each.name, traffic_catalog.members()[""], each.line, each.column)
+        elif each.name not in traffic_catalog.functions():
+            yield _unknown("traffic-function", each.name, traffic_catalog.functions(), each.line, each.column)
+
+
+def _told(text: str, complaints: Collection[cel.Complaint]) -> Iterator[Flaw]:
+    lines = text.split("\n")
+    calls = {  # where the receivers of unknown functions begin: they need not be told besides
+        (each.line, each.column - len(each.undeclared) - len(_before(lines[each.line - 1], each)) - 1)
+        for each in complaints
+        if each.undeclared and _is_call(lines[each.line - 1], each)
+    }
+    for each in complaints:
+        line = lines[each.line - 1] if 0 < each.line <= len(lines) else ""
+        if not each.undeclared:
+            yield from _of_types(line, each)
+        elif _is_call(line, each):
+            yield _call(line, each)
+        elif (each.line, each.column) not in calls or each.undeclared in traffic_catalog.members()[""]:
+            yield from _name(line, each)
+
+
+def _is_call(line: str, each: cel.Complaint) -> bool:
+    return line[each.column - 1 : each.column] == "("
+
+
+def _before(line: str, each: cel.Complaint) -> str:
+    """The receiver of a call."""
+    begin = each.column - 1 - len(each.undeclared)
+    return _receiver(line, begin - 1) if line[begin - 1 : begin] == "." else ""
+
+
+def _call(line: str, each: cel.Complaint) -> Flaw:
+    name = each.undeclared
+    begin = each.column - len(name)
+    if not line[: begin - 1].endswith("."):
+        if name in traffic_catalog.functions():
+            what = f"{name} does not take so many values"
+            return Flaw(what, "correct its arguments", Severity.WARNING, "traffic-types", each.line, begin)
+        return _unknown("traffic-function", name, traffic_catalog.functions(), each.line, begin)
+    before = _before(line, each)
+    spaces = [full for full in traffic_catalog.functions() if full.startswith(f"{before}.")]
+    if spaces:
+        known = frozenset(full.rpartition(".")[2] for full in spaces)
+        if name not in known:
+            return _unknown("traffic-function", name, known, each.line, begin, prefix=f"{before}.")
+    flaw = _unknown("traffic-method", name, traffic_catalog.methods(), each.line, begin)
+    if flaw.severity is Severity.ERROR or not before:
+        return flaw
+    kind, wrong = cel.types(before, _language())
+    if wrong and "." not in before and before.isidentifier() and before not in traffic_catalog.members()[""]:
+        return _unknown(
+            "traffic-function", f"{before}.{name}", traffic_catalog.functions(), each.line, begin - len(before) - 1
+        )
+    kind = kind.partition("<")[0]
+    if wrong or kind not in _KNOWN_TYPES:
+        return flaw
+    what = (
+        f"{cel.a(kind)} has no method {name!r}"
+        if name not in traffic_catalog.methods()
+        else f"{name} takes other values"
+    )
+    return Flaw(what, flaw.remedy, Severity.ERROR, "traffic-method", each.line, begin)
+
+
+def _name(line: str, each: cel.Complaint) -> Iterator[Flaw]:
+    """Of a variable: one that is not known at all, or a member of one that is."""
+    owner, _, member = each.undeclared.rpartition(".")
+    if not owner:
+        yield _unknown("traffic-variable", member, traffic_catalog.members()[""], each.line, each.column)
+    elif owner in traffic_catalog.members():
+        yield _member(owner, member, each.line, each.column + 1)
+    else:
+        begin = max(1, each.column - len(owner))
+        yield _unknown("traffic-variable", owner.partition(".")[0], traffic_catalog.members()[""], each.line, begin)
+
+
+def _of_types(line: str, each: cel.Complaint) -> Iterator[Flaw]:
+    if (selected := _SELECTED.match(each.text)) is not None:
+        if selected[1] == "*error*":
+            return
+        at = each.column
+        if line[at - 1 : at] == "(":  # of has()
+            whole = re.match(r"\(\s*([\w.]+)", line[at - 1 :])
+            owner, _, member = whole[1].rpartition(".") if whole else ("", "", "")
+            at += whole.start(1) + len(owner) if whole else 0
+        else:
+            owner = re.sub(r"\s", "", _receiver(line, at - 1))
+            named = re.match(r"\??\s*(\w*)", line[at:])
+            member = named[1] if named else ""
+        if line[at : at + 1] == "?":
+            what = "the expression could not be checked: optional members are not documented"
+            yield Flaw(what, f"write has({owner}.{member}) && …", Severity.WARNING, "traffic-unchecked", each.line, at)
+        elif owner in traffic_catalog.members():
+            yield _member(owner, member, each.line, at + 1)
+        else:
+            what, remedy = (
+                f"{cel.a(selected[1])} has no member {member!r}",
+                "remove it",
+            )
+            if member in traffic_catalog.methods():
+                remedy = f"write {member}(…)"
+            yield Flaw(what, remedy, Severity.ERROR, "traffic-member", each.line, at + 1)
+    elif (unfit := _UNFIT.match(each.text)) is not None:
+        types = unfit[2].split(", ")
+        doubtful = "null_type" in types or (len(set(types)) > 1 and _NUMBERS.issuperset(types))
+        severity = Severity.WARNING if doubtful else Severity.ERROR
+        yield Flaw(
+            f"the expression {cel.in_our_words(each.text)}", "correct it there", severity, "traffic-types",
+            each.line, each.column,
+        )  # fmt: skip
+    else:
+        what = f"the expression could not be checked: {cel.in_our_words(each.text)}"
+        yield Flaw(what, "simplify it", Severity.WARNING, "traffic-unchecked", max(1, each.line), max(1, each.column))
+
+
+def _member(owner: str, member: str, line: int, column: int) -> Flaw:
+    known = traffic_catalog.members()[owner]
+    full = f"{owner}.{member}"
+    if (old := _old_spelling(member, known)) is not None:
+        what = f"{full} is an old spelling"
+        return Flaw(what, f"write {owner}.{old}", Severity.WARNING, "traffic-renamed", line, column)
+    deeper = sorted(
+        each for each in traffic_catalog.variables() if each.startswith(f"{owner}.") and each.endswith(f".{member}")
+    )
+    if (meant := misspelling(member, known)) is not None:
+        what, remedy = f"{owner} has no member {member!r}", f"did you mean {owner}.{meant}?"
+        return Flaw(what, remedy, Severity.ERROR, "traffic-member", line, column)
+    close = [*(f"{owner}.{each}" for each in get_close_matches(member, sorted(known), 1)), *deeper]
+    remedy = f"did you mean {close[0]}?" if close else _UNCLEAR
+    return Flaw(f"{full} is not a variable we know", remedy, Severity.WARNING, "traffic-variable", line, column)
+
+
+def _unknown(code: str, name: str, known: Collection[str], line: int, column: int, prefix: str = "") -> Flaw:
+    """A name that is a misspelling of a known one is an error; any other may be new."""
+    what = code.removeprefix("traffic-")
+    meant = misspelling(name, known)
+    close = get_close_matches(name, sorted(known), 1)
+    hint = meant or traffic_catalog.OTHER_LANGUAGES.get(name) or (close[0] if close else "")
+    remedy = f"did you mean {prefix}{hint}?" if hint else _UNCLEAR
+    severity = Severity.ERROR if meant else Severity.WARNING
+    return Flaw(f"{prefix + name!r} is not a {what} we know", remedy, severity, code, line, column)
+
+
+def misspelling(name: str, known: Collection[str]) -> str | None:
+    """The name that was surely meant: the same but for case and underscores, or one letter off."""
+    same = [each for each in sorted(known) if _folded(each) == _folded(name)]
+    near = [each for each in sorted(known) if len(name) > 2 and _is_one_letter_off(name, each)]
+    return next(iter(same + near), None)
+
+
+def _old_spelling(name: str, known: Collection[str]) -> str | None:
+    """What a name of the early documentation (`CountryCode`) is called now."""
+    if not name[:1].isupper():
+        return None
+    return next((each for each in sorted(known) if _folded(each) == _folded(name)), None)
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _is_one_letter_off(name: str, other: str) -> bool:
+    """One letter too many, too few, another, or two in each other's place. Digits tell things apart that are alike."""
+    if re.sub(r"\D", "", name) != re.sub(r"\D", "", other) or abs(len(name) - len(other)) > 1:
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
+    rest, others = name[at:], other[at:]
+    swapped = rest[:2] == others[1::-1] and rest[2:] == others[2:] and len(rest) > 1
+    return rest[1:] == others[1:] or rest == others[1:] or rest[1:] == others or swapped
+
+
+def _receiver(line: str, end: int) -> str:
+    """What stands before an offset of the line and belongs together: names, calls, indexes and texts."""
+    at = end
+    while at > 0:
+        sign = line[at - 1]
+        if sign.isalnum() or sign in "_.":
+            at -= 1
+        elif sign in ")]" and (opening := _opening(line, at - 1)) is not None:
+            at = opening
+        elif sign in "'\"" and at == end:
+            at = line.rfind(sign, 0, at - 1)
+            return line[max(at, 0) : end]
+        else:
+            break
+    return line[at:end]
+
+
+def _opening(line: str, closing: int) -> int | None:
+    """Where the bracket was opened that is closed at an offset. Brackets within texts are not looked for."""
+    depth = 0
+    for at in range(closing, -1, -1):
+        depth += (line[at] in ")]") - (line[at] in "([")
+        if depth == 0:
+            return at
+    return None

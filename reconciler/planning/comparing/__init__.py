@@ -1,0 +1,1 @@
+"""Compares declared and live fields in one canonical form."""

@@ -1,0 +1,164 @@
+"""Finds additions: children of our objects that exist on the platform and that no manifest declares.
+
+A rule that somebody posts into an IP policy of ours changes who may come in although each declared resource stays as it
+is. What the owner record of another stack claims is no addition, nor is what the store binds to an address of ours or
+of another stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from reconciler.model.address import Address
+from reconciler.model.canonical import applied
+from reconciler.model.change import Action, Change, FieldChange, Mover, Reason, Risk
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Ensure, UnmanagedChildren
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.snapshot import Live
+from reconciler.planning.comparing.canonical_fields import UNREAD
+from reconciler.planning.comparing.compare import shown
+from reconciler.planning.deciding.decide import Decision
+from reconciler.planning.deciding.exclusive_keys import LiveKey
+from reconciler.planning.deciding.options import Policy
+from reconciler.planning.matching.index import Register
+from reconciler.planning.ordering.dependencies import live_references
+
+_LONGEST = 100  # characters of a name
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Addition(NamedTuple):
+    """A child that nobody declares, as the decision that would delete it, and the decision about its parent."""
+
+    decision: Decision
+    parent: Decision
+
+    @property
+    def is_to_go(self) -> bool:
+        """Whether the manifest asks for it to be deleted, which an approval has to allow."""
+        declaration = self.parent.declaration
+        asked = declaration is not None and declaration.lifecycle.unmanaged_children is UnmanagedChildren.DELETE
+        return asked and self.parent.is_kept
+
+    def change(self) -> Change:
+        """As the plan shows it: with all that it says, which is what the platform has and Git has not."""
+        kind, form, address = self.decision.kind, self.decision.have, self.decision.address
+        through = kind.part_of.field if kind.part_of is not None else ""
+        told = applied(kind, {name: each for name, each in form.items() if each is not UNREAD and name != through})
+        values = shown(kind, dict(told), address)
+        change = self.decision.change()
+        assert change is not None
+        return replace(
+            change,
+            fields=tuple(FieldChange(path, value, None, Mover.PLATFORM) for path, value in values.items()),
+            risks=(Risk.ADDED,),
+            parent=self.parent.address,
+            position=self.parent.declaration.position if self.parent.declaration is not None else None,
+        )
+
+
+def find_additions(
+    register: Register, kinds: Iterable[Kind], decided: Iterable[Decision], policy: Policy
+) -> list[Addition]:
+    """Every addition below the parents that are declared, ours, and selected."""
+    parents = _parents(register, decided)
+    found: list[Addition] = []
+    names: set[Address] = set(register.manifest.declarations)
+    for kind in kinds:
+        if not any(kind.part_of and kind.part_of.kind == parent for parent, _ in parents):
+            continue
+        for live in sorted(register.snapshot.of(kind.name).objects, key=lambda live: live.locator):
+            parent = parents.get(_parent_of(kind, live)) if live.owner is None else None
+            if parent is None or not _is_nobodys(register, live):
+                continue
+            address = _address(kind, live, parent.address, names)
+            if _is_selected(policy, address, parent.address) and not _declares_all(kind, parent):
+                names.add(address)
+                found.append(Addition(_deletion(register, kind, address, live), parent))
+    return found
+
+
+def unknown_additions(register: Register, kinds: Iterable[Kind], decided: Iterable[Decision]) -> Iterator[Problem]:
+    """Below which parents additions cannot be told, since a list did not reach its end."""
+    parents = _parents(register, decided)
+    for kind in kinds:
+        listing = register.snapshot.listings.get(kind.name)
+        if listing is None or listing.complete or not listing.is_offered or kind.part_of is None:
+            continue
+        above = [each for (name, _), each in parents.items() if name == kind.part_of.kind]
+        if above:
+            yield Problem(
+                f"cannot tell whether {kind.name} objects were added on the platform: {listing.why}",
+                "run `reconciler drift` again with a key that may list them",
+                str(min(each.address for each in above)) if len(above) == 1 else kind.part_of.kind,
+                severity=Severity.WARNING,
+                code="additions-unknown",
+            )
+
+
+def approved(additions: Sequence[Addition], policy: Policy) -> list[Addition]:
+    """The additions that are to go and may: of each kind all or none, as of every approval."""
+    wanted: dict[str, list[Addition]] = {}
+    for each in additions:
+        if each.is_to_go:
+            wanted.setdefault(each.decision.kind.name, []).append(each)
+    return [
+        each for kind, found in wanted.items() if policy.allow.get(("delete", kind), 0) >= len(found) for each in found
+    ]
+
+
+def _parents(register: Register, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
+    """Our live objects that are declared and report what is added to them."""
+    return {
+        each.live.key: each
+        for each in decided
+        if each.live is not None
+        and each.declaration is not None
+        and each.declaration.ensure is Ensure.PRESENT
+        and each.declaration.lifecycle.unmanaged_children is not UnmanagedChildren.IGNORE
+        and register.is_ours(each.live)
+    }
+
+
+def _parent_of(kind: Kind, live: Live) -> LiveKey:
+    through = kind.part_of.field if kind.part_of is not None else ""
+    return next((target for name, target in live_references(kind, live) if name == through), ("", ""))
+
+
+def _is_nobodys(register: Register, live: Live) -> bool:
+    """Whether no declaration, record or binding claims the object."""
+    if register.is_taken(live) or register.bound(live) or live.key in register.seconds:
+        return False
+    return live.key not in register.reserved and live.key not in register.snapshot.elsewhere
+
+
+def _declares_all(kind: Kind, parent: Decision) -> bool:
+    """Whether the parent's own declaration lists its children, so that each other one is a difference of the parent."""
+    embedded = kind.parent.embedded if kind.parent is not None else ""
+    return parent.declaration is not None and embedded in parent.declaration.spec
+
+
+def _is_selected(policy: Policy, address: Address, parent: Address) -> bool:
+    if policy.leaves_out(address) or policy.leaves_out(parent):
+        return False
+    return policy.selects(address) or policy.selects(parent)
+
+
+def _address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Address:
+    """A name for an object that has none: its id, or where that is unique within its parent only, both."""
+    text = live.id if kind.key == "id" else f"{parent.name}-{live.id}"
+    best = _UNFIT.sub("-", text).strip("-._")[:_LONGEST] or kind.name.lower()
+    found, number = Address(kind.name, best), 1
+    while found in names:
+        number += 1
+        found = Address(kind.name, f"{best[: _LONGEST - 6]}-{number}")
+    return found
+
+
+def _deletion(register: Register, kind: Kind, address: Address, live: Live) -> Decision:
+    form = register.form(kind, live)
+    return Decision(address, kind, action=Action.DELETE, reason=Reason.ADDED, live=live, have=form)

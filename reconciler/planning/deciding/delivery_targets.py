@@ -1,0 +1,104 @@
+"""Whose the files are that one-time secrets are delivered to: what may be overwritten, and what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Declaration, Delivery, Ensure, Manifest
+from reconciler.model.plan import Consent
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.snapshot import Issued, Live, Place, Snapshot, Target
+from reconciler.planning.deciding.decide import Decision
+
+_NAMED = 3  # targets that a consent names
+
+
+def declared(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
+    """The deliveries that write files. Whether a command overwrites something nobody can tell."""
+    outputs = {kind.name: kind.one_time for kind in kinds if kind.one_time is not None}
+    found = ((each, each.deliver.get(str(outputs.get(each.address.kind)))) for each in manifest.declarations.values())
+    return {
+        each.address: delivery
+        for each, delivery in found
+        if delivery is not None and delivery.way != "to_command" and each.ensure is Ensure.PRESENT
+    }
+
+
+def targets(
+    manifest: Manifest,
+    snapshot: Snapshot,
+    deliveries: Mapping[Address, Delivery],
+    issued: Sequence[Issued],
+    place_of: Callable[[Delivery], Place],
+    is_there: Callable[[Delivery], bool | None],
+) -> Mapping[Address, Target]:
+    """The state of each target. `is_there` answers None where that cannot be told."""
+    found = {}
+    for address, delivery in deliveries.items():
+        place, there = place_of(delivery), is_there(delivery)
+        owned = _owned(snapshot, manifest.stack, address)
+        intents = {each.owner.intent for each in owned if each.owner is not None and not each.owner.pending}
+        explaining = _explaining(manifest.declarations[address], owned, issued)
+        found[address] = Target(
+            f"the entry {place.entry} of {place.path}" if delivery.way == "to_dotenv" else place.path,
+            is_there=bool(there),
+            is_ours=any(each.place is None or each.place.is_same(place) for each in explaining),
+            is_gone=there is False
+            and any(each.arrived and each.intent in intents and each.place == place for each in explaining),
+        )
+    return found
+
+
+def _owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:
+    return [
+        each
+        for each in snapshot.of(address.kind).objects
+        if each.owner is not None and each.owner.stack == stack and each.owner.address == address
+    ]
+
+
+def _explaining(declaration: Declaration, owned: Sequence[Live], issued: Iterable[Issued]) -> list[Issued]:
+    """Creates of this resource, under whatever name it had."""
+    addresses = {declaration.address, *declaration.moved}
+    intents = {each.owner.intent for each in owned if each.owner is not None}
+    return [each for each in issued if each.address in addresses or each.intent in intents]
+
+
+def is_foreign(decision: Decision, snapshot: Snapshot) -> bool:
+    """Whether a secret that will be issued would overwrite what is not known to be ours."""
+    target = snapshot.targets.get(decision.address)
+    return decision.is_new and target is not None and target.is_there and not target.is_ours
+
+
+def consents(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Consent]:
+    """What has to be allowed before it is overwritten."""
+    by_kind: dict[str, list[str]] = {}
+    for each in decisions:
+        if is_foreign(each, snapshot):
+            by_kind.setdefault(each.kind.name, []).append(snapshot.targets[each.address].shown)
+    for kind, shown in sorted(by_kind.items()):
+        more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
+        exist = "exists" if len(shown) == 1 else "exist"
+        why = f"{', '.join(shown[:_NAMED])}{more} {exist}, not known to be delivered before, and will be overwritten"
+        yield Consent("overwrite", kind, len(shown), why)
+
+
+def notes(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Problem]:
+    """Delivered files that are gone, where nothing is planned that would deliver them anew."""
+    for each in decisions:
+        target = snapshot.targets.get(each.address)
+        if target is None or not target.is_gone or each.is_new or each.action is Action.DELETE:
+            continue
+        declaration = each.declaration
+        delivery = declaration.deliver.get(str(each.kind.one_time)) if declaration is not None else None
+        yield Problem(
+            f"its {each.kind.one_time} was delivered to {target.shown} on this machine, and is not there any more",
+            f"if it is lost, issue a new one with `apply --replace {each.address}`",
+            str(each.address),
+            delivery.position if delivery is not None else None,
+            Severity.NOTE,
+            code="delivered-file-gone",
+        )

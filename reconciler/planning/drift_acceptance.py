@@ -1,0 +1,191 @@
+"""Drift as declarations could say it: for each field that the platform moved, the live value in the write shape.
+
+A pure function of a plan and of what it was made from. Whether a manifest can be changed so is for
+`project.yaml.patch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
+from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive, Shape, Unordered
+from reconciler.model.manifest import Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Live, Snapshot
+from reconciler.model.value import Json, Ref, Value
+from reconciler.planning.importing.describe import Attachment, described
+from reconciler.planning.planner import paired
+
+GONE: Final = object()
+"""The value of a field that a manifest should not mention."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """`path` leads to the value below `spec`; `unordered`: a list whose order means nothing; `text`: the value as the
+    platform spells it, where it is a document."""
+
+    address: Address
+    path: tuple[str, ...]
+    value: Json
+    unordered: bool = False
+    text: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.address}.{'.'.join(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A difference that stays, and why."""
+
+    subject: str
+    why: str
+
+
+def offers(
+    plan: Plan,
+    manifest: Manifest,
+    snapshot: Snapshot,
+    kinds: Sequence[Kind],
+    *,
+    selects: Callable[[Address], bool] = lambda address: True,
+    both: bool = False,
+) -> tuple[list[Offer], list[Declined]]:
+    """What may be accepted of a plan, and what not. `both`: also what Git changed too, or nobody knows who."""
+    accepting = _Accepting(manifest, snapshot, kinds, both)
+    for change in plan.changes:
+        if selects(change.address):
+            accepting.consider(change)
+    declined = [
+        Declined(str(each.address), f"added to {each.parent} on the platform; `reconciler import` writes its manifest")
+        for each in plan.additions
+        if selects(each.address) or (each.parent is not None and selects(each.parent))
+    ]
+    return list(accepting.offered.values()), [*accepting.declined, *declined]
+
+
+class _Accepting:
+    def __init__(self, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], both: bool) -> None:
+        self._manifest, self._snapshot = manifest, snapshot
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._names: Mapping[tuple[str, str], Address] = paired(manifest, snapshot, kinds)
+        self._movers = {Mover.PLATFORM, Mover.BOTH, Mover.UNKNOWN} if both else {Mover.PLATFORM}
+        self.offered: dict[str, Offer] = {}
+        self.declined: list[Declined] = []
+
+    def consider(self, change: Change) -> None:
+        if change.action is Action.CREATE and change.reason is Reason.VANISHED:
+            self._decline(
+                change.address, "it is gone from the platform; remove its manifest, or apply to have it again"
+            )
+        if change.address not in self._manifest.declarations or change.action is Action.CREATE:
+            return
+        live = self._live(change)
+        if live is None:
+            return
+        kind = self._kinds[change.address.kind]
+        spec, _ = described(kind, live, self._whose)
+        for field in change.fields:
+            if field.mover in self._movers:
+                self._offer(change.address, kind, spec, field)
+            elif field.mover in (Mover.BOTH, Mover.UNKNOWN):
+                who = "it was changed in Git too" if field.mover is Mover.BOTH else "who moved it is not known"
+                self._decline(f"{change.address}.{field.path}", f"{who}; --both takes the platform's value")
+
+    def _live(self, change: Change) -> Live | None:
+        objects = self._snapshot.of(change.address.kind).objects
+        return next(
+            (each for each in objects if self._names.get((each.kind, each.locator)) == change.address),
+            next((each for each in objects if each.id == change.id), None),
+        )
+
+    def _whose(self, kind: str, id: str) -> Address | None:
+        return self._names.get((kind, id))
+
+    def _decline(self, subject: object, why: str) -> None:
+        self.declined.append(Declined(str(subject), why))
+
+    def _offer(self, address: Address, kind: Kind, spec: Mapping[str, Value], change: FieldChange) -> None:
+        path, leaf = _leaf(kind, change.path)
+        if leaf is None or leaf.is_sensitive or Sensitive in leaf or InputOnly in leaf:
+            self._decline(f"{address}.{change.path}", "a secret, or what responses never show, is not written")
+            return
+        if PathOnly in leaf:
+            self._decline(f"{address}.{change.path}", "no object moves to another parent")
+            return
+        value: Any = spec
+        for depth, name in enumerate(path, start=1):
+            if not isinstance(value, dict) or name not in value:
+                path, value = path[:depth], GONE
+                break
+            value = value[name]
+        declared = self._manifest.declarations[address].spec
+        while value is not GONE and len(path) > 1 and _at(declared, path[:-1]) is None:
+            path = path[:-1]  # what surrounds it is not declared either
+            value = _at(spec, path)
+        stray = next(_strays(leaf, value, _at(declared, path)), None)
+        if stray is not None:
+            self._decline(f"{address}.{change.path}", f"it names {stray}, which is not declared; import that first")
+            return
+        text = value.text if isinstance(value, Attachment) else None
+        offer = Offer(address, path, _written(value), Unordered in leaf, text)
+        self.offered.setdefault(str(offer), offer)
+
+
+def _leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:
+    """The field that a change's path leads to, or into, and its own path."""
+    names: list[str] = []
+    fields: Sequence[Field] = kind.fields
+    leaf: Field | None = None
+    for part in path.split("."):
+        name = part.partition("[")[0]
+        found = next((each for each in fields if each.name == name), None)
+        if found is None:
+            break
+        leaf = found
+        names.append(name)
+        if found.shape is not Shape.OBJECT:
+            break
+        fields = found.fields
+    return tuple(names), leaf
+
+
+def _at(value: Value, path: Sequence[str]) -> Value:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _strays(field: Field, value: Value, declared: Value) -> Iterator[str]:
+    """Ids, where references belong, that no declaration has and none has written as they are."""
+    match value:
+        case str() if field.refs and value != declared:
+            yield value
+        case list() if field.item is not None:
+            known = declared if isinstance(declared, list) else []
+            for each in value:
+                yield from _strays(field.item, each, each if each in known else None)
+        case dict() if field.shape is Shape.OBJECT:
+            for inner in field.fields:
+                yield from _strays(inner, value.get(inner.name), _at(declared, (inner.name,)))
+
+
+def _written(value: Value) -> Json:
+    """As a manifest spells it."""
+    match value:
+        case Ref():
+            return {"ref": str(value)}
+        case Attachment(text):
+            return text if value.document is None else _written(value.document)
+        case str():
+            return value.replace("${{", "$${{")
+        case dict():
+            return {key: _written(each) for key, each in value.items()}
+        case list():
+            return [_written(each) for each in value]
+    return value

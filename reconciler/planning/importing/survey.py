@@ -1,0 +1,374 @@
+"""Live objects as declarations: ids as references, names that people would use, and what a manifest cannot hold left
+to others. A pure function of what is declared and what was seen; the text of manifests is written by `project`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change
+from reconciler.model.kind import Field, Home, Kind
+from reconciler.model.manifest import Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import Listing, Live, Snapshot
+from reconciler.model.value import Ref, Template, Value
+from reconciler.planning.comparing.canonical_fields import identity
+from reconciler.planning.importing import naming
+from reconciler.planning.importing.describe import Attachment, described
+from reconciler.planning.matching.index import Register
+from reconciler.planning.planner import paired
+
+Key = tuple[str, str]  # kind, locator
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One live object as it would be declared.
+
+    spec     the write shape: plain JSON, with references and attachments inside; only what is not a default
+    id       where nothing else says which object is meant
+    ignore   paths of what no manifest may hold: secrets, and what responses never show
+    """
+
+    address: Address
+    live: Live
+    spec: dict[str, Value]
+    id: str | None = None
+    ignore: tuple[str, ...] = ()
+    protect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A live object that is not imported, and why. `wrong`: it should have been."""
+
+    kind: str
+    id: str
+    why: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class Survey:
+    imported: tuple[Imported, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def survey(
+    manifest: Manifest,
+    snapshot: Snapshot,
+    kinds: Sequence[Kind],
+    *,
+    selects: Callable[[Address], bool] = lambda address: True,
+    refused: Mapping[Key, str] | None = None,
+) -> Survey:
+    """Everything live that is not declared and that `selects` selects by its proposed address.
+
+    `refused` are objects that turned out not to go into a manifest, with the reason.
+    """
+    return _Surveying(manifest, snapshot, kinds, selects, refused or {}).survey()
+
+
+def without_others(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
+    """The account as if every other stack had forgotten what it owns."""
+
+    def freed(live: Live) -> Live:
+        foreign = live.owner is not None and live.owner.stack != manifest.stack
+        return live.showing({**live.body, "metadata": live.metadata}) if foreign else live
+
+    listings = {
+        name: replace(each, objects=tuple(map(freed, each.objects))) for name, each in snapshot.listings.items()
+    }
+    return replace(snapshot, listings=listings)
+
+
+def unspellable(imported: Iterable[Imported]) -> dict[Key, str]:
+    """What no file can hold: half a character, which JSON may well hold."""
+    return {_key(each.live): "holds half a character, which is no Unicode text" for each in imported if _is_torn(each)}
+
+
+def blamed(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[Key, str]:
+    """What is wrong with each of the declarations. Problems of others are not told here."""
+    by_name = {str(each.address): each for each in imported}
+    found: dict[Key, str] = {}
+    for problem in problems:
+        if (about := _about(problem.subject, by_name)) is not None:
+            found.setdefault(_key(about.live), _told(problem.text, problem.subject, about))
+    return found
+
+
+_PASSING = {
+    "Endpoint ephemeral": "an agent serves it for as long as its tunnel is open",
+    "Endpoint agent": "an agent serves it for as long as its tunnel is open",
+    "Tunnel": "an agent holds it open",
+    "TunnelSession": "it is the connection of an agent",
+}
+
+
+def passing(snapshot: Snapshot) -> list[LeftOut]:
+    """What is there without being anybody's to declare, of a look at the kinds that can only be read."""
+    lives = [live for name in ("Endpoint", "Tunnel", "TunnelSession") for live in snapshot.of(name).objects]
+    whys = ((live, f"{live.kind} {live.body['type']}" if "type" in live.body else live.kind) for live in lives)
+    return [LeftOut(live.kind, live.id, _PASSING[why]) for live, why in whys if why in _PASSING]
+
+
+def objections(plan: Plan, imported: Collection[Imported]) -> dict[Key, str]:
+    """What a plan of the imported declarations would do beyond taking over, per object. Such are not to be written."""
+    by_address = {each.address: each for each in imported}
+    found = blamed(plan.errors, imported)
+    for change in plan.changes:
+        each = by_address.get(change.address)
+        if each is not None and (change.action is not Action.ADOPT or change.fields):
+            found.setdefault(_key(each.live), f"a plan would {change.action} it{_fields(change)}")
+    return found
+
+
+def _is_torn(each: Imported) -> bool:
+    return any(_HALF.search(text) for text in _texts(each.spec))
+
+
+def _texts(value: Value) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Attachment():
+            yield value.text
+        case dict():
+            yield from (text for pair in value.items() for each in pair for text in _texts(each))
+        case list():
+            yield from (text for each in value for text in _texts(each))
+
+
+def _about(subject: str, by_name: Mapping[str, Imported]) -> Imported | None:
+    while subject and subject not in by_name:
+        subject = subject.rpartition(".")[0]
+    return by_name.get(subject)
+
+
+def _told(text: str, subject: str, about: Imported) -> str:
+    place = subject.removeprefix(str(about.address)).removeprefix(".")
+    return f"{place}: {text}" if place else text
+
+
+def _fields(change: Change) -> str:
+    return ": " + ", ".join(dict.fromkeys(each.path for each in change.fields)) if change.fields else ""
+
+
+def _key(live: Live) -> Key:
+    return live.kind, live.locator
+
+
+@dataclass
+class _Surveying:
+    manifest: Manifest
+    snapshot: Snapshot
+    kinds: Sequence[Kind]
+    selects: Callable[[Address], bool]
+    refused: Mapping[Key, str]
+    names: dict[Key, Address] = field(default_factory=dict)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    @cached_property
+    def register(self) -> Register:
+        return Register.of(self.manifest, self.snapshot, self.kinds)
+
+    @cached_property
+    def declared(self) -> Mapping[Key, Address]:
+        """Whose each object is that a declaration found."""
+        return paired(self.manifest, self.snapshot, self.kinds)
+
+    def survey(self) -> Survey:
+        candidates = [
+            (kind, live)
+            for kind in _parents_first([each for each in self.kinds if self._is_looked_at(each)])
+            for live in self._in_turn(self.snapshot.of(kind.name), kind)
+            if self._is_offered(kind, live)
+        ]
+        chosen = [
+            (kind, live)
+            for kind, live in self._named(candidates)
+            if self.selects(self.names[_key(live)]) and not self._is_refused(live)
+        ]
+        taken = {_key(live) for _, live in chosen}
+        self.names = {key: name for key, name in self.names.items() if key in taken} | dict(self.declared)
+        imported = [
+            self._imported(kind, live) for kind, live in chosen if not self._is_part_of_its_parent(kind, live, taken)
+        ]
+        return Survey(
+            tuple(sorted(imported, key=lambda each: each.address)),
+            tuple(sorted(self.left_out, key=lambda each: (each.kind, each.id))),
+        )
+
+    # --- which --------------------------------------------------------------------------------------------------------
+
+    def _is_looked_at(self, kind: Kind) -> bool:
+        return kind.home is Home.PLATFORM and kind.name in self.snapshot.listings
+
+    def _in_turn(self, listing: Listing, kind: Kind) -> list[Live]:
+        """The older first, so that a name that was given stays where it is."""
+        if not listing.complete:
+            retired = not listing.objects and not listing.is_offered
+            why = f"they could not be listed to the end: {listing.why}"
+            self.left_out.append(LeftOut(kind.name, "", why, wrong=not retired))
+            return []
+        return sorted(listing.objects, key=lambda live: (str(live.body.get("created_at") or ""), live.locator))
+
+    def _is_offered(self, kind: Kind, live: Live) -> bool:
+        key = _key(live)
+        twin = self.register.twins.get(key)
+        if key in self.declared or twin in self.declared:
+            return False
+        if kind.same_as is not None and twin in self.register.by_locator:
+            return False  # offered as what it is as well
+        if kind.parent is not None and self._is_within(kind, (kind.parent.kind, str(live.parent_id))):
+            return False
+        why = self._why_not(kind, live)
+        if why:
+            self.left_out.append(LeftOut(kind.name, live.locator, why))
+        return not why
+
+    def _is_within(self, kind: Kind, parent: Key) -> bool:
+        """Whether the declaration of its parent says everything of this kind below it."""
+        above = self.manifest.declarations.get(self.declared[parent]) if parent in self.declared else None
+        return above is not None and kind.parent is not None and kind.parent.embedded in above.spec
+
+    def _why_not(self, kind: Kind, live: Live) -> str:
+        owner = live.owner
+        if owner is not None and owner.stack != self.manifest.stack:
+            return f"belongs to stack {owner.stack} as {owner.address}"
+        if owner is not None and len(self.register.by_owner.get(owner.address, [])) != 1:
+            return f"carries the owner record of {owner.address}, and so do others"
+        if any(_key(live) == _key(each) for _, each in self.register.superseded):
+            return "is about to go: another object takes its place"
+        if kind.automatic is not None and live.body.get(kind.automatic) is not None:
+            return "was made by the platform, which renews it by itself"
+        own = self._own(live)
+        if own is not None and own in self.manifest.left_out:
+            return f"is declared as {own}, which this environment leaves out ({self.manifest.left_out[own]})"
+        return ""
+
+    def _is_refused(self, live: Live) -> bool:
+        why = self.refused.get(_key(live))
+        if why is not None:
+            self.left_out.append(LeftOut(live.kind, live.locator, why, wrong=True))
+        return why is not None
+
+    def _is_part_of_its_parent(self, kind: Kind, live: Live, taken: Collection[Key]) -> bool:
+        """Whether the parent's own declaration says it already."""
+        if kind.parent is None or not self._can_embed(kind):
+            return False
+        parent = (kind.parent.kind, str(live.parent_id))
+        return parent in taken and parent not in self._parents_of_declared
+
+    def _can_embed(self, child: Kind) -> bool:
+        return any(
+            each.name == child.parent.kind and child.parent.embedded in each.by_name
+            for each in self.kinds
+            if child.parent is not None
+        )
+
+    @cached_property
+    def _parents_of_declared(self) -> set[Key]:
+        """Objects of which a child is declared by itself: then none is declared within them."""
+        found = set()
+        for kind in self.kinds:
+            for live in self.snapshot.of(kind.name).objects if kind.parent is not None else ():
+                if _key(live) in self.declared and kind.parent is not None:
+                    found.add((kind.parent.kind, str(live.parent_id)))
+        return found
+
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def _named(self, candidates: list[tuple[Kind, Live]]) -> list[tuple[Kind, Live]]:
+        """Gives each a name, whether it will be chosen or not, so that a choice changes no name."""
+        gone: dict[str, set[str]] = {kind.name: set() for kind in self.kinds}
+        declared = self.manifest.declarations
+        promised = [*declared, *self.manifest.left_out, *(each for one in declared.values() for each in one.moved)]
+        for address in [*promised, *self.register.by_owner, *self.snapshot.bindings]:
+            gone.setdefault(address.kind, set()).add(address.name.lower())
+        self.names = dict(self.declared)
+        ours = {_key(live): own for _, live in candidates if (own := self._own(live)) is not None}
+        for kind, live in candidates:
+            key = _key(live)
+            address = ours.get(key) or Address(kind.name, naming.name(kind, live, self._called, gone[kind.name]))
+            self.names[key] = address
+            gone[kind.name].add(address.name.lower())
+        return candidates
+
+    def _own(self, live: Live) -> Address | None:
+        """What an object of ours was called when it was declared."""
+        if live.owner is not None and live.owner.stack == self.manifest.stack:
+            return live.owner.address
+        bound = [each for each in self.register.bound(live) if each not in self.manifest.declarations]
+        return bound[0] if bound and live.owner is None else None
+
+    def _called(self, kind: str, id: str) -> str | None:
+        address = self.names.get((kind, id))
+        return address.name if address is not None else None
+
+    # --- what ---------------------------------------------------------------------------------------------------------
+
+    def _imported(self, kind: Kind, live: Live) -> Imported:
+        own = self._own(live)
+        spec, ignored = described(kind, live, self._whose, live.owner.applied if own and live.owner else ())
+        if _key(live) in self._parents_of_declared:
+            for child in self.kinds:
+                if child.parent is not None and child.parent.kind == kind.name:
+                    spec.pop(child.parent.embedded, None)
+        return Imported(
+            self.names[_key(live)],
+            live,
+            {name: self._tied(kind.by_name[name], value) for name, value in spec.items()},
+            None if own is not None or self._is_found_by_key(kind, live) else live.id,
+            tuple(ignored),
+            self.register.guards(live) if own is not None else False,
+        )
+
+    def _tied(self, of: Field, value: Value) -> Value:
+        """The value of a field that names hosts, with references in the place of addresses that the platform picked."""
+        if of.mentions is None:
+            return value
+        match value:
+            case list():
+                return [self._tied(of, each) for each in value]
+            case str():
+                scheme, _, rest = value.rpartition("://")
+                address = self._addresses.get(rest.lower())
+                if address is not None:
+                    return Template((f"{scheme}://", address)) if scheme else address
+        return value
+
+    @cached_property
+    def _addresses(self) -> Mapping[str, Ref]:
+        """The reserved addresses that are declared or about to be, by what they are reached at."""
+        return {
+            str(live.body.get(kind.host)).lower(): Ref(self.names[_key(live)], kind.host)
+            for kind in self.kinds
+            if kind.host is not None and kind.host not in kind.by_name
+            for live in self.snapshot.of(kind.name).objects
+            if _key(live) in self.names
+        }
+
+    def _whose(self, kind: str, id: str) -> Address | None:
+        key = (kind, id)
+        return self.names.get(key) or self.names.get(self.register.twins.get(key, key))
+
+    def _is_found_by_key(self, kind: Kind, live: Live) -> bool:
+        """Whether nothing but this object answers to what the declaration says."""
+        key = identity(kind, self.register.form(kind, live))
+        alone = key is not None and len(self.register.by_key.get((kind.name, key), [])) == 1
+        return kind.key != "id" or (alone and kind.is_unique(live.body))
+
+
+def _parents_first(kinds: Sequence[Kind]) -> list[Kind]:
+    """Whoever is named after another comes after it."""
+    named_after = {
+        kind.name: {target for part in kind.identity for target in kind.by_name[part].refs} for kind in kinds
+    }
+    return sorted(kinds, key=lambda kind: (bool(named_after[kind.name]), kind.name))

@@ -1,0 +1,1 @@
+"""Matches declarations to live objects."""

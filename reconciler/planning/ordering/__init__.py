@@ -1,0 +1,1 @@
+"""Turns decisions into API calls and orders them by what each waits for."""

@@ -1,0 +1,309 @@
+"""The exact requests that carry a decision out: the fewest that are safe.
+
+One POST creates an object with all its modules; one module that alone moved is PUT; everything else is one atomic
+PATCH; a removed module is DELETE on its path. What must come before what, across resources, is said in `sequence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from urllib.parse import quote
+
+from reconciler.model.address import Address
+from reconciler.model.canonical import applied, canon
+from reconciler.model.change import Action, Order
+from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape, UpdateOnly
+from reconciler.model.plan import Call, OwnerDraft, Verb, create_id
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Ref, Template, Value
+from reconciler.planning.comparing.canonical_fields import agrees, body_value
+from reconciler.planning.comparing.server_defaults import kept
+from reconciler.planning.deciding.decide import Decision
+
+
+def calls_of(decision: Decision) -> Iterator[Call]:
+    """The calls of one decision, each needing the one before where the order matters."""
+    match decision.action:
+        case Action.CREATE:
+            yield from _creation(decision)
+        case Action.REPLACE:
+            yield from _creation(decision)
+            if decision.ends_live:
+                makes_room = decision.order is Order.DELETE_FIRST
+                yield deletion(decision.kind, decision.address, _live(decision), unbinds=makes_room)
+        case Action.UPDATE | Action.ADOPT | Action.MOVE if decision.modules_only:
+            yield from _modules(decision)
+        case Action.UPDATE | Action.ADOPT | Action.MOVE:
+            yield from _update(decision)
+        case Action.DELETE:
+            yield deletion(decision.kind, decision.address, _live(decision), unbinds=not decision.outlived)
+        case Action.FORGET if decision.kind.keeps_owner:
+            yield _patch(decision, {"metadata": _live(decision).metadata})
+
+
+def deletion(kind: Kind, address: Address, live: Live, *, unbinds: bool = True) -> Call:
+    return Call(
+        id=f"delete {address} {live.locator}",
+        address=address,
+        verb=Verb.DELETE,
+        path=object_path(kind, live),
+        target=live.id,
+        unbinds=unbinds,
+    )
+
+
+def collection_path(kind: Kind, parent: Value = None) -> str | Template:
+    if kind.parent is None:
+        return kind.path
+    before, _, after = kind.path.partition(f"{{{kind.parent.field}}}")
+    match parent:
+        case Ref():
+            return Template((before, parent, after))
+        case Template():
+            return Template((before, *parent.parts, after))
+    return f"{before}{quote(str(parent), safe='')}{after}"
+
+
+def object_path(kind: Kind, live: Live) -> str:
+    return f"{collection_path(kind, live.parent_id)}/{quote(live.id, safe='')}"
+
+
+def _live(decision: Decision) -> Live:
+    assert decision.live is not None
+    return decision.live
+
+
+def _draft(decision: Decision, *, pending: bool = False, without: Collection[str] = ()) -> OwnerDraft:
+    """The owner record as it has to be once the decision is carried out, but for fields that are not sent yet."""
+    sent = {name: value for name, value in decision.want.items() if name not in without}
+    owner = decision.live.owner if decision.live is not None and not decision.is_new else None
+    ours = owner is not None and decision.action in (Action.UPDATE, Action.MOVE)
+    metadata = decision.spec.get("metadata") if "metadata" in decision.want else None
+    if metadata is None and "metadata" not in decision.want and decision.live is not None:
+        metadata = decision.live.metadata  # ignored: stays as it is
+    return OwnerDraft(
+        address=decision.address,
+        text=metadata or "",
+        intent=owner.intent if owner is not None and ours else None,
+        applied=applied(decision.kind, sent),
+        protect=decision.protect,
+        pending=pending,
+        replaces=(_live(decision).id if decision.kind.keeps_owner else _live(decision).locator)
+        if decision.action is Action.REPLACE
+        else owner.replaces
+        if owner is not None and ours
+        else None,
+    )
+
+
+def _creation(decision: Decision) -> Iterator[Call]:
+    kind, spec = decision.kind, decision.spec
+    assert decision.declaration is not None
+    body: dict[str, Value] = dict(kind.fixed)
+    later: dict[str, Value] = {}
+    for field in kind.fields:
+        if spec.get(field.name) is None or PathOnly in field:
+            continue
+        (later if UpdateOnly in field else body)[field.name] = body_value(field, spec[field.name])
+    one_time = kind.one_time is not None
+    create = Call(
+        id=create_id(decision.address),
+        address=decision.address,
+        verb=Verb.CREATE,
+        path=collection_path(kind, spec.get(kind.parent.field) if kind.parent else None),
+        body=body,
+        owner=_draft(decision, pending=one_time, without=later),
+        deliver=dict(decision.declaration.deliver) if one_time else {},
+    )
+    yield create
+    if later or one_time:
+        # Only once a secret has arrived, or a field was accepted, does the owner record say so.
+        parent = collection_path(kind, spec.get(kind.parent.field) if kind.parent else None)
+        before = parent.parts if isinstance(parent, Template) else (parent,)
+        yield Call(
+            id=f"complete {decision.address}",
+            address=decision.address,
+            verb=Verb.UPDATE,
+            path=Template((*before, "/", Ref(decision.address))),
+            body=later,
+            needs=(create.id,),
+            owner=_draft(decision),
+        )
+
+
+def _patch(decision: Decision, body: Mapping[str, Value], owner: OwnerDraft | None = None) -> Call:
+    live = _live(decision)
+    return Call(
+        id=f"update {decision.address}",
+        address=decision.address,
+        verb=Verb.UPDATE,
+        path=object_path(decision.kind, live),
+        target=live.id,
+        body=body,
+        owner=owner,
+    )
+
+
+def _module(decision: Decision, verb: Verb, segment: str, body: Mapping[str, Value] | None, *needs: str) -> Call:
+    live = _live(decision)
+    return Call(
+        id=f"{verb.value} {segment} of {decision.address}",
+        address=decision.address,
+        verb=verb,
+        path=f"{object_path(decision.kind, live)}/{segment}",
+        target=live.id,
+        body=body,
+        needs=needs,
+    )
+
+
+def _update(decision: Decision) -> Iterator[Call]:
+    set_, removed = _split(decision)
+    swaps = _swaps(decision.kind, set_, removed)
+    closing = swaps and decision.have.get(str(decision.kind.opens)) is not None
+    if closing and (opening := _reopened(decision)) is not None:
+        set_ = [*(field for field in set_ if field is not opening), opening]
+    text_moves = any(field.name == "metadata" for field in set_)
+    writes_record = decision.kind.keeps_owner and (decision.moves_record or text_moves)
+    if len(set_) == 1 and set_[0].module and not writes_record:
+        field = set_[0]
+        main = [_module(decision, Verb.PUT, field.name, _sent(decision, field))]
+    elif set_ or writes_record:
+        sent = [field for field in set_ if not (writes_record and field.name == "metadata")]
+        body = {field.name: _sent(decision, field) for field in sent}
+        # Kinds without metadata are remembered by the store, from the same draft.
+        draft = _draft(decision) if writes_record or not decision.kind.keeps_owner else None
+        main = [_patch(decision, body, draft)]
+    else:
+        main = []
+    first = [field for field in removed if _goes_first(decision, field, set_)]
+    if swaps:
+        first = _closed(decision, [*first, *(each for each in removed if each.name in decision.kind.one_of)])
+    yield from _in_turn(
+        [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in first]
+        + main
+        + [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in removed if field not in first]
+    )
+
+
+def _in_turn(calls: list[Call]) -> Iterator[Call]:
+    before: Call | None = None
+    for call in calls:
+        yield call if before is None else _needing(call, before.id)
+        before = call
+
+
+def _needing(call: Call, *needs: str) -> Call:
+    return replace(call, needs=(*call.needs, *needs))
+
+
+def _split(decision: Decision) -> tuple[list[Field], list[Field]]:
+    """The differing fields: those to be set by a body, and those to be removed by DELETE."""
+    set_: list[Field] = []
+    removed: list[Field] = []
+    for difference in decision.differences:
+        field = difference.field
+        goes = field.name in decision.want and decision.want[field.name] is None and field.clearing is not None
+        unless = field.read_as.unless if field.read_as else ""
+        if goes and unless and decision.want.get(unless) is not None:
+            continue  # the platform lets go of it when it is given the other
+        (removed if goes else set_).append(field)
+    return set_, removed
+
+
+def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
+    """Whether the platform refuses the new values while this is still there, or nobody could tell that it still is: a
+    record that says nothing of it comes last."""
+    if InputOnly in field:
+        return True
+    if any(each.read_as is not None and each.read_as.unless == field.name for each in set_):
+        return True
+    for path, value in decision.kind.removals_first.items():
+        top, _, inner = path.partition(".")
+        part, live = decision.want.get(top), decision.have.get(top)
+        if isinstance(part, dict) and part.get(inner) == value and any(each.name == top for each in set_):
+            return True
+        # And what forbids the new values goes before they come.
+        if field.name == top and isinstance(live, dict) and live.get(inner) == value and set_:
+            return True
+    return False
+
+
+def _swaps(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> bool:
+    """Whether one of the modules that exclude each other takes the place of another: the old one has to go first, and
+    nothing may pass while neither is there."""
+    return any(each.name in kind.one_of for each in set_) and any(each.name in kind.one_of for each in removed)
+
+
+def _closed(decision: Decision, removed: Collection[Field]) -> list[Field]:
+    """What goes before the new module comes: first of all what lets traffic through, if it is there."""
+    opens = decision.kind.opens
+    rest = [field for field in removed if field.name != opens]
+    return [decision.kind.by_name[opens], *rest] if opens and decision.have.get(opens) is not None else rest
+
+
+def _reopened(decision: Decision) -> Field | None:
+    """What lets traffic through again afterwards, as declared."""
+    opens = str(decision.kind.opens)
+    return decision.kind.by_name[opens] if decision.want.get(opens) is not None else None
+
+
+def _sent(decision: Decision, field: Field) -> Value:
+    """The declared value, the live one of what is left to others, or what empties the field."""
+    differing = {change.path for difference in decision.differences for change in difference.changes}
+    if field.name in decision.want:
+        value = decision.spec.get(field.name)
+    else:
+        value = field.default_beside(decision.want) if ServerDefault in field else decision.have.get(field.name)
+    if value is not None:
+        value = _with_defaults(field, value, decision.want.get(field.name), decision.have.get(field.name))
+        if not _excludes_choices(decision.kind, field, value):
+            value = kept(field, value, decision.have.get(field.name), differing)
+        return body_value(field, value)
+    empty = canon(field, None)
+    return "" if empty is None and field.shape is Shape.TEXT else empty
+
+
+def _with_defaults(field: Field, value: Value, want: Value, have: Value) -> Value:
+    """A declared value with the documented default of each part that is not declared and not live: left out, the
+    platform might take another value for it."""
+    if not (isinstance(value, dict) and isinstance(want, dict) and isinstance(have, dict)):
+        return value
+    whole = dict(value)
+    for sub in field.fields:
+        said, due, live = value.get(sub.name), want.get(sub.name), have.get(sub.name)
+        if said is not None:
+            whole[sub.name] = _with_defaults(sub, said, due, live)
+        elif due is not None and InputOnly not in sub and not agrees(sub, due, live):
+            whole[sub.name] = due
+    return whole
+
+
+def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:
+    """Whether the platform accepts a value only with nothing beside it that it chose for another."""
+    rules = ((path.partition("."), excluding) for path, excluding in kind.removals_first.items())
+    return isinstance(value, dict) and any(
+        top == field.name and value.get(inner) == excluding for (top, _, inner), excluding in rules
+    )
+
+
+def _modules(decision: Decision) -> Iterator[Call]:
+    """On a route of somebody else's: protection before the backend, and after it when things go."""
+    differing = {difference.field.name: difference.field for difference in decision.differences}
+    put = [field for field in differing.values() if decision.want[field.name] is not None]
+    gone = [field for field in differing.values() if decision.want[field.name] is None]
+    first: list[Field] = []
+    if _swaps(decision.kind, put, gone):
+        first = _closed(decision, [each for each in gone if each.name in decision.kind.one_of])
+        opening = _reopened(decision) if decision.have.get(str(decision.kind.opens)) is not None else None
+        put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
+        gone = [field for field in gone if field not in first]
+    turn = decision.kind.modules_by_id.index
+    put.sort(key=lambda field: turn(field.name))
+    gone.sort(key=lambda field: -turn(field.name))
+    yield from _in_turn(
+        [_module(decision, Verb.REMOVE, field.name, None) for field in first]
+        + [_module(decision, Verb.PUT, field.name, _sent(decision, field)) for field in put]
+        + [_module(decision, Verb.REMOVE, field.name, None) for field in gone]
+    )

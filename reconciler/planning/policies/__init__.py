@@ -1,0 +1,1 @@
+"""The project's own policies: rules, and their evaluation over plans."""

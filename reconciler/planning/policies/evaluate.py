@@ -1,0 +1,287 @@
+"""Which of the project's policies what is declared, and what a plan would do, break. Pure: the time is handed in.
+
+Secrets are not there for expressions: in the place of one stands where it comes from. A rule that has no answer for a
+resource is a problem, never a pass.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from reconciler.kinds.rules import canonical
+from reconciler.kinds.rules import traffic_policy as traffic
+from reconciler.languages.cel import Failed, Given, spelt
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change
+from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.manifest import Declaration, Ensure, Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Position, Problem
+from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value
+from reconciler.planning.deciding.options import Policy
+from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
+
+_MOST = 50  # breaches of one rule that are told one by one
+
+
+def of_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Kind], now: float) -> tuple[Problem, ...]:
+    """What can be said without a plan. `now`: seconds since 1970, for exemptions."""
+    judge = _Judge(manifest, {kind.name: kind for kind in kinds}, now)
+    return judge.judged([rule for rule in rules if not rule.needs_plan])
+
+
+def of_plan(
+    rules: Sequence[Rule], plan: Plan, kinds: Sequence[Kind], now: float, manifest: Manifest | None = None
+) -> tuple[Problem, ...]:
+    """All that can be said of a plan and of what it selects.
+
+    Without the manifests that it was made from, what is said of resources is left out.
+    """
+    whole = manifest if manifest is not None else Manifest(plan.stack, {})
+    asked = [rule for rule in rules if manifest is not None or "resource" not in rule.uses]
+    return _Judge(whole, {kind.name: kind for kind in kinds}, now, plan).judged(asked)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What a rule is asked about: a resource, a change of one, or, with no name, the plan."""
+
+    name: str
+    given: Given
+    declaration: Declaration | None = None
+    position: Position | None = None
+
+
+@dataclass(frozen=True)
+class _Judge:
+    manifest: Manifest
+    kinds: Mapping[str, Kind]
+    now: float
+    plan: Plan | None = None
+
+    def judged(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
+        """One subject after the other, since what an expression has seen of one takes room."""
+        broken: dict[str, list[Problem]] = {rule.name: [] for rule in rules}
+        for rule, subject in self._asked(rules):
+            if (problem := self._answer(rule, subject)) is not None:
+                broken[rule.name].append(problem)
+        found = [problem for rule in rules for problem in _few(rule, broken[rule.name])]
+        return tuple(sorted(found, key=lambda each: (not each.is_error, each.position or Position("", 0, 0))))
+
+    def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
+        try:
+            if rule.check.ask(subject.given):
+                return None
+        except Failed as why:
+            return _unanswered(rule, subject, str(why))
+        exemption = rule.exemption(subject.name)
+        if exemption is not None and exemption.until >= self._today.date():
+            return None
+        return _breach(rule, subject, exemption)
+
+    def _asked(self, rules: Sequence[Rule]) -> Iterator[tuple[Rule, _Subject]]:
+        of_changes = [rule for rule in rules if rule.is_of_changes]
+        for change in self.plan.changes if self.plan else ():
+            actions = [rule for rule in of_changes if not rule.actions or change.action in rule.actions]
+            yield from self._about(change.address, change, actions)
+        of_resources = [rule for rule in rules if rule.is_of_resources]
+        for address in self._declared():
+            yield from self._about(address, self._changes.get(address), of_resources)
+        rest = [rule for rule in rules if not rule.is_of_changes and not rule.is_of_resources]
+        yield from ((rule, _Subject("", LANGUAGE.given({}, self._around))) for rule in rest)
+
+    def _about(self, address: Address, change: Change | None, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
+        covering = [rule for rule in rules if rule.covers(address)]
+        if covering:
+            subject = self._subject(address, change)
+            yield from ((rule, subject) for rule in covering)
+
+    # --- whom -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _changes(self) -> Mapping[Address, Change]:
+        """A second object of one address, which goes, is not told apart."""
+        return {each.address: each for each in reversed(self.plan.changes)} if self.plan else {}
+
+    def _declared(self) -> Iterator[Address]:
+        selected = Policy(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else Policy()
+        for address, each in self.manifest.declarations.items():
+            if each.ensure is Ensure.PRESENT and selected.selects(address):
+                yield address
+
+    def _subject(self, address: Address, change: Change | None) -> _Subject:
+        declaration = self.manifest.declarations.get(address)
+        seen = self.plan.seen.get(address) if self.plan else None
+        live = _plain(seen.fields) if seen is not None else None
+        values = {"resource": self._resource(address, declaration, live), "change": change and _change(change, live)}
+        position = declaration.position if declaration else change.position if change else None
+        return _Subject(str(address), LANGUAGE.given(values, self._around), declaration, position)
+
+    # --- what expressions see -------------------------------------------------------------------------------------
+
+    def _resource(self, address: Address, declaration: Declaration | None, live: Json) -> Json:
+        """What is not declared any more is as it was seen."""
+        fields = self.kinds[address.kind].fields if address.kind in self.kinds else ()
+        return {
+            "kind": address.kind,
+            "name": address.name,
+            "address": str(address),
+            "declared": declaration is not None,
+            "ensure": str(declaration.ensure) if declaration else "",
+            "id": (declaration.id if declaration else None) or "",
+            "protect": declaration.lifecycle.protect if declaration else False,
+            "delivers": sorted(declaration.deliver) if declaration else [],
+            "rotates": declaration is not None and declaration.rotate is not None,
+            "spec": _whole(fields, declaration.spec if declaration else live or {}),
+        }
+
+    @cached_property
+    def _today(self) -> datetime:
+        return datetime.fromtimestamp(self.now, UTC)
+
+    @cached_property
+    def _around(self) -> Mapping[str, Any]:
+        if self.plan is None:
+            return {}
+        plan = self.plan
+        counts = Counter(str(change.action) for change in plan.changes)
+        told: Json = {
+            "stack": plan.stack,
+            "account": plan.account,
+            "commit": plan.commit,
+            "counts": {str(action): counts[str(action)] for action in Action},
+            "calls": len(plan.calls),
+            "resources": plan.declared,
+            "changes": [
+                {"address": str(each.address), "kind": each.address.kind, "action": str(each.action)}
+                for each in plan.changes
+            ],
+        }
+        return spelt({"plan": told, "now": self._today, "change": None, "resource": None})
+
+
+def _change(change: Change, live: Json) -> Json:
+    return {
+        "action": str(change.action),
+        "reason": change.reason.name.lower(),
+        "id": change.id or "",
+        "protected": change.protected,
+        "risks": [risk.name.lower() for risk in change.risks],
+        "former": str(change.former) if change.former else "",
+        "live": live,
+        "fields": [
+            {
+                "path": each.path,
+                "old": _plain(each.old),
+                "new": _plain(each.new),
+                "mover": each.mover.name.lower(),
+                "replaces": each.forces_replacement,
+            }
+            for each in change.fields
+        ],
+    }
+
+
+def _whole(fields: Sequence[Field], spec: Mapping[str, Value]) -> dict[str, Json]:
+    """With every field that there is, so that no expression has to ask whether it was written."""
+    told = {name: _plain(value) for name, value in spec.items()}
+    return told | {each.name: _value(each, spec.get(each.name), each.default_beside(spec)) for each in fields}
+
+
+def _value(field: Field, value: Value, default: Json = None) -> Json:
+    if value is None:
+        value = default
+    match field.shape:
+        case Shape.OBJECT if isinstance(value, Mapping):
+            return _whole(field.fields, value)
+        case Shape.LIST if value is None:
+            return []
+        case Shape.LIST if isinstance(value, list) and field.item is not None and field.item.shape is Shape.OBJECT:
+            return [_value(field.item, each) for each in value]
+        case Shape.ANY if isinstance(value, str) and field.canonical is canonical.policy:
+            return traffic.parse(value) or value  # the document, however it was written
+    return _plain(value)
+
+
+def _plain(value: Value) -> Json:
+    match value:
+        case Secret():
+            return {"source": value.source}
+        case Hidden():
+            return "(sensitive)"
+        case Ref():
+            return {"ref": str(value)}
+        case Template():
+            return str(value)
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+    return value
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
+    message = "".join(_part(part, subject.given) for part in rule.message)
+    ended = (
+        f"; its exemption at {expired.position} ended on {expired.until} ({expired.reason})"
+        if expired is not None
+        else ""
+    )
+    where = subject.position
+    if rule.field and subject.declaration is not None:
+        where = subject.declaration.at(*rule.field.split("."))
+    return Problem(
+        f"{message} (policy {rule.name}{ended})",
+        rule.remedy or f"correct it, or write an exemption at {rule.position.file}:{rule.position.line}",
+        subject.name,
+        where or rule.position,
+        rule.severity,
+        rule.name,
+        "policy",
+    )
+
+
+def _part(part: Any, given: Given) -> str:
+    if isinstance(part, str):
+        return part
+    try:
+        answer = part.ask(given)
+    except Failed as why:
+        return f"({why})"
+    return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
+
+
+def _unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
+    of = f" for {subject.name}" if subject.name else ""
+    return Problem(
+        f"the policy {rule.name} has no answer{of}: {why}",
+        "correct its check; has() asks whether something is there",
+        "",
+        rule.places.get("check", rule.position),
+        rule.severity,
+        rule.name,
+        "policy",
+    )
+
+
+def _few(rule: Rule, found: list[Problem]) -> list[Problem]:
+    if len(found) <= _MOST:
+        return found
+    more = Problem(
+        f"{len(found) - _MOST} more break the policy {rule.name}",
+        "correct those above first",
+        position=rule.position,
+        severity=rule.severity,
+        rule=rule.name,
+        code="policy",
+    )
+    return [*found[:_MOST], more]

@@ -1,0 +1,1 @@
+"""One YAML document: its envelope, resolved values, validation, merging of layers."""

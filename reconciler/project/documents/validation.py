@@ -1,0 +1,225 @@
+"""Turns what pydantic finds wrong into findings in our own words, and findings into problems at their places.
+
+No message repeats a value that may be secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from reconciler.languages import yaml_scalars
+from reconciler.model.kind import Behaviour, Field, Finding, Part, Shape, Spec, fields_of
+from reconciler.model.manifest import Path
+from reconciler.model.problem import Problem
+from reconciler.model.value import Sealed, Secret, Value, has_secret
+from reconciler.project.documents import phrases
+from reconciler.project.yaml.positions import Places
+
+UNKNOWN_FIELD: Final = "unknown field"
+MISSING: Final = "required, but missing"
+MAX_FINDINGS: Final = 100  # about one resource: more help nobody
+_EXPECTED: Final = {
+    "string_type": "text",
+    "string_sub_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+}
+_BOUNDS: Final = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def problems_of(error: ValidationError, value: Value, fields: Sequence[Field]) -> list[Finding]:
+    """The findings behind a pydantic error; several about one value (the arms of a union) become one."""
+    by_path: dict[Path, list[ErrorDetails]] = {}
+    for detail in error.errors(include_url=False, include_input=False):
+        by_path.setdefault(_path(detail, value), []).append(detail)
+    # One more than may be told: whoever counts them sees that there are more.
+    return [_finding(path, by_path[path], value, fields) for path in islice(by_path, MAX_FINDINGS + 1)]
+
+
+def problem(finding: Finding, places: Places, subject: str = "", below: Path = ()) -> Problem:
+    """The finding at its place; its path begins `below` that of the document, and is shown after the subject."""
+    path = (*below, *finding.path)
+    is_key = (finding.is_key and not finding.within) or finding.text == UNKNOWN_FIELD
+    is_key = is_key and path in places
+    where = places.key(path) if is_key else places.nearest(path)
+    shown = ".".join(each for each in (subject, phrases.dotted(finding.path)) if each)
+    return Problem(finding.text, finding.remedy, shown, where, finding.severity, code=finding.code)
+
+
+def findings_of(spec: BaseModel) -> list[Finding]:
+    """What a valid spec says about itself and what its parts, however deep, say about themselves."""
+    findings: list[Finding] = []
+    if isinstance(spec, (Spec, Part)) and _has_rules(type(spec)):
+        findings += spec.findings()
+    if parts := _with_parts(type(spec)):
+        values = vars(spec)
+        for name in parts:
+            if (inner := values[name]) is not None:
+                findings += _inner(inner, (name,))
+    return findings
+
+
+@cache
+def _with_parts(shape: type[BaseModel]) -> tuple[str, ...]:
+    """The fields that hold parts, or lists of them."""
+    return tuple(each.name for each in fields_of(shape) if Shape.OBJECT in (each.shape, each.item and each.item.shape))
+
+
+@cache
+def _has_rules(shape: type[Spec] | type[Part]) -> bool:
+    return shape.findings not in (Spec.findings, Part.findings)
+
+
+def _inner(item: Any, path: Path) -> Iterator[Finding]:
+    match item:
+        case Part():
+            for each in findings_of(item):
+                yield replace(each, path=(*path, *each.path))
+        case list():
+            for index, inner in enumerate(item):
+                yield from _inner(inner, (*path, index))
+
+
+def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
+    """The field that a path leads to, and whether anything on the way is sensitive."""
+    here: Field | None = None
+    sensitive = False
+    for part in path:
+        if isinstance(part, int) or (here is not None and here.shape is Shape.MAP):
+            here = here.item if here is not None else None
+        else:
+            here = next((each for each in (fields if here is None else here.fields) if each.name == part), None)
+        if here is None:
+            return None, sensitive
+        sensitive = sensitive or Behaviour.SENSITIVE in here.behaviours
+    return here, sensitive
+
+
+def at(value: Value, path: Path) -> Value:
+    """The value that a path leads to; None where it leads nowhere."""
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _path(detail: ErrorDetails, value: Value) -> Path:
+    """The error's location without pydantic's own marks (which arm of a union, which validator)."""
+    *parts, last = detail["loc"] or ("",)
+    path: list[str | int] = []
+    here = value
+    for part in parts:
+        if _holds(here, part):
+            path.append(part)
+            here = here[part]
+    if detail["type"] == "missing" or _holds(here, last):
+        path.append(last)
+    return tuple(path)
+
+
+def _holds(value: Value, part: str | int) -> bool:
+    if isinstance(part, int):
+        return isinstance(value, list) and part < len(value)
+    return isinstance(value, dict) and part in value
+
+
+def _finding(path: Path, details: list[ErrorDetails], value: Value, fields: Sequence[Field]) -> Finding:
+    field, sensitive = field_at(fields, path)
+    here = at(value, path)
+    kind, context = details[0]["type"], details[0].get("ctx", {})
+    if kind == "missing":
+        return Finding(path, MISSING, "add it")
+    if kind == "extra_forbidden":
+        around, _ = field_at(fields, path[:-1])
+        known = [each.name for each in (around.fields if around else fields)]
+        remedy = phrases.meant(str(path[-1]), known) or (f"use {phrases.listed(known)}" if known else "remove it")
+        return Finding(path, UNKNOWN_FIELD, remedy)
+    if kind == "literal_error":
+        return _no_choice(path, here, field.choices if field else (), sensitive)
+    if kind in _BOUNDS:
+        words, key = _BOUNDS[kind]
+        return Finding(path, f"must be {words} {context[key]}", "change it")
+    expected = list(dict.fromkeys(_EXPECTED[each["type"]] for each in details if each["type"] in _EXPECTED))
+    rules = [each for each in details if each["type"] not in _EXPECTED]
+    if expected and not rules:
+        return _wrong_type(path, phrases.listed(expected), here)
+    text, _, remedy = _said(rules[0]).partition("; ")
+    if has_secret(here) or sensitive:
+        text, remedy = _hushed(text, here), _hushed(remedy, here)
+    return Finding(path, text, remedy)
+
+
+def _said(detail: ErrorDetails) -> str:
+    """The words of a kind's own rule. Of pydantic's remaining errors only the name is fit to be shown."""
+    wrong = detail.get("ctx", {}).get("wrong")
+    if isinstance(wrong, str):
+        return wrong
+    if detail["msg"].startswith(("Input ", "Value ", "Assertion ")):
+        return f"is not what this field takes ({detail['type'].replace('_', ' ')}); see explain"
+    return detail["msg"]
+
+
+def _hushed(text: str, value: Value) -> str:
+    if isinstance(value, Sealed):
+        return text
+    secret = value.reveal() if isinstance(value, Secret) else value if isinstance(value, str) else ""
+    return text.replace(repr(secret), "the value").replace(secret, "…") if secret else text
+
+
+def _no_choice(path: Path, value: Value, choices: Sequence[str], sensitive: bool) -> Finding:
+    if len(choices) == 1 and isinstance(value, int) and not sensitive:
+        return Finding(path, f"expected {choices[0]}, found {value}", f"write {choices[0]}")
+    if not isinstance(value, str):
+        return _wrong_type(path, f"one of {phrases.listed(choices)}" if choices else "text", value)
+    shown = "this" if sensitive else repr(value)
+    return Finding(
+        path, f"{shown} is not one of {phrases.listed(choices)}", phrases.meant(value, choices) or "choose one"
+    )
+
+
+def _wrong_type(path: Path, expected: str, value: Value) -> Finding:
+    return Finding(path, f"expected {expected}, found {phrases.found(value)}", _retyped(expected, value))
+
+
+def _retyped(expected: str, value: Value) -> str:
+    """How the user makes it the right type."""
+    if value is None:
+        return "give a value, or remove the line"
+    if isinstance(value, dict) and len(value) == 1 and (meant := phrases.expression_meant(*next(iter(value.items())))):
+        return meant
+    if expected.startswith("text") and isinstance(value, (bool, int, float)):
+        return "quote it"
+    if expected == "a list":
+        return (
+            "put it in brackets: [ … ]"
+            if not isinstance(value, dict) or phrases.found(value) != "a map"
+            else "write a list"
+        )
+    if isinstance(value, str):
+        try:
+            meaning = yaml_scalars.plain(value)
+        except ValueError:
+            meaning = value
+        if phrases.found(meaning) == expected or (expected == "true or false" and isinstance(meaning, bool)):
+            return "remove the quotes"
+    return f"write {expected}"

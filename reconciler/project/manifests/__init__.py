@@ -1,0 +1,1 @@
+"""Manifests: loading, composition, `for_each`, cross-checks, origin of values, writing."""

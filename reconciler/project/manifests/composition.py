@@ -1,0 +1,79 @@
+"""What a project makes of its manifest documents before they are looked at: instances of `for_each`, defaults of their
+kind laid below, the environment's patch laid over. A project with none of these gets its documents as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from reconciler.model.address import Address
+from reconciler.model.problem import Position, Problem
+from reconciler.project.documents import phrases, validation
+from reconciler.project.documents.merge import Layer, Role, Woven, weave
+from reconciler.project.manifests import for_each
+from reconciler.project.manifests.for_each import KEY, Budget
+from reconciler.project.settings.config import Config
+from reconciler.project.settings.variables import Setting
+from reconciler.project.yaml.reader import Document
+
+
+class Composition:
+    """Makes one document after the other; `left_out` are those that the environment does without, and where."""
+
+    def __init__(self, config: Config, settings: Mapping[str, Setting]) -> None:
+        self._settings = settings
+        self._defaults = config.defaults
+        self._environment = config.environment
+        self._patches = config.environment.patches if config.environment else {}
+        self._budget = Budget()
+        self.left_out: dict[Address, Position] = {}
+        self.complete = True  # otherwise what some manifest stands for is not known
+
+    def documents(self, document: Document, problems: list[Problem]) -> Iterable[Document]:
+        value = document.value
+        if not isinstance(value, dict) or (KEY not in value and not self._defaults and not self._patches):
+            return (document,)
+        if KEY not in value:
+            return self._laid(document)
+        made, findings = for_each.instances(document, self._settings, self._budget)
+        self.complete = self.complete and not findings and made is not None
+        subject = f"{value.get('kind')}/{value.get('name')}"
+        problems += [validation.problem(each, document.places, subject) for each in findings]
+        return [each for instance in made or () for each in self._laid(instance)]
+
+    def _laid(self, document: Document) -> tuple[Document, ...]:
+        """The document between the defaults and the patch; nothing if it is left out."""
+        address = Address(str(document.value.get("kind")), str(document.value.get("name")))
+        below, patch = self._defaults.get(address.kind), self._patches.get(address)
+        if below is None and patch is None:
+            return (document,)
+        if patch is not None and patch.value is None and self._environment is not None:
+            self.left_out[address] = self._environment.place(address)
+            return ()
+        own = _own(document)
+        if below is not None and not _is_present(document.value):
+            below = None  # a tombstone holds nothing
+        return (weave([each for each in (below, own, patch) if each is not None], own, sound=document.sound),)
+
+    def undeclared(self, declared: Iterable[Address]) -> Iterator[Problem]:
+        """The environment's patches for what no manifest declares."""
+        if self._environment is None:
+            return
+        known = {*declared, *self.left_out}
+        for address in self._patches:
+            if address not in known:
+                names = [str(each) for each in known if each.kind == address.kind] or [str(each) for each in known]
+                remedy = phrases.meant(str(address), names) or "declare it in a manifest, or remove it here"
+                where = self._environment.place(address)
+                yield Problem("no manifest declares it", remedy, str(address), where)
+
+
+def _own(document: Document) -> Layer:
+    if isinstance(document.places, Woven):
+        return document.places.own
+    return Layer(Role.MANIFEST, document.value, document.places)
+
+
+def _is_present(value: Mapping[str, Any]) -> bool:
+    return value.get("ensure", "present") not in ("absent", "forgotten")

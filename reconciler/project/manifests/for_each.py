@@ -1,0 +1,236 @@
+"""`for_each`: one manifest that stands for several resources, one for each item of a list or map.
+
+`${{ each.key }}` and `${{ each.value }}`, or `${{ each.value.a.b }}`, are filled in before anything else is looked at.
+An instance's name is made of them, and is what references and overlays call it by. What is made is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler import kinds
+from reconciler.model.kind import Field, Finding, Shape
+from reconciler.model.manifest import Path
+from reconciler.model.value import PENDING, Json
+from reconciler.project.documents import phrases, validation
+from reconciler.project.documents.merge import Layer, Role, Spot, weave
+from reconciler.project.settings.variables import Setting
+from reconciler.project.yaml.positions import size
+from reconciler.project.yaml.reader import Document
+
+KEY: Final = "for_each"
+MAX_INSTANCES: Final = 10_000  # of a whole project
+MAX_VALUES: Final = 500_000  # in all instances: as many as one file may hold
+MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of text with something filled in
+_EACH: Final = re.compile(r"(\$?)\$\{\{\s*each\b([^{}]*)\}\}")
+_VARIABLE: Final = re.compile(r"\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_PATH: Final = re.compile(r"\.(?:key|value((?:\.[A-Za-z0-9_-]+)*))\s*")
+
+
+@dataclass
+class Budget:
+    """What the instances of all manifests together may still take."""
+
+    instances: int = MAX_INSTANCES
+    values: int = MAX_VALUES
+    characters: int = MAX_CHARACTERS
+
+    @property
+    def is_spent(self) -> bool:
+        return min(self.instances, self.values, self.characters) < 0
+
+
+class _Wrong(Exception):
+    def __init__(self, path: Path, text: str, remedy: str) -> None:
+        super().__init__(text)
+        self.finding = Finding(path, text, remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One of what a manifest is for; a list of maps gives its items no key."""
+
+    key: str | None
+    value: Json
+    spot: Spot | None  # where the value was written; None if on the command line
+    key_spot: Spot | None = None
+
+    @property
+    def shown(self) -> str:
+        return repr(self.key) if self.key is not None else "an item without a key"
+
+
+def instances(
+    document: Document, settings: Mapping[str, Setting], budget: Budget
+) -> tuple[list[Document] | None, list[Finding]]:
+    """The manifests that this one stands for, in the order of the items; paths of findings are the document's.
+
+    None of them if it waits for the value of a variable, which is told there.
+    """
+    try:
+        _check_name(document)
+        items = _items(document, settings)
+    except _Wrong as wrong:
+        return [], [wrong.finding]
+    if items is None:
+        return None, []
+    template = {key: item for key, item in document.value.items() if key != KEY}
+    made: list[Document] = []
+    findings: dict[tuple[Path, str], Finding] = {}
+    named: dict[str, Item] = {}
+    fields = _fields(document)
+    for item in items:
+        filling = _Filling(item, budget, fields)
+        value = filling.fill(template, ())
+        budget.instances -= 1
+        if budget.is_spent:
+            text = f"expands to more than {MAX_INSTANCES:,} resources or {MAX_VALUES:,} values"
+            return [], [Finding((KEY,), text, "write less by for_each")]
+        for each in filling.findings:
+            findings.setdefault((each.path, each.text), each)
+        first = named.setdefault(str(value.get("name")), item)
+        if first is not item and not filling.findings:
+            text = f"{value.get('name')!r} names two instances, of {first.shown} and of {item.shown}"
+            findings.setdefault((("name",), ""), Finding(("name",), text, "write ${{ each.key }} in it"))
+        layer = Layer(Role.MANIFEST, value, document.places, (), filling.grafts, filling.fed)
+        made.append(weave([layer], layer, sound=document.sound))
+    return ([] if findings else made), list(findings.values())
+
+
+def _fields(document: Document) -> tuple[Field, ...]:
+    name = document.value.get("kind")
+    kind = kinds.find(name) if isinstance(name, str) and name.isidentifier() else None
+    return kind.fields if kind is not None else ()
+
+
+def _check_name(document: Document) -> None:
+    name = document.value.get("name")
+    if isinstance(name, str) and not _EACH.search(name):
+        raise _Wrong(("name",), "every instance would have this name", "write ${{ each.key }} in it")
+
+
+def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | None:
+    written: Json = document.value[KEY]
+    spot: Spot | None = Spot(document.places, (KEY,))
+    if isinstance(written, str) and (variable := _VARIABLE.fullmatch(written.strip())):
+        setting = settings.get(variable[1])
+        if setting is None:
+            remedy = phrases.meant(variable[1], settings) or "define it under variables: in reconciler.yaml"
+            raise _Wrong((KEY,), f"there is no variable {variable[1]}", remedy)
+        written, spot = setting.value, setting.spot
+        if written is None or written is PENDING:
+            return None
+    match written:
+        case dict():
+            return [_entry(key, value, spot and spot.below(key)) for key, value in written.items()]
+        case list():
+            return list(_listed(written, spot))
+    raise _Wrong((KEY,), f"expected a list or a map, found {phrases.found(written)}", "write [a, b] or {a: …, b: …}")
+
+
+def _entry(key: str, value: Json, spot: Spot | None) -> Item:
+    return Item(key, value, spot, spot and replace(spot, of_key=True))
+
+
+def _listed(written: list[Json], spot: Spot | None) -> Iterator[Item]:
+    """A text or number of a list is its own key, so that the order of the list means nothing."""
+    seen: set[str] = set()
+    for index, value in enumerate(written):
+        if isinstance(value, dict):
+            yield Item(None, value, spot and spot.below(index))
+            continue
+        if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+            text = f"expected text, a number or a map, found {phrases.found(value)}"
+            raise _Wrong((KEY, index), text, "write a map of them")
+        if str(value) in seen:
+            raise _Wrong((KEY, index), f"{str(value)!r} is there twice", "remove one")
+        seen.add(str(value))
+        here = spot and spot.below(index)
+        yield Item(str(value), value, here, here)
+
+
+class _Filling:
+    """Fills in one item; `grafts` are the values that came from it whole, and where they were written."""
+
+    def __init__(self, item: Item, budget: Budget, fields: Sequence[Field]) -> None:
+        self._item = item
+        self._budget = budget
+        self._fields = fields
+        self.grafts: dict[Path, Spot] = {}
+        self.fed: dict[Path, list[Spot]] = {}
+        self.findings: list[Finding] = []
+
+    def fill(self, value: Json, path: Path) -> Json:
+        self._budget.values -= 1
+        if self._budget.is_spent:
+            return None
+        match value:
+            case str():
+                return self._text(value, path) if "${{" in value else value
+            case dict():
+                return {key: self.fill(item, (*path, key)) for key, item in value.items()}
+            case list():
+                return [self.fill(item, (*path, index)) for index, item in enumerate(value)]
+        return value
+
+    def _text(self, text: str, path: Path) -> Json:
+        try:
+            whole = _EACH.fullmatch(text)
+            if whole is not None and not whole[1]:
+                value, spot = self._found(whole[2], path)
+                self._budget.values -= size(value)
+                if spot is not None:
+                    self.grafts[path] = spot
+                is_text = path == ("name",) or (isinstance(value, (int, float)) and self._takes_text(path))
+                return self._put(value, path) if is_text else value
+            filled = _EACH.sub(lambda each: self._part(each, path), text)
+        except _Wrong as wrong:
+            self.findings.append(wrong.finding)
+            return text
+        self._budget.characters -= len(filled)
+        return filled
+
+    def _takes_text(self, path: Path) -> bool:
+        """Whether a number becomes text there, as that of a variable does."""
+        field, _ = validation.field_at(self._fields, path[1:]) if path[0] == "spec" else (None, False)
+        return field is not None and field.shape is Shape.TEXT
+
+    def _part(self, each: re.Match[str], path: Path) -> str:
+        if each[1]:
+            return each[0]  # $${{ spells the text itself
+        value, _ = self._found(each[2], path)
+        return self._put(value, path)
+
+    def _put(self, value: Json, path: Path) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        if not isinstance(value, (str, int, float)):
+            text = f"{phrases.found(value)} cannot be put into text"
+            raise _Wrong(path, text, "name a value inside it, as in ${{ each.value.name }}")
+        return str(value)
+
+    def _found(self, expression: str, path: Path) -> tuple[Json, Spot | None]:
+        """What is meant by `.key` or `.value.a.b`."""
+        meant = _PATH.fullmatch(expression)
+        if meant is None:
+            text = f"each{expression.rstrip()} is not known"
+            raise _Wrong(path, text, "write each.key, each.value or each.value.name")
+        if meant[1] is None:
+            if self._item.key is None:
+                raise _Wrong(path, "the maps of a list have no key", "use each.value.…, or write a map of maps")
+            if self._item.key_spot is not None:
+                self.fed.setdefault(path, []).append(self._item.key_spot)
+            return self._item.key, self._item.spot
+        value, spot = self._item.value, self._item.spot
+        for name in filter(None, meant[1].split(".")):
+            if not isinstance(value, dict) or name not in value:
+                known = phrases.meant(name, value) if isinstance(value, dict) else ""
+                text = f"each{expression.rstrip()} is not there for {self._item.shown}"
+                raise _Wrong(path, text, known or "add it to each item")
+            value, spot = value[name], spot and spot.below(name)
+        if spot is not None:
+            self.fed.setdefault(path, []).append(spot)
+        return value, spot

@@ -1,0 +1,180 @@
+"""Answers where each value of a declaration was written: through overlay, defaults, `for_each` and variables.
+
+Looks at what was read and reads nothing. What the platform holds is added by whoever asked it. Nothing sensitive leaves
+this module, nor anything of which the kind does not say that it is not: what was covered is checked by nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.kind import Behaviour, Field, Shape
+from reconciler.model.manifest import Declaration, Path
+from reconciler.model.problem import Position
+from reconciler.model.provenance import Origin, Trace
+from reconciler.model.value import Hidden, Json, Value, references
+from reconciler.project.documents import phrases, validation
+from reconciler.project.documents.merge import Layer, Role, Spot, is_atom, layers_of, reached
+from reconciler.project.settings.config import Config
+from reconciler.project.settings.variables import Setting
+
+_VARIABLE: Final = re.compile(r"(?<!\$)\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:var\.[A-Za-z0-9_-]+|each(?:\.[A-Za-z0-9_-]+)+)\s*\}\}")
+_PART: Final = re.compile(r"[^.\[\]]+|\[[0-9]+\]")
+_HIDDEN: Final = Hidden("")
+
+
+def path_of(dotted: str) -> Path:
+    """`rules[0].cidr` as a path; the text of a key is taken as it is."""
+    return tuple(int(part[1:-1]) if part.startswith("[") else part for part in _PART.findall(dotted))
+
+
+def traces(
+    declaration: Declaration,
+    below: Path,
+    config: Config,
+    settings: Mapping[str, Setting],
+    others: Mapping[Address, Declaration],
+) -> list[Trace]:
+    """The values at and below a path of the spec, each with its origins; of a path that nothing says, one of its
+    default."""
+    kind = declaration.address.kind
+    value = validation.at(declaration.spec, below)
+    paths = list(_leaves(value, below)) if below or declaration.spec else []
+    found = []
+    for path in paths or [below]:
+        here = validation.at(declaration.spec, path)
+        origins = [
+            *_written(declaration, path, config, settings),
+            *_referred(here, others),
+        ]
+        if not any(each.counts and not each.feeds for each in origins):
+            origins.insert(0, _default(validation.field_at(kinds.get(kind).fields, path)[0]))
+        found.append(Trace(phrases.dotted(path), shown(kind, path, here), tuple(origins)))
+    return found
+
+
+def shown(kind: str, path: Path, value: Value) -> Value:
+    """The value at a path of a spec of the kind, with Hidden for whatever must not be shown."""
+    whole = Field("spec", Shape.OBJECT, fields=kinds.get(kind).fields)
+    fields = [validation.field_at((whole,), ("spec", *path[:depth])) for depth in range(len(path) + 1)]
+    # What is free in form has no fields inside.
+    return _shown(value, *next((each for each in fields if each[0] and each[0].shape is Shape.ANY), fields[-1]))
+
+
+def _shown(value: Value, field: Field | None, sensitive: bool) -> Value:
+    if value is None:
+        return None
+    if field is None:
+        return _HIDDEN
+    sensitive = sensitive or Behaviour.SENSITIVE in field
+    match value, field.shape:
+        case dict(), Shape.OBJECT:
+            within = {each.name: each for each in field.fields}
+            return {key: _shown(each, within.get(key), sensitive) for key, each in value.items()}
+        case dict(), Shape.MAP:
+            return {key: _shown(each, field.item, sensitive) for key, each in value.items()}
+        case list(), Shape.LIST:
+            return [_shown(each, field.item, sensitive) for each in value]
+    if _is_source(value):
+        return value
+    misplaced = isinstance(value, (dict, list)) and field.shape is not Shape.ANY
+    return _HIDDEN if sensitive or field.is_sensitive or misplaced else value
+
+
+def _is_source(value: Value) -> bool:
+    """Whether it only names where a value is."""
+    if isinstance(value, str):
+        return _EXPRESSION.fullmatch(value) is not None
+    return is_atom(value) and isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def _leaves(value: Value, path: Path) -> Iterator[Path]:
+    """The paths of what is written each for itself: a list is one value."""
+    if isinstance(value, dict) and value and not is_atom(value):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path
+
+
+def _written(declaration: Declaration, path: Path, config: Config, settings: Mapping[str, Setting]) -> Iterator[Origin]:
+    full: Path = ("spec", *path)
+    kind = declaration.address.kind
+    counts, deepest = True, -1
+    for layer in reversed(layers_of(declaration.positions)):
+        depth = next(each for each in range(len(full), -1, -1) if reached(layer.value, full[:each])[1])
+        value, _ = reached(layer.value, full)
+        if is_atom(value) and depth <= deepest:
+            counts = False  # a map took its place
+        if depth == len(full) or _holds(value, full[depth:], settings):
+            yield from _of_layer(kind, layer, full, counts, config, settings)
+        if is_atom(value):
+            counts = False  # whatever lies below it is covered
+        deepest = max(deepest, depth)
+
+
+def _holds(value: Json, rest: Path, settings: Mapping[str, Setting]) -> bool:
+    """Whether it is a variable with something at the rest of a path."""
+    whole = _VARIABLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return whole is not None and whole[1] in settings and reached(settings[whole[1]].value, rest)[1]
+
+
+def _of_layer(
+    kind: str, layer: Layer, full: Path, counts: bool, config: Config, settings: Mapping[str, Setting]
+) -> Iterator[Origin]:
+    what = str(layer.role)
+    if layer.role is Role.ENVIRONMENT and config.environment is not None:
+        what = f"environment {config.environment.name}"
+    template = layer.template(full)
+    yield Origin(what, template.position, shown(kind, full[1:], template.written), counts)
+    fed: dict[object, tuple[Spot, list[Path]]] = {}
+    for path, spot in ((path, spot) for path, spots in layer.fed.items() for spot in spots):
+        if path[: len(full)] == full[: len(path)]:  # into it, or into what it is a part of
+            fed.setdefault((id(spot.places), spot.path, spot.of_key), (spot, []))[1].append(path)
+    for spot, paths in fed.values():
+        yield _feed(kind, "for_each", spot.position, spot.written, paths, counts)
+    mentions = list(_variables(reached(layer.value, full)[0], full))
+    for name in dict.fromkeys(name for name, _ in mentions):
+        setting = settings.get(name)
+        if setting is not None:
+            where = setting.spot.position if setting.spot else None
+            paths = [path for each, path in mentions if each == name]
+            yield _feed(kind, f"variable {name}, from {setting.source}", where, setting.value, paths, counts)
+
+
+def _feed(kind: str, what: str, where: Position | None, value: Value, paths: Iterable[Path], counts: bool) -> Origin:
+    """What was put in at paths. Of a map or list, which may be for more than this, only that it is one."""
+    if isinstance(value, (dict, list)):
+        gist = phrases.found(value) + (f" of {len(value)}" if isinstance(value, list) else "")
+        return Origin(what, where, None, counts, feeds=True, gist=gist)
+    told = [shown(kind, path[1:], value) for path in paths]
+    return Origin(what, where, _HIDDEN if _HIDDEN in told else value, counts, feeds=True)
+
+
+def _variables(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
+    """The variables that texts inside mention, in their order, and where."""
+    match value:
+        case str():
+            yield from ((name, path) for name in _VARIABLE.findall(value))
+        case dict() | list():
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                yield from _variables(item, (*path, key))
+
+
+def _referred(value: Value, others: Mapping[Address, Declaration]) -> Iterator[Origin]:
+    for target in dict.fromkeys(each.target for each in references(value)):
+        if (other := others.get(target)) is not None:
+            yield Origin(f"refers to {target}", other.position, None, feeds=True)
+
+
+def _default(field: Field | None) -> Origin:
+    if field is None:
+        return Origin("not declared", None, None)
+    if Behaviour.SERVER_DEFAULT in field:
+        return Origin("not declared: left to the platform", None, None)
+    return Origin("not declared: the documented default", None, field.default)

@@ -1,0 +1,112 @@
+"""Imported objects as files: a manifest for each family of kinds, and long texts in files of their own beside it.
+
+Lays out and spells; what may be written, and where, is for whoever calls it to say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.model.kind import Kind
+from reconciler.model.value import Ref, Template, Value
+from reconciler.planning.importing.describe import Attachment
+from reconciler.planning.importing.naming import kebab
+from reconciler.planning.importing.survey import Imported
+from reconciler.project.documents.phrases import dotted
+from reconciler.project.yaml import emit
+
+ATTACHMENTS: Final = "files"  # the folder for long texts, below that of the manifests
+_WHY_IGNORED: Final = (
+    "# No manifest says these, and they stay as they are. To change what they are part of, declare them."
+)
+
+
+def layout(
+    imported: Iterable[Imported], kinds: Mapping[str, Kind], folder: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Texts by path, relative to the project's root: manifests, and what they include."""
+    families: dict[str, list[Imported]] = defaultdict(list)
+    for each in imported:
+        families[family(kinds[each.address.kind], kinds)].append(each)
+    manifests: dict[str, str] = {}
+    included: dict[str, str] = {}
+    for name, members in sorted(families.items()):
+        path = _path(folder, name)
+        manifests[path] = "---\n".join(document(each, folder, included) for each in _in_turn(members, name))
+    return manifests, included
+
+
+def file_of(each: Imported, kinds: Mapping[str, Kind], folder: str) -> str:
+    return _path(folder, family(kinds[each.address.kind], kinds))
+
+
+def _path(folder: str, name: str) -> str:
+    return below(folder, f"{kebab(name)}.yaml")
+
+
+def below(folder: str, path: str) -> str:
+    return path if folder == "." else f"{folder}/{path}"
+
+
+def appended(present: str, text: str) -> str:
+    """The documents below those of a file, of which not a byte changes."""
+    if not present.strip():
+        return present + text
+    return f"{present}{'' if present.endswith(chr(10)) else chr(10)}---\n{text}"
+
+
+def family(kind: Kind, kinds: Mapping[str, Kind]) -> str:
+    """The kind in whose file it is kept: what it cannot be told apart without."""
+    above = next((target for part in kind.identity for target in kind.by_name[part].refs), None)
+    return above if above is not None and above in kinds else kind.name
+
+
+def _in_turn(members: list[Imported], head: str) -> list[Imported]:
+    return sorted(members, key=lambda each: (each.address.kind != head, each.address))
+
+
+def document(each: Imported, folder: str, included: dict[str, str]) -> str:
+    """One declaration; long texts go to `included`."""
+    lines = [f"kind: {each.address.kind}", f"name: {emit.scalar(each.address.name)}"]
+    if each.id is not None:
+        lines.append(f"id: {emit.scalar(each.id)}")
+    lines += _lifecycle(each)
+    spec = {name: _written(value, each, (name,), folder, included) for name, value in each.spec.items()}
+    lines += emit.block({"spec": spec})
+    return "\n".join(lines) + "\n"
+
+
+def _lifecycle(each: Imported) -> Iterator[str]:
+    if each.protect or each.ignore:
+        yield "lifecycle:"
+    if each.protect:
+        yield f"{emit.INDENT}protect: true"
+    if each.ignore:
+        yield f"{emit.INDENT}{_WHY_IGNORED}"
+        yield f"{emit.INDENT}ignore: {emit.flow(list(each.ignore))}"
+
+
+def _written(
+    value: Value, of: Imported, path: tuple[str | int, ...], folder: str, included: dict[str, str]
+) -> dict[str, Any] | Any:
+    match value:
+        case Ref():
+            return {"ref": str(value)}
+        case Template():
+            return str(value)
+        case Attachment() if value.document is not None:
+            return _written(value.document, of, path, folder, included)
+        case Attachment(text, ending):
+            name = f"{of.address.name}.{dotted(path)}.{ending}"
+            file = below(folder, f"{ATTACHMENTS}/{kebab(of.address.kind)}/{name}")
+            included[file] = text
+            return {"from_file": file}
+        case str():
+            return value.replace("${{", "$${{")
+        case dict():
+            return {key: _written(each, of, (*path, key), folder, included) for key, each in value.items()}
+        case list():
+            return [_written(each, of, (*path, index), folder, included) for index, each in enumerate(value)]
+    return value

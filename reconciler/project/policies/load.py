@@ -1,0 +1,210 @@
+"""The project's policies: reads `policies/*.yaml` into rules, or tells everything that is wrong with them at once.
+
+Expressions are compiled here, so that what is wrong with one is told where it stands. Whether anything keeps the rules
+is for `planning.policies.evaluate` to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from typing_extensions import Doc
+
+from reconciler import kinds
+from reconciler.kinds.types.fields import NonEmpty, checked
+from reconciler.languages.cel import Expression, Unfit
+from reconciler.model.change import Action
+from reconciler.model.kind import Finding, fields_of
+from reconciler.model.problem import Position, Problem, Rejected, Severity
+from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
+from reconciler.project import files
+from reconciler.project.documents import phrases, validation
+from reconciler.project.documents.resolve import kind_meant
+from reconciler.project.policies import offsets
+from reconciler.project.settings.config import FILE, Config
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.errors import MAX_BYTES
+from reconciler.project.yaml.positions import Places
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_EMBEDDED: Final = re.compile(r"\$\{([^{}]*)\}")
+
+
+def _name(text: str) -> str | None:
+    if _NAME.fullmatch(text):
+        return None
+    return "is not a name; use up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+
+
+def _day(text: str) -> str | None:
+    try:
+        return None if date.fromisoformat(text).isoformat() == text else _NO_DAY
+    except ValueError:
+        return _NO_DAY
+
+
+_NO_DAY: Final = "is not a day; write it as 2030-12-31"
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
+
+
+class ScopeForm(_Form):
+    """Whom a policy is about; all of what is said has to fit."""
+
+    kinds: Annotated[list[NonEmpty], Doc("Kinds of resources; all of them if none is named.")] = []
+    addresses: Annotated[list[NonEmpty], Doc("Addresses, Kind/name, with * and ? as globs.")] = []
+    actions: Annotated[
+        list[Literal["create", "update", "replace", "delete", "adopt", "forget", "move"]],
+        Doc("What a plan does to the resource. A policy with actions is about changes only."),
+    ] = []
+
+
+class ExemptionForm(_Form):
+    """What a policy does not hold for, why, and how long."""
+
+    address: Annotated[NonEmpty, Doc("An address, Kind/name, with * and ? as globs.")]
+    reason: Annotated[NonEmpty, Doc("Why, for whoever reviews it.")]
+    until: Annotated[Annotated[str, checked(_day)], Doc("The last day it holds, as 2030-12-31, in UTC.")]
+
+
+class PolicyForm(_Form):
+    """One policy; a file may hold several, parted by ---."""
+
+    policy: Annotated[Annotated[str, checked(_name)], Doc("Its name, unique in the project.")]
+    description: Annotated[str, Doc("What it is for.")] = ""
+    severity: Annotated[Literal["error", "warning"], Doc("An error blocks a plan; a warning tells.")] = "error"
+    scope: ScopeForm = ScopeForm()
+    check: Annotated[NonEmpty, Doc("CEL over resource, change, plan and now; true where the policy is kept.")]
+    message: Annotated[NonEmpty, Doc("What is said where it is broken; ${…} holds CEL.")]
+    remedy: Annotated[str, Doc("What to do about it.")] = ""
+    field: Annotated[str, Doc("The field below spec that is marked, as tls_termination.min_version.")] = ""
+    exemptions: Annotated[list[ExemptionForm], Doc("What it does not hold for.")] = []
+
+
+def load(config: Config) -> tuple[Rule, ...]:
+    """Every rule of the project, by name. Rejected tells all that is wrong."""
+    problems: list[Problem] = []
+    rules: dict[str, Rule] = {}
+    for file, text in _texts(config, problems):
+        reading = yaml.read(text, file)
+        problems += reading.problems
+        lines = text.decode(errors="replace").removeprefix("\ufeff").splitlines()
+        for document in reading.documents:
+            if document.value is None or not document.sound:
+                continue
+            reader = _Reader(lines, document.places)
+            rule = reader.rule(document.value)
+            problems += [validation.problem(each, document.places, reader.subject) for each in reader.findings]
+            problems += reader.problems
+            if rule is not None and (first := rules.setdefault(rule.name, rule)) is not rule:
+                where = document.places.nearest(("policy",))
+                problems.append(Problem(f"is there twice, first at {first.position}", "rename one", rule.name, where))
+    if problems:
+        raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
+    return tuple(rules[name] for name in sorted(rules))
+
+
+def _texts(config: Config, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    """The policy files, each once. A folder that nobody asked for need not be there."""
+    read: set[str] = set()
+    for index, entry in enumerate(config.policies):
+        where = config.positions.get(("policies", index))
+        if where is None and not (config.root / entry).exists():
+            continue
+        try:
+            for path in files.manifests(config.root, files.inside(entry)):
+                if path not in read:
+                    read.add(path)
+                    yield path, files.read(config.root, path, MAX_BYTES)
+        except files.Unreadable as wrong:
+            problems.append(Problem(str(wrong), wrong.remedy, position=where or Position(FILE, 1, 1)))
+
+
+@dataclass
+class _Reader:
+    """Of one document. `findings` are about what is written, `problems` about expressions, at their very place."""
+
+    lines: Sequence[str]
+    places: Places
+
+    def __post_init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.problems: list[Problem] = []
+        self.subject = ""
+
+    def rule(self, written: object) -> Rule | None:
+        if not isinstance(written, dict):
+            self.findings.append(Finding((), f"expected a map, found {phrases.found(written)}", "begin with policy:"))
+            return None
+        self.subject = str(written.get("policy", "")) if isinstance(written.get("policy"), str) else ""
+        try:
+            form = PolicyForm.model_validate(written)
+        except ValidationError as error:
+            self.findings += validation.problems_of(error, written, fields_of(PolicyForm))
+            return None
+        self.findings += _unknown_kinds(form.scope)
+        check = self._expression(("check",), form.check, 0, form.check, "BOOL")
+        message = self._message(form.message)
+        if check is None or message is None:
+            return None
+        return Rule(
+            name=form.policy,
+            check=check,
+            message=message,
+            position=self.places[()],
+            severity=Severity(form.severity),
+            remedy=form.remedy,
+            field=form.field,
+            kinds=tuple(form.scope.kinds),
+            addresses=tuple(form.scope.addresses),
+            actions=tuple(map(Action, form.scope.actions)),
+            exemptions=tuple(self._exemptions(form)),
+            places={"check": self._at(("check",), form.check, 0)},
+        )
+
+    def _exemptions(self, form: PolicyForm) -> Iterator[Exemption]:
+        for index, each in enumerate(form.exemptions):
+            where = self.places.nearest(("exemptions", index))
+            yield Exemption(each.address, each.reason, date.fromisoformat(each.until), where)
+
+    def _message(self, text: str) -> tuple[str | Expression, ...] | None:
+        """The message's parts, texts and expressions in turn; None if one of them is none."""
+        parts: list[str | Expression] = []
+        end = 0
+        for found in _EMBEDDED.finditer(text):
+            expression = self._expression(("message",), text, found.start(1), found[1], "")
+            if expression is None:
+                return None
+            parts += [text[end : found.start()], expression]
+            end = found.end()
+        return tuple(part for part in (*parts, text[end:]) if part != "")
+
+    def _expression(self, path: tuple[str], whole: str, begin: int, text: str, answers: str) -> Expression | None:
+        """The expression that begins at an offset of a text."""
+        try:
+            return LANGUAGE.expression(text, answers)
+        except Unfit as unfit:
+            wrong = unfit.wrong
+            where = self._at(path, whole, begin + offsets.offset(text, wrong.line, wrong.column))
+            remedy = (
+                f"it may speak of {phrases.listed(sorted(LANGUAGE.names))}" if "means nothing" in wrong.text else ""
+            )
+            told = f"{self.subject}.{path[0]}"
+            self.problems.append(Problem(f"the expression {wrong.text}", remedy or "correct it there", told, where))
+            return None
+
+    def _at(self, path: tuple[str], text: str, offset: int) -> Position:
+        return offsets.place(self.lines, self.places[path], text, offset)
+
+
+def _unknown_kinds(scope: ScopeForm) -> Iterator[Finding]:
+    for index, name in enumerate(scope.kinds):
+        if kinds.find(name) is None:
+            yield Finding(("scope", "kinds", index), f"there is no kind {name!r}", kind_meant(name))

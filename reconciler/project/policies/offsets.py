@@ -1,0 +1,116 @@
+"""Where a character of a text stands in the YAML file that the text was read from.
+
+Texts are quoted, folded and indented in many ways. What is not understood for certain is placed at the text's
+beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.model.kind import Finding
+from reconciler.model.problem import Position, Problem
+from reconciler.model.value import Json, Value
+from reconciler.project import files
+from reconciler.project.yaml import reader as yaml
+
+_Placed = tuple[str, int, int]  # a character, and its line and column from 1
+
+
+def place(lines: Sequence[str], start: Position, text: str, offset: int) -> Position:
+    """Where the character at an offset stands. `lines` are the file's, `start` is where the text's scalar begins."""
+    found = list(_characters(lines, start))
+    told = "".join(each[0] for each in found)
+    if told.rstrip() != text.rstrip() or not found:
+        return start
+    _, line, column = found[min(offset, len(found) - 1)]
+    return Position(start.file, line, column + max(0, offset - len(found) + 1))
+
+
+def pinpoint(problem: Problem, finding: Finding, written: Value, text: Value, sources: Mapping[str, bytes]) -> Problem:
+    """The problem of a finding with a `spot`, or `within` a text, at its exact place.
+
+    `problem` stands where the value begins, which is `written` there and spells `text`; `sources` are the files. Where
+    the exact place cannot be told from the file, the problem says where in the text it is.
+    """
+    start = problem.position
+    if start is None or not isinstance(text, str) or not (finding.within or finding.spot):
+        return problem
+    at, is_exact = _spot(finding, text)
+    if isinstance(written, Mapping):  # {from_file: path}
+        file = files.inside(str(next(iter(written.values()), "")))
+        if sources.get(file, b"").decode(errors="replace").rstrip("\r\n") == text.rstrip("\r\n"):
+            return replace(problem, position=Position(file, at.line, at.column))
+    lines = _lines(sources.get(start.file, b""))
+    found = place(lines, start, text, offset(text, at.line, at.column))
+    if found != start or (at.line, at.column) == (1, 1):
+        return replace(problem, position=found) if is_exact else problem
+    what = f"column {at.column}" if at.line == 1 else f"line {at.line}, column {at.column}"
+    return replace(problem, text=f"{problem.text} ({what} of the text)")
+
+
+def _spot(finding: Finding, text: str) -> tuple[Position, bool]:
+    """Where a finding is within the text, and whether that is its very place."""
+    if not finding.within:
+        return Position("", *(finding.spot or (1, 1))), True
+    documents = yaml.read(text.encode(errors="surrogatepass"), "").documents
+    if not documents:
+        return Position("", 1, 1), False
+    places = documents[0].places
+    at = places.key(finding.within) if finding.is_key and finding.within in places else places.nearest(finding.within)
+    if finding.spot is None:
+        return at, True
+    value: Json = documents[0].value
+    for part in finding.within:
+        value = value[part]
+    if not isinstance(value, str):
+        return at, True
+    return place(_lines(text.encode(errors="surrogatepass")), at, value, offset(value, *finding.spot)), True
+
+
+def _lines(text: bytes) -> list[str]:
+    return text.decode(errors="replace").removeprefix("\ufeff").splitlines()
+
+
+def offset(text: str, line: int, column: int) -> int:
+    """The offset of a place within a text, both from 1."""
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column - 1
+
+
+def _characters(lines: Sequence[str], start: Position) -> Iterator[_Placed]:
+    first = lines[start.line - 1][start.column - 1 :] if start.line <= len(lines) else ""
+    if first.startswith(("|", ">")):
+        yield from _block(lines, start.line, folded=first.startswith(">"))
+    elif first.startswith(("'", '"')):
+        yield from _quoted(first, start)
+    else:
+        yield from ((sign, start.line, start.column + at) for at, sign in enumerate(first.partition(" #")[0].rstrip()))
+
+
+def _quoted(first: str, start: Position) -> Iterator[_Placed]:
+    """A text in quotes on one line; of escapes those of the quote and the backslash."""
+    quote, at = first[0], 1
+    escape = "\\" if quote == '"' else "'"
+    while at < len(first):
+        step = 2 if first[at] == escape and first[at + 1 : at + 2] in (quote, escape) else 1
+        if first[at] == quote and step == 1:
+            return
+        yield first[at + step - 1], start.line, start.column + at
+        at += step
+
+
+def _block(lines: Sequence[str], line: int, *, folded: bool) -> Iterator[_Placed]:
+    """Indented lines below their `|` or `>`; folded ones only where each continues the one before."""
+    indent = 0
+    for number in range(line, len(lines)):
+        text = lines[number]
+        if text.strip():
+            here = len(text) - len(text.lstrip(" "))
+            indent = indent or here
+            if here < indent or not indent:
+                return
+        elif folded or not indent:
+            return
+        yield from ((sign, number + 1, indent + 1 + at) for at, sign in enumerate(text[indent:]))
+        yield (" " if folded else "\n"), number + 1, len(text) + 1

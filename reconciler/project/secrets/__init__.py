@@ -1,0 +1,1 @@
+"""One-time secrets on this machine: sinks, files, dotenv entries."""

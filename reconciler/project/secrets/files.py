@@ -1,0 +1,233 @@
+"""Files that hold secrets, below the project's root.
+
+A file is complete or not there at all, never readable by others, and never written through a symbolic link: every
+directory on the way is opened from the one above it, so that nothing can be swapped in between.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+
+from reconciler.engine.ports import Undeliverable
+from reconciler.project.secrets.reserved_places import Reserved
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ATTEMPTS = 3  # at a file that another program creates at the same moment
+_PROOF = "proof"  # what a trial is called where the folder of the target is missing
+_LARGEST = 1 << 20  # bytes of an existing file that an entry is added to
+
+
+Content = Callable[[str | None], str]
+"""Makes the new text of a file from its present text, None if there is none; raises Undeliverable."""
+
+
+def prove(root: Path, target: str, content: Content, reserved: Reserved | None = None) -> None:
+    """Raises Undeliverable unless a write would succeed now. Leaves nothing behind.
+
+    Creates no folder: another process may begin to use one that is there for a moment. Where folders are missing, the
+    deepest one that exists is tried instead.
+    """
+    with _open_place(root, target, reserved, create=False) as (directory, name):
+        _lock(directory)
+        _sweep(directory, name or _PROOF)
+        content(None if name is None else _present(directory, name))
+        os.unlink(_temporary(directory, name or _PROOF, b"proof"), dir_fd=directory)
+
+
+def write(root: Path, target: str, content: Content, reserved: Reserved | None = None) -> None:
+    """Writes the file whole, or raises Undeliverable.
+
+    A file that another program creates at the same moment is not replaced unseen: `content` is asked again.
+    """
+    with _open_place(root, target, reserved, create=True) as (directory, name):
+        assert name is not None
+        _lock(directory)
+        _sweep(directory, name)
+        for _ in range(_ATTEMPTS):
+            present = _present(directory, name)
+            if _put(directory, name, content(present).encode(), replaces=present is not None):
+                return
+        raise Undeliverable("another program keeps creating it")
+
+
+def read(root: Path, target: str) -> str | None:
+    """The present text; None if there is no file. Raises Undeliverable for what `write` would not replace."""
+    with _open_place(root, target, None, create=False) as (directory, name):
+        return None if name is None else _present(directory, name)
+
+
+@contextmanager
+def _open_place(
+    root: Path, target: str, reserved: Reserved | None, *, create: bool
+) -> Iterator[tuple[int, str | None]]:
+    """The open directory of the target, and its name there; the deepest directory there is and None if one is missing
+    and not to be created."""
+    directories, name = _parts(target)
+    try:
+        if reserved is not None:
+            _refuse(reserved.use(f"{os.path.realpath(root)}/{PurePosixPath(target)}"))
+        with _open_directory(root, directories, reserved, create=create) as (directory, is_whole):
+            if is_whole:
+                _check_target(directory, name, reserved)
+            else:
+                _check_name(directory, name)
+            yield directory, name if is_whole else None
+    except Undeliverable as why:
+        raise Undeliverable(f"{target}: {why}") from None
+    except OSError as failure:
+        raise Undeliverable(f"{target}: {failure.strerror or failure}") from None
+
+
+def _lock(directory: int) -> None:
+    """Keeps other processes away from the files of the directory until it is closed."""
+    with suppress(OSError):  # some network file systems know no locks
+        fcntl.flock(directory, fcntl.LOCK_EX)
+
+
+def _refuse(use: str | None) -> None:
+    if use is not None:
+        raise Undeliverable(f"no secret is written there: it is {use}; choose a file of its own, as in secrets/token")
+
+
+def _present(directory: int, name: str) -> str | None:
+    try:
+        descriptor = os.open(name, _OLD, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        text = file.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise Undeliverable("the file is larger than a mebibyte; choose another")
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise Undeliverable("the file is not UTF-8; choose another") from None
+
+
+def _parts(target: str) -> tuple[list[str], str]:
+    path = PurePosixPath(target)
+    if path.is_absolute() or ".." in path.parts or not path.name or "\0" in target:
+        raise Undeliverable(f"{target!r} does not lie below the project's root; write a path inside the project")
+    return list(path.parts[:-1]), path.name
+
+
+@contextmanager
+def _open_directory(
+    root: Path, directories: list[str], reserved: Reserved | None, *, create: bool
+) -> Iterator[tuple[int, bool]]:
+    """The directory of a target, and whether it is that; otherwise the deepest directory on the way there.
+
+    Directories that were created stay, also where the write fails: another process may need them by then.
+    """
+    chain = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    is_whole = True
+    try:
+        for name in directories:
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=chain[-1])
+                    os.fsync(chain[-1])
+            try:
+                chain.append(_enter(chain[-1], name))
+            except FileNotFoundError:
+                if create:
+                    raise
+                is_whole = False
+                for missing in directories:
+                    _check_name(chain[-1], missing)
+                break
+            if reserved is not None:
+                _refuse(reserved.use_of(os.fstat(chain[-1])))
+        yield chain[-1], is_whole
+    finally:
+        for descriptor in reversed(chain):
+            os.close(descriptor)
+
+
+def _check_name(directory: int, name: str) -> None:
+    """Raises OSError if no file can have this name there."""
+    with suppress(FileNotFoundError):
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+
+
+def _enter(above: int, name: str) -> int:
+    try:
+        return os.open(name, _DIRECTORY, dir_fd=above)
+    except NotADirectoryError:
+        raise Undeliverable(f"{name} is a symbolic link or no directory; deliver into a real one") from None
+
+
+def _check_target(directory: int, name: str, reserved: Reserved | None) -> None:
+    try:
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if reserved is not None:
+        _refuse(reserved.use_of(found))
+    if not stat.S_ISREG(found.st_mode):
+        raise Undeliverable("there is something that is not a plain file; remove it or choose another path")
+
+
+def _sweep(directory: int, name: str) -> None:
+    """Remove what a process that was killed in the middle of a write left beside the file: it may hold a secret."""
+    ours = re.compile(rf"\.{re.escape(name[:200])}\.[0-9a-f]{{12}}")
+    for found in os.listdir(directory):
+        if ours.fullmatch(found):
+            with suppress(FileNotFoundError):
+                os.unlink(found, dir_fd=directory)
+
+
+def _temporary(directory: int, name: str, content: bytes) -> str:
+    """The name of a new file beside the target that holds the content, on disk."""
+    temporary = f".{name[:200]}.{secrets.token_hex(6)}"
+    descriptor = os.open(temporary, _NEW, 0o600, dir_fd=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        os.unlink(temporary, dir_fd=directory)
+        raise
+    return temporary
+
+
+def _put(directory: int, name: str, content: bytes, *, replaces: bool) -> bool:
+    """False: a file was not to be replaced, and there is one by now."""
+    temporary = _temporary(directory, name, content)
+    try:
+        if replaces:
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        elif not _name_anew(directory, temporary, name):
+            return False
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+    os.fsync(directory)
+    return True
+
+
+def _name_anew(directory: int, temporary: str, name: str) -> bool:
+    """Gives the file its name unless another has it: unlike a rename, a link replaces nothing."""
+    try:
+        os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        try:
+            os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            return True
+        return False
+    return True

@@ -1,0 +1,37 @@
+"""Reads a one-time secret back from where it was delivered, as far as that is a file or an entry of one.
+
+For what is written from it on this machine; commands and Kubernetes Secrets give nothing back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reconciler.engine.ports import Undeliverable
+from reconciler.model.manifest import Delivery
+from reconciler.model.value import Secret
+from reconciler.project import files
+from reconciler.project.secrets import dotenv
+
+WAYS = ("to_file", "to_dotenv")
+_LARGEST = 2**20  # bytes
+
+
+def read(root: Path, delivery: Delivery) -> Secret:
+    """Undeliverable says why there is nothing to be had."""
+    if delivery.way not in WAYS:
+        raise Undeliverable(f"what went {delivery.way.replace('_', ' ')} cannot be read back")
+    try:
+        text = files.read(root, delivery.target, _LARGEST).decode()
+    except files.Unreadable as wrong:
+        raise Undeliverable(str(wrong)) from None
+    except UnicodeDecodeError:
+        raise Undeliverable(f"{delivery.target} is not UTF-8") from None
+    try:
+        found = text.strip() if delivery.way == "to_file" else dotenv.entry(text, str(delivery.settings["name"]))
+    except Undeliverable as why:
+        raise Undeliverable(f"{delivery.target}: {why}") from None
+    if not found:
+        what = f"no entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "nothing"
+        raise Undeliverable(f"there is {what} in {delivery.target}")
+    return Secret(found, f"file:{delivery.target}")

@@ -1,0 +1,216 @@
+"""Hands one-time secrets over: to a file, a dotenv entry, a Kubernetes Secret manifest, or a command's standard input.
+
+What a command prints is not shown: it may hold the secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from reconciler.engine.context import Stop
+from reconciler.engine.ports import Undeliverable
+from reconciler.model.manifest import Delivery
+from reconciler.model.snapshot import Place
+from reconciler.model.value import Secret
+from reconciler.project.secrets import dotenv
+from reconciler.project.secrets import files as secret_files
+from reconciler.project.secrets.reserved_places import Reserved
+
+WAYS = ("to_file", "to_dotenv", "to_kubernetes_secret", "to_command")
+PATIENCE = 60.0  # seconds that a command may take
+GRACE = 5.0  # seconds of these that are left to it once the run is to stop
+_PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none of a command's business
+_PASSED = ("PATH", "HOME", "LANG", "LANGUAGE")  # to every command, with LC_*
+_MACHINE = Path("/etc/machine-id")
+_STAND_IN = Secret("secret", "proof")
+
+OwnPlaces = Callable[[], Mapping[str, str]]
+
+
+class ProjectSinks:
+    """The engine's sinks, with paths below the project's root."""
+
+    def __init__(self, root: Path, own: OwnPlaces = dict, stop: Stop | None = None) -> None:
+        """`own`: real paths of the project's own files and folders, and what each is for. A command that runs when
+        `stop` is set is killed soon after."""
+        self._root = root
+        self._own = own
+        self._stop = stop
+        self._turn = asyncio.Lock()  # entries share files
+
+    @cached_property
+    def _reserved(self) -> Reserved:
+        return Reserved(os.path.realpath(self._root), self._own())
+
+    def place(self, delivery: Delivery) -> Place:
+        return place(self._root, delivery)
+
+    async def prove(self, delivery: Delivery, *, overwrites: bool = False) -> None:
+        if delivery.way not in WAYS:
+            raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
+        if delivery.way != "to_command":
+            content = _contents(delivery, _STAND_IN, overwrites)
+            async with self._turn:
+                await asyncio.to_thread(
+                    secret_files.prove, self._root, delivery.target, content, await self._reserved_places()
+                )
+            return
+        program = delivery.target
+        if "/" in program:
+            program = str(self._root.absolute() / program)  # where `_run` runs it
+        if shutil.which(program, path=os.environ.get("PATH")) is None:
+            raise Undeliverable(f"there is no command {delivery.target}; install it, or correct the name")
+        if check := delivery.settings.get("check"):
+            await self._run(check, b"", delivery.settings.get("env", ()))
+
+    async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool = False) -> None:
+        if delivery.way == "to_command":
+            settings = delivery.settings
+            await self._run(settings["run"], secret.reveal().encode(), settings.get("env", ()))
+            return
+        content = _contents(delivery, secret, overwrites)
+        async with self._turn:
+            await asyncio.to_thread(
+                secret_files.write, self._root, delivery.target, content, await self._reserved_places()
+            )
+
+    async def _reserved_places(self) -> Reserved:
+        return await asyncio.to_thread(lambda: self._reserved)
+
+    async def _run(self, arguments: Sequence[str], text: bytes, passed: Collection[str]) -> None:
+        program = arguments[0]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *arguments,
+                cwd=self._root,
+                env=command_environment(os.environ, passed),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # so that whatever it starts can be killed with it
+            )
+        except OSError as failure:
+            raise Undeliverable(f"{program} cannot be run: {failure.strerror or failure}") from None
+        talking = asyncio.ensure_future(process.communicate(text))
+        try:
+            why = await self._wait(talking)
+        finally:
+            if not talking.done():
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                talking.cancel()
+                await asyncio.gather(talking, return_exceptions=True)
+                await process.wait()
+        if why:
+            raise Undeliverable(f"{program} {why}")
+        if process.returncode:
+            raise Undeliverable(f"{program} ended with exit code {process.returncode}; run it by hand to see why")
+
+    async def _wait(self, talking: asyncio.Future[tuple[bytes, bytes]]) -> str:
+        """Waits for a command as long as it may take; why it is to be killed, or nothing if it ended."""
+        stopping = asyncio.ensure_future(self._stop.wait()) if self._stop is not None else None
+        both: set[asyncio.Future[Any]] = {talking} if stopping is None else {talking, stopping}
+        try:
+            await asyncio.wait(both, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            if talking.done():
+                return ""
+            if stopping is None or not stopping.done():
+                return f"has not ended after {PATIENCE:.0f} seconds, and was killed"
+            await asyncio.wait({talking}, timeout=GRACE)
+            return "" if talking.done() else "was killed, because the run was interrupted"
+        finally:
+            if stopping is not None:
+                stopping.cancel()
+
+
+def command_environment(environ: Mapping[str, str], passed: Iterable[str]) -> dict[str, str]:
+    """What a command sees of the environment: PATH, HOME, the locale, and the names in `passed`; never our settings."""
+    names = {*_PASSED, *passed}
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in names or name.startswith("LC_")) and not name.startswith(_PRIVATE)
+    }
+
+
+def place(root: Path, delivery: Delivery) -> Place:
+    """Where a delivery goes, as it is recorded."""
+    settings, entry = delivery.settings, ""
+    if delivery.way == "to_dotenv":
+        entry = str(settings["name"])
+    elif delivery.way == "to_kubernetes_secret":
+        entry = "/".join(str(settings.get(name, "")) for name in ("namespace", "name", "key"))
+    return Place(delivery.way, delivery.target, entry, socket.gethostname(), _checkout(root))
+
+
+def _checkout(root: Path) -> str:
+    """What tells a project's folder from every other, also from one of the same path on a machine of the same name."""
+    real = os.path.realpath(root)
+    parts = [real]
+    with suppress(OSError):
+        parts.append(str(os.stat(real).st_ino))  # noqa: PTH116 - a real path
+    with suppress(OSError):
+        parts.append(_MACHINE.read_text(encoding="utf-8").strip())
+    return hashlib.blake2b("\0".join(parts).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+
+def is_there(root: Path, delivery: Delivery) -> bool | None:
+    """Whether a delivery to a file would overwrite something; None where that cannot be told."""
+    try:
+        return _is_taken(delivery, secret_files.read(root, delivery.target))
+    except Undeliverable:
+        return None
+
+
+def _is_taken(delivery: Delivery, present: str | None) -> bool:
+    if delivery.way == "to_dotenv":
+        return dotenv.has_value(present or "", str(delivery.settings["name"]))
+    return bool(present)
+
+
+def _contents(delivery: Delivery, secret: Secret, overwrites: bool) -> secret_files.Content:
+    def content(present: str | None) -> str:
+        if not overwrites and _is_taken(delivery, present):
+            what = f"the entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "it"
+            remedy = "move it away, or plan again and allow it with `--allow overwrite:KIND=N`"
+            raise Undeliverable(f"{what} exists, and is not known to be ours; {remedy}")
+        match delivery.way:
+            case "to_file":
+                return secret.reveal()
+            case "to_dotenv":
+                return dotenv.with_entry(present or "", str(delivery.settings["name"]), _spelt(secret.reveal()))
+        return _kubernetes_secret(delivery, secret.reveal())
+
+    return content
+
+
+def _spelt(secret: str) -> str:
+    """As the value of a dotenv entry."""
+    return secret if re.fullmatch(r"[A-Za-z0-9_./:@%+=-]*", secret) else json.dumps(secret)
+
+
+def _kubernetes_secret(delivery: Delivery, secret: str) -> str:
+    settings = delivery.settings
+    namespace = f"  namespace: {json.dumps(settings['namespace'])}\n" if settings.get("namespace") else ""
+    return (
+        "apiVersion: v1\n"
+        "kind: Secret\n"
+        "metadata:\n"
+        f"  name: {json.dumps(settings['name'])}\n"
+        f"{namespace}"
+        "type: Opaque\n"
+        "stringData:\n"
+        f"  {json.dumps(settings['key'])}: {json.dumps(secret)}\n"
+    )

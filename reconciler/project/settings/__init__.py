@@ -1,0 +1,1 @@
+"""The project file, environments, variables and defaults."""

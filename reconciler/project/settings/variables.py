@@ -1,0 +1,196 @@
+"""Variables: what the project file declares of them, and what they are for one run.
+
+A value comes from `--var`, from the environment's file or from the project file, the first that has one; what is wrong
+with it is told of the place it came from. How text uses variables is for `documents.resolve`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from reconciler.languages import yaml_scalars
+from reconciler.model.kind import Finding
+from reconciler.model.problem import Problem, Rejected
+from reconciler.model.value import PENDING, Json
+from reconciler.project.documents import phrases
+from reconciler.project.documents.merge import Spot
+from reconciler.project.documents.resolve import Variable
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.positions import Places
+
+TYPES: Final[Mapping[str, tuple[str, type | tuple[type, ...]]]] = {
+    "string": ("text", str),
+    "integer": ("a whole number", int),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", bool),
+    "list": ("a list", list),
+    "map": ("a map", dict),
+}
+NO_VALUE: Final = "variable-without-value"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_KEYS: Final = ("type", "default", "description")
+_EXAMPLES: Final = {"integer": "3", "number": "0.5", "boolean": "true", "list": "[a, b]", "map": "{a: 1}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A variable: its type, its value, and who set it. Without a value it waits for one.
+
+    source    `--var`, `environment prod` or `default`
+    origin    `env:NAME` or `file:path`, where the value is read from there
+    spot      where the value was written; of a variable without one, where it was declared
+    """
+
+    value: Variable | None = None
+    type: str | None = None
+    source: str = "default"
+    spot: Spot | None = None
+    origin: str = ""
+
+
+def origins(written: Any) -> dict[str, str]:
+    """Where the values of variables come from that are written as `{from_env: NAME}` or `{from_file: path}`."""
+    found = {}
+    for name, item in written.items() if isinstance(written, Mapping) else ():
+        if isinstance(item, Mapping) and len(item) == 1:
+            (word, operand), *_ = item.items()
+            if word in ("from_env", "from_file") and isinstance(operand, str):
+                found[name] = f"{word.removeprefix('from_')}:{operand}"
+    return found
+
+
+def sources(settings: Mapping[str, Setting]) -> dict[str, str]:
+    """By variable, where its value comes from unless it is written in a file: `env:NAME`, `file:path` or `--var`."""
+    found = {name: each.source if each.source == "--var" else each.origin for name, each in settings.items()}
+    return {name: each for name, each in found.items() if each}
+
+
+def declared(written: Mapping[str, Any], places: Places) -> tuple[dict[str, Setting], list[Finding]]:
+    """The variables of a project file, and what is wrong with them; paths are those of the file."""
+    settings: dict[str, Setting] = {}
+    findings: list[Finding] = []
+    for name, item in written.items():
+        path = ("variables", name)
+        if not _NAME.fullmatch(name):
+            text = f"{name!r} is not the name of a variable"
+            findings.append(Finding(path, text, "use letters, digits, '_' and '-', beginning with a letter"))
+        elif isinstance(item, dict):
+            settings[name] = _declaration(item, places, path, findings)
+        elif item is None:
+            findings.append(Finding(path, "expected a value, found nothing", "write {type: …} if it has no default"))
+        else:
+            kind = "list" if isinstance(item, list) else None
+            settings[name] = Setting(item, kind, spot=Spot(places, path))
+    return settings, findings
+
+
+def _declaration(item: dict[str, Any], places: Places, path: tuple[str, ...], findings: list[Finding]) -> Setting:
+    for key in item:
+        if key not in _KEYS:
+            remedy = phrases.meant(key, _KEYS) or f"use {phrases.listed(_KEYS)}"
+            findings.append(Finding((*path, key), "unknown field", remedy))
+    kind, default = item.get("type"), item.get("default")
+    if kind is not None and kind not in TYPES:
+        remedy = phrases.meant(str(kind), TYPES) or f"use {phrases.listed(TYPES)}"
+        findings.append(Finding((*path, "type"), "is not a type", remedy))
+        kind = None
+    if default is None:
+        return Setting(type=kind, spot=Spot(places, path))
+    if (wrong := _wrong(default, kind)) is not None:
+        findings.append(Finding((*path, "default"), *wrong))
+    return Setting(default, kind, spot=Spot(places, (*path, "default")))
+
+
+def overlaid(
+    settings: Mapping[str, Setting], written: Mapping[str, Any], places: Places, environment: str
+) -> tuple[dict[str, Setting], list[Finding]]:
+    """The settings with the values of an environment's file, and what is wrong with those."""
+    merged = dict(settings)
+    findings: list[Finding] = []
+    for name, value in written.items():
+        path = ("variables", name)
+        known = settings.get(name)
+        if known is None:
+            findings.append(Finding(path, f"there is no variable {name}", _unknown(name, settings)))
+        elif value is None:
+            findings.append(Finding(path, "expected a value, found nothing", "remove the line to keep the default"))
+        elif (wrong := _wrong(value, known.type)) is not None:
+            findings.append(Finding(path, *wrong))
+        else:
+            merged[name] = Setting(value, known.type, f"environment {environment}", Spot(places, path))
+    return merged, findings
+
+
+def _unknown(name: str, settings: Mapping[str, Setting]) -> str:
+    """What to do about the name of a variable that there is not."""
+    return phrases.meant(name, settings) or "define it under variables: in reconciler.yaml"
+
+
+def settled(
+    settings: Mapping[str, Setting], given: Mapping[str, Variable], problems: list[Problem]
+) -> dict[str, Setting]:
+    """What variables are for this run, with the values given on the command line."""
+    merged = dict(settings)
+    for name, value in given.items():
+        known = settings.get(name)
+        if known is None:
+            problems.append(_undeclared(name, settings))
+            continue
+        merged[name] = replace(known, value=value, source="--var", spot=None, origin="")
+        if known.type is not None:
+            meant, wrong = _typed(value, known.type)
+            merged[name] = replace(merged[name], value=meant)
+            if wrong is not None:
+                text, _ = wrong
+                remedy = f"write --var '{name}={_EXAMPLES.get(known.type, 'text')}'"
+                problems.append(Problem(text, remedy, f"--var {name}"))
+    problems += _missing(merged)
+    return merged
+
+
+def check_names(settings: Mapping[str, Setting], given: Iterable[str]) -> None:
+    """Rejected if the command line names a variable that there is not."""
+    if wrong := [_undeclared(name, settings) for name in given if name not in settings]:
+        raise Rejected(wrong)
+
+
+def _undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
+    return Problem("there is no such variable", _unknown(name, settings), f"--var {name}")
+
+
+def _missing(settings: Mapping[str, Setting]) -> Iterator[Problem]:
+    for name, each in settings.items():
+        if each.value is None:
+            remedy = f"set it by --var {name}=…, in the environment's file, or give it a default"
+            where = each.spot.position if each.spot else None
+            yield Problem("has no value", remedy, f"variables.{name}", where, code=NO_VALUE)
+
+
+def _typed(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None]:
+    """Text of the command line as the type that the variable has."""
+    meant: Json = value
+    if isinstance(value, str) and kind in ("list", "map"):
+        reading = yaml.read(value.encode(), "--var")
+        if reading.problems or len(reading.documents) != 1:
+            return value, (f"expected {TYPES[kind][0]}, found what is not YAML", "")
+        meant = reading.documents[0].value
+    elif isinstance(value, str) and kind != "string" and value:
+        try:
+            meant = yaml_scalars.plain(value)
+        except ValueError:
+            meant = value
+    return meant, _wrong(meant, kind)
+
+
+def _wrong(value: Json, kind: str | None) -> tuple[str, str] | None:
+    """What is wrong with a value of this type, and what to do."""
+    if kind is None or value is PENDING:
+        return None
+    expected, python_type = TYPES[kind]
+    if isinstance(value, python_type) and (kind == "boolean" or not isinstance(value, bool)):
+        return None
+    quote = kind == "string" and isinstance(value, (int, float))
+    return f"expected {expected}, found {phrases.found(value)}", "quote it" if quote else f"write {expected}"

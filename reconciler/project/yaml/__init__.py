@@ -1,0 +1,1 @@
+"""YAML files: reading with positions and limits, patching, formatting."""

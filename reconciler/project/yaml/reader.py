@@ -1,0 +1,352 @@
+"""Reads YAML 1.2 (core schema) into plain JSON values, with the place of each one.
+
+libyaml does the parsing; what a scalar means is decided here, so that `no` and `2024-01-01` stay text. Whatever is
+wrong with a file is a problem with a position, never an exception. Knows nothing of manifests, and writes nothing.
+A file is skimmed first, and read with care only if something in it is out of the ordinary, or its places are asked for.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from sys import intern
+from typing import Any, Final, NamedTuple
+
+from yaml import error as yaml_error
+from yaml import events
+from yaml._yaml import CParser
+
+from reconciler.languages import yaml_fast_path
+from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR, Skimmed
+from reconciler.languages.yaml_scalars import MAY_BE_PLAIN, plain
+from reconciler.model.problem import Position, Problem
+from reconciler.model.value import Json
+from reconciler.project.yaml.errors import bytes_problem, syntax_problem
+from reconciler.project.yaml.positions import COLUMN_BITS, Places, key_mark, position, size
+
+MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
+MAX_DOCUMENTS: Final = 20_000
+MAX_PROBLEMS: Final = 100  # of one file: who has more has another problem
+MAX_EXPANDED: Final = 100_000  # of these, those that come from aliases: a bomb is refused before it costs anything
+_TOO_MANY: Final = f"more than {MAX_VALUES:,} values in one file"
+_SMALL: Final = 4 * MAX_DOCUMENTS  # bytes, in which there is no room for an excess of anything
+_NEAR: Final = 10_000  # values within which an earlier one is looked for
+_KNOWN: Final = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "binary", "timestamp", "set", "omap"})
+_TAG: Final = "tag:yaml.org,2002:"
+
+
+class Document(NamedTuple):
+    """One document of a file. Unsound: something in it is wrong, and it is only good for being named."""
+
+    value: Json
+    places: Places
+    sound: bool = True
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a file holds. Incomplete: what follows the last problem could not be read."""
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    complete: bool = True
+
+
+def read(text: bytes, file: str) -> Reading:
+    """The documents of a file; `file` is its name in positions."""
+    reading = Reading()
+    unreadable = bytes_problem(text, file) or _excess(text, file) or _misread(text, file)
+    if unreadable is not None:
+        reading.problems.append(unreadable)
+        reading.complete = False
+        return reading
+    text = text.removeprefix(b"\xef\xbb\xbf")
+    with unhurried_collector():
+        skimmed = yaml_fast_path.documents(text)
+        if skimmed is None or _is_excess(text, skimmed):
+            _Reader(text, file, reading).run()
+        else:
+            again = cache(partial(places, text, file))
+            for index, (value, line, column) in enumerate(skimmed):
+                where = Places.unread(file, line << COLUMN_BITS | column, index, again)
+                reading.documents.append(Document(value, where))
+    return reading
+
+
+def _is_excess(text: bytes, skimmed: Skimmed) -> bool:
+    if len(skimmed) > MAX_DOCUMENTS:
+        return True
+    # No value takes less than a byte.
+    return len(text) > MAX_VALUES and sum(size(value) for value, _, _ in skimmed) > MAX_VALUES
+
+
+def places(text: bytes, file: str) -> list[Places]:
+    """Where everything was written that `read` finds in this text, document by document."""
+    reading = Reading()
+    with unhurried_collector():
+        _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading).run()
+    return [each.places for each in reading.documents]
+
+
+def _excess(text: bytes, file: str) -> Problem | None:
+    """What is refused for its size without being read: reading half a million values would take a second."""
+    if len(text) <= _SMALL:
+        return None
+    marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
+    if marks > MAX_VALUES:
+        return Problem(_TOO_MANY, "split it", position=Position(file, 1, 1))
+    if text.count(b"\n---") >= MAX_DOCUMENTS:
+        return Problem(f"more than {MAX_DOCUMENTS:,} documents in one file", "split it", position=Position(file, 1, 1))
+    return None
+
+
+def _misread(text: bytes, file: str) -> Problem | None:
+    found = yaml_fast_path.misreading(text)
+    if found is None:
+        return None
+    return Problem(found.text, found.remedy, position=Position(file, found.line + 1, found.column + 1))
+
+
+@contextmanager
+def unhurried_collector() -> Iterator[None]:
+    """No garbage collection meanwhile: a third of the time it takes to build many small containers."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _Stop(Exception):
+    """Nothing after this place can be read."""
+
+    def __init__(self, mark: Any, text: str, remedy: str = "") -> None:
+        super().__init__(text)
+        self.mark = mark
+        self.remedy = remedy
+
+
+@dataclass(slots=True)
+class _Anchor:
+    value: Json
+    start: int
+    end: int = 0  # 0 while what it names is still being read
+    height: int = 0
+
+
+class _Reader:
+    """One pass over libyaml's events. Nesting lives on a stack of its own, so that depth costs no recursion."""
+
+    def __init__(self, text: bytes, file: str, reading: Reading) -> None:
+        self._parser = CParser(text)
+        self._file = file
+        self._reading = reading
+        self._marks: array[int] = array("Q")
+        self._expanded = 0
+        self._known: dict[str, str] = {}  # one text for all that are equal
+        self._is_long = len(text) > MAX_SCALAR
+        self._begin()
+
+    def _begin(self) -> None:
+        self._start = len(self._marks)
+        self._anchors: dict[str, _Anchor] = {}
+        self._open: list[tuple[int, _Anchor]] = []
+        self._sound = True
+
+    def run(self) -> None:
+        try:
+            while isinstance(event := self._parser.get_event(), (events.StreamStartEvent, events.DocumentStartEvent)):
+                if isinstance(event, events.DocumentStartEvent):
+                    self._document(event)
+        except _Stop as stop:
+            self._stopped(Problem(str(stop), stop.remedy, position=self._at(stop.mark)))
+        except yaml_error.MarkedYAMLError as error:
+            self._stopped(syntax_problem(error, self._file))
+        except yaml_error.YAMLError as error:
+            self._stopped(Problem(f"not YAML: {error}", position=Position(self._file, 1, 1)))
+
+    def _stopped(self, problem: Problem) -> None:
+        self._reading.problems.append(problem)
+        self._reading.complete = False
+
+    def _document(self, start: Any) -> None:
+        if len(self._reading.documents) >= MAX_DOCUMENTS:
+            raise _Stop(start.start_mark, f"more than {MAX_DOCUMENTS:,} documents in one file", "split it")
+        self._begin()
+        root: list[Json] = []
+        self._fill(root)
+        if len(self._marks) > MAX_VALUES:
+            raise _Stop(start.start_mark, _TOO_MANY, "split it")
+        self._parser.get_event()  # the document's end
+        documents = self._reading.documents
+        places = Places(self._file, root[0], self._marks, self._start, len(documents))
+        documents.append(Document(root[0], places, self._sound))
+
+    def _fill(self, root: list[Json]) -> None:
+        # The hot loop: every key and value of every file comes by here, so it is one function with plain locals.
+        get, marks = self._parser.get_event, self._marks
+        scalar, map_end, list_end = events.ScalarEvent, events.MappingEndEvent, events.SequenceEndEvent
+        map_start, list_start = events.MappingStartEvent, events.SequenceStartEvent
+        known, anchors, is_long = self._known, self._anchors, self._is_long
+        stack: list[Any] = []
+        container: Any = root
+        key: str | None = None
+        value: Any
+        while True:
+            event: Any = get()
+            kind = event.__class__
+            if kind is scalar:
+                mark = event.start_mark
+                text = event.value
+                value = known.setdefault(text, text)
+                if is_long and len(value) > MAX_SCALAR:
+                    raise _Stop(mark, f"a text of more than {MAX_SCALAR // 1024 // 1024} MiB", "shorten it")
+                if event.tag is not None:
+                    value = self._tagged(event)
+                elif not event.style and (not value or value[0] in MAY_BE_PLAIN):
+                    value = self._plain(event)
+                marks.append(mark.line << COLUMN_BITS | mark.column)
+                if event.anchor is not None:
+                    anchors[event.anchor] = _Anchor(value, len(marks) - 1, len(marks))
+            elif kind is map_end or kind is list_end:
+                if self._open and self._open[-1][0] == len(stack):
+                    self._open.pop()[1].end = len(marks)
+                container, key = stack.pop(), None
+                if not stack:
+                    break
+                continue
+            elif kind is events.AliasEvent:
+                value = self._alias(event, len(stack))
+            else:
+                value = {} if kind is map_start else []
+                self._enter(event, value, len(stack) + 1, key is None and container.__class__ is dict)
+            if container.__class__ is list:
+                container.append(value)
+            elif key is None:
+                # One text for all the keys of that name: a project has thousands of each.
+                key = intern(value) if value.__class__ is str and value != "<<" else self._odd_key(event, value)
+                if key in container:
+                    key = self._duplicate(event, container, key)
+                continue
+            else:
+                container[key] = value
+                key = None
+            if kind is map_start or kind is list_start:
+                stack.append(container)
+                container = value
+            elif not stack:
+                break
+
+    def _enter(self, event: Any, value: Json, depth: int, is_key: bool) -> None:
+        mark = event.start_mark
+        if is_key:
+            raise _Stop(mark, "a key must be text", "write a list or map as a value, not as a key")
+        if depth > MAX_DEPTH:
+            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
+        expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
+        if event.tag not in (None, "!", _TAG + expected):
+            self._problem(mark, f"unknown tag {_shown_tag(event.tag)}", "remove it, or quote the text")
+        # Scalars were counted before anything was read; what nests, or is repeated by alias, is counted here.
+        if len(self._marks) > MAX_VALUES:
+            raise _Stop(mark, _TOO_MANY, "split it")
+        self._marks.append(mark.line << COLUMN_BITS | mark.column)
+        if event.anchor is not None:
+            anchor = self._anchors[event.anchor] = _Anchor(value, len(self._marks) - 1)
+            self._open.append((depth, anchor))
+
+    def _alias(self, event: Any, depth: int) -> Json:
+        mark = event.start_mark
+        anchor = self._anchors.get(event.anchor)
+        if anchor is None:
+            # Its name is not repeated: it may be a secret that begins with a star and lacks quotes.
+            raise _Stop(mark, "an alias (*) without its anchor above", "define the anchor first, or quote the text")
+        if not anchor.end:
+            raise _Stop(mark, "the alias stands inside the value that it names", "name the inner value instead")
+        self._expanded += anchor.end - anchor.start
+        if self._expanded > MAX_EXPANDED:
+            raise _Stop(mark, f"aliases expand to more than {MAX_EXPANDED:,} values", "write less by alias")
+        anchor.height = anchor.height or _height(anchor.value)
+        if depth + anchor.height > MAX_DEPTH:
+            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
+        self._marks.append(mark.line << COLUMN_BITS | mark.column)
+        self._marks.extend(self._marks[anchor.start + 1 : anchor.end])
+        return anchor.value
+
+    def _plain(self, event: Any) -> Json:
+        try:
+            return plain(event.value)
+        except ValueError as error:
+            self._problem(event.start_mark, str(error), "quote it if it is text")
+            return event.value
+
+    def _tagged(self, event: Any) -> Json:
+        """A scalar with a tag: the core schema's tags assert what the text must be."""
+        tag, text = event.tag, event.value
+        if tag in ("!", _TAG + "str"):
+            return text
+        try:
+            value = plain(text)
+        except ValueError:
+            value = text
+        match tag.removeprefix(_TAG), value:
+            case ("null", None) | ("bool", bool()) | ("float", float()):
+                return value
+            case ("int", int()) if not isinstance(value, bool):
+                return value
+            case ("float", int()) if not isinstance(value, bool):
+                return float(value)
+            case (("null" | "bool" | "int" | "float"), _):
+                self._problem(event.start_mark, f"{_shown_tag(tag)} does not fit this value", "remove the tag")
+            case _:
+                self._problem(event.start_mark, f"unknown tag {_shown_tag(tag)}", "remove it, or quote the text")
+        return text
+
+    def _odd_key(self, event: Any, value: Json) -> str:
+        if value == "<<" and (event.__class__ is events.AliasEvent or event.style):
+            return "<<"  # quoted, it is text like any other
+        if value == "<<":
+            self._problem(event.start_mark, "merge keys (<<) are not part of YAML 1.2", "write the fields out")
+        else:
+            shown = getattr(event, "value", "") or "(empty)"
+            self._problem(event.start_mark, f"the key {_shown(shown)} is not text", "quote it")
+        return f"\0{len(self._marks)}"  # keeps the document's shape; no user's key holds a NUL
+
+    def _duplicate(self, event: Any, container: dict[str, Json], key: str) -> str:
+        text = f"the key {_shown(key)} is written twice"
+        if len(self._marks) - self._start < _NEAR:
+            first = position(self._file, key_mark(self._marks, container, key, len(self._marks) - 1))
+            text += f", first in line {first.line}, column {first.column}"
+        self._problem(event.start_mark, text, "keep one")
+        return f"\0{len(self._marks)}"
+
+    def _problem(self, mark: Any, text: str, remedy: str) -> None:
+        self._sound = False
+        if len(self._reading.problems) >= MAX_PROBLEMS:
+            raise _Stop(mark, f"more than {MAX_PROBLEMS} problems in this file", "correct those above first")
+        self._reading.problems.append(Problem(text, remedy, position=self._at(mark)))
+
+    def _at(self, mark: Any) -> Position:
+        return Position(self._file, mark.line + 1, mark.column + 1)
+
+
+def _height(value: Json) -> int:
+    if isinstance(value, (dict, list)):
+        return 1 + max(map(_height, value.values() if isinstance(value, dict) else value), default=0)
+    return 0
+
+
+def _shown(text: str) -> str:
+    """A piece of the user's text within a message: quoted, on one line, not too long."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _shown_tag(tag: str) -> str:
+    """A tag of YAML's own by its name; any other may be a secret that begins with an exclamation mark."""
+    name = tag.removeprefix(_TAG)
+    return f"!!{name}" if tag.startswith(_TAG) and name in _KNOWN else "(!)"

@@ -1,0 +1,1 @@
+"""A plan as text, Markdown, graph, SARIF and annotations of code hosts."""

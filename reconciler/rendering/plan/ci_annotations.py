@@ -1,0 +1,55 @@
+"""Findings as GitHub and GitLab show them beside lines: workflow commands, and a code quality report.
+
+A workflow command is an order to the runner, so that everything foreign in one is escaped as the runner asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from reconciler.rendering.plan.findings import Finding, Level
+from reconciler.rendering.plan.sarif import fingerprint
+
+_LONGEST = 1000  # characters: GitHub cuts a message at 4 KB
+_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
+_SEVERITIES = {Level.ERROR: "critical", Level.WARNING: "major", Level.NOTE: "info"}
+
+
+def github(findings: Sequence[Finding]) -> str:
+    """A workflow command per line. GitHub shows the first ten of each level and step."""
+    return "".join(f"{_command(each)}\n" for each in findings)
+
+
+def gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
+    """A code quality report. `fallback`: the file that stands for what no manifest mentions any more."""
+    report = [
+        {
+            "description": _cut(f"{each.subject}: {each.shown}" if each.subject else each.shown),
+            "check_name": each.code or each.rule.id,
+            "fingerprint": fingerprint(each),
+            "severity": _SEVERITIES[each.level],
+            "location": {"path": each.file or fallback, "lines": {"begin": each.line}},
+        }
+        for each in findings
+    ]
+    return json.dumps(report, indent=2).replace("##", "#\\u0023") + "\n"
+
+
+def _command(finding: Finding) -> str:
+    place = {"file": finding.file, "line": finding.line, "col": finding.column} if finding.file else {}
+    properties = {**place, "title": finding.subject or finding.rule.text}
+    said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    return f"::{_COMMANDS[finding.level]} {said}::{_message(_cut(finding.shown))}"
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

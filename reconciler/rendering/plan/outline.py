@@ -1,0 +1,303 @@
+"""A plan as rows that any format can print: the one place where secrets are hidden and foreign text is made harmless.
+
+Rows say what there is to say in full; how much of it fits is each format's business. They are tuples: every plan
+loads these classes, and dataclasses take up to 1 ms each.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
+from reconciler.model.plan import Call, Consent, Forecast, Plan
+from reconciler.model.value import Hidden, Ref, Secret, Template, Value
+from reconciler.rendering.plan import deliveries
+from reconciler.rendering.terminal_text import clean
+
+SENSITIVE = "(sensitive)"
+UNSET = "(not set)"
+
+_OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")
+_CONTEXT = 2  # lines around a change: enough to find the place
+_SHORT = 48  # cells of a nested value that may stay on its key's line
+
+
+class Shown(NamedTuple):
+    """A value, clean and without secrets: on one line, and laid out on as many as it takes."""
+
+    line: str
+    lines: tuple[str, ...]
+
+
+class DiffLine(NamedTuple):
+    """`+` added, `-` removed, ` ` kept, `…` a gap."""
+
+    sign: str
+    text: str
+
+
+class FieldRow(NamedTuple):
+    path: str
+    old: Shown | None  # None: not set
+    new: Shown | None
+    diff: tuple[DiffLine, ...]
+    mover: Mover
+    forces_replacement: bool
+    position: str  # `file:line`, or empty
+
+
+class ChangeRow(NamedTuple):
+    address: str
+    action: Action
+    symbol: str
+    reason: Reason
+    order: Order | None
+    id: str
+    former: str
+    risks: tuple[Risk, ...]
+    protected: bool
+    position: str
+    fields: tuple[FieldRow, ...]
+    deliveries: tuple[str, ...] = ()  # where one-time secrets will go, and which commands will run
+    parent: str = ""  # of an addition
+    is_pending: bool = False
+
+
+class CallRow(NamedTuple):
+    number: int
+    method: str
+    path: str
+    address: str
+    needs: tuple[int, ...]  # numbers of the calls before it
+
+
+class ConsentRow(NamedTuple):
+    flag: str
+    why: str
+    granted: bool
+    is_optional: bool = False
+
+
+class ProblemRow(NamedTuple):
+    text: str
+    is_error: bool
+
+
+class Outline(NamedTuple):
+    stack: str
+    changes: tuple[ChangeRow, ...]
+    calls: tuple[CallRow, ...]
+    problems: tuple[ProblemRow, ...]
+    consents: tuple[ConsentRow, ...]
+    counts: Mapping[Action, int]
+    additions: tuple[ChangeRow, ...]
+    unmanaged: Mapping[str, int]  # live objects per kind that no stack manages
+    forecast: Forecast
+    account: str = ""
+    commit: str = ""
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    ignored: int = 0  # differences that are known drift
+    ignored_until: tuple[str, ...] = ()  # the days on which they are reported again, in order
+
+    @property
+    def errors(self) -> tuple[ProblemRow, ...]:
+        return tuple(row for row in self.problems if row.is_error)
+
+    @property
+    def withheld(self) -> tuple[ConsentRow, ...]:
+        return tuple(row for row in self.consents if not (row.granted or row.is_optional))
+
+
+def outline(plan: Plan) -> Outline:
+    words = _Words(plan)
+    numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
+    return Outline(
+        stack=clean(plan.stack),
+        changes=_changes(plan, words),
+        calls=tuple(_call(call, numbers) for call in plan.calls),
+        problems=tuple(ProblemRow(clean(str(problem)), problem.is_error) for problem in plan.problems),
+        consents=tuple(_consent(consent) for consent in plan.consents),
+        counts=Counter(change.action for change in plan.changes),
+        additions=tuple(_change(change, words) for change in plan.additions),
+        unmanaged=dict(sorted(Counter(clean(kind) for kind, _ in plan.unmanaged).items())),
+        forecast=plan.forecast,
+        account=clean(plan.account),
+        commit=clean(plan.commit),
+        targets=tuple(clean(each) for each in plan.targets),
+        excludes=tuple(clean(each) for each in plan.excludes),
+        ignored=len(plan.ignored),
+        ignored_until=tuple(sorted({clean(each.until) for each in plan.ignored if each.until})),
+    )
+
+
+def symbol(action: Action, order: Order | None) -> str:
+    """The sign that users of such tools know."""
+    if action is Action.REPLACE:
+        return "+/-" if order is Order.CREATE_FIRST else "-/+"
+    return {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}.get(action, "↷")
+
+
+def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
+    """Deliveries are told of the calls that carry them out, whatever else the plan says."""
+    told = {call.address: tuple(deliveries.describe(call.deliver)) for call in plan.calls if call.deliver}
+    rows = (_change(change, words) for change in plan.changes)
+    if not told:
+        return tuple(rows)
+    creating = (Action.CREATE, Action.REPLACE)
+    return tuple(
+        row._replace(deliveries=told.get(change.address, ())) if change.action in creating else row
+        for change, row in zip(plan.changes, rows, strict=True)
+    )
+
+
+def _change(change: Change, words: _Words) -> ChangeRow:
+    return ChangeRow(
+        address=clean(str(change.address)),
+        action=change.action,
+        symbol=symbol(change.action, change.order),
+        reason=change.reason,
+        order=change.order,
+        id=clean(change.id or ""),
+        former=clean(str(change.former)) if change.former else "",
+        risks=change.risks,
+        protected=change.protected,
+        position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
+        fields=tuple(_field(each, words) for each in change.fields),
+        parent=clean(str(change.parent)) if change.parent else "",
+        is_pending=change.is_pending,
+    )
+
+
+def _field(change: FieldChange, words: _Words) -> FieldRow:
+    old = None if change.old is None else words.shown(change.old)
+    new = None if change.new is None else words.shown(change.new)
+    return FieldRow(
+        path=clean(change.path),
+        old=old,
+        new=new,
+        diff=tuple(_diff(old.lines if old else (), new.lines if new else ())),
+        mover=change.mover,
+        forces_replacement=change.forces_replacement,
+        position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
+    )
+
+
+def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
+    path = call.path
+    if isinstance(path, Template):
+        path = "".join(part if isinstance(part, str) else f"{{{part}}}" for part in path.parts)
+    return CallRow(
+        number=numbers[call.id],
+        method=call.method,
+        path=clean(path),
+        address=clean(str(call.address)),
+        needs=tuple(sorted(numbers[need] for need in call.needs if need in numbers)),
+    )
+
+
+def _consent(consent: Consent) -> ConsentRow:
+    return ConsentRow(clean(consent.flag), clean(consent.why), consent.granted, consent.is_optional)
+
+
+def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:
+    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    for number, group in enumerate(matcher.get_grouped_opcodes(_CONTEXT)):
+        if number:
+            yield DiffLine("…", "")
+        for tag, old_from, old_to, new_from, new_to in group:
+            if tag == "equal":
+                yield from (DiffLine(" ", line) for line in old[old_from:old_to])
+                continue
+            yield from (DiffLine("-", line) for line in old[old_from:old_to])
+            yield from (DiffLine("+", line) for line in new[new_from:new_to])
+
+
+class _Words:
+    """Puts values into words, with the addresses of the objects that the plan knows by id."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._resolved = plan.resolved
+        self._names = {seen.id: str(address) for address, seen in plan.seen.items()}
+
+    def shown(self, value: Value) -> Shown:
+        return Shown(self.line(value), tuple(self.lines(value)))
+
+    def line(self, value: Value) -> str:
+        """The whole value on one line."""
+        match value:
+            case Hidden() | Secret():
+                return SENSITIVE
+            case Ref():
+                return self._reference(value)
+            case Template(parts):
+                return "".join(_quoted(part) if isinstance(part, str) else self._reference(part) for part in parts)
+            case None:
+                return UNSET
+            case bool():
+                return "true" if value else "false"
+            case str():
+                name = self._names.get(value) if _OBJECT_ID.fullmatch(value) else None
+                return f"{_quoted(value)} ({clean(name)})" if name else _quoted(value)
+            case dict():
+                return "{" + ", ".join(f"{clean(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
+            case list() | tuple():
+                return "[" + ", ".join(self.line(item) for item in value) + "]"
+        return clean(str(value))
+
+    def lines(self, value: Value) -> Iterator[str]:
+        """The value on lines of its own: of a text its lines, of a list its items, of an object its members."""
+        match value:
+            case str() if "\n" in value:
+                yield from (_ended(clean(line)) for line in value.removesuffix("\n").split("\n"))
+            case dict() if value:
+                for key in sorted(value):
+                    yield from self._member(f"{clean(key)}:", value[key])
+            case list() | tuple() if value:
+                for item in value:
+                    yield from self._item(item)
+            case _:
+                yield self.line(value)
+
+    def _member(self, key: str, value: Value) -> Iterator[str]:
+        line = self.line(value)
+        if len(line) <= _SHORT or not (isinstance(value, (dict, list)) or (isinstance(value, str) and "\n" in value)):
+            yield f"{key} {line}"
+            return
+        yield key
+        yield from (f"  {each}" for each in self.lines(value))
+
+    def _item(self, value: Value) -> Iterator[str]:
+        line = self.line(value)
+        if len(line) <= _SHORT or not isinstance(value, (dict, list)):
+            yield line
+            return
+        first, *rest = self.lines(value)
+        yield f"• {first}"
+        yield from (f"  {each}" for each in rest)
+
+    def _reference(self, ref: Ref) -> str:
+        known = self._resolved.get(f"{ref.target}.{ref.output}")
+        if known is None:
+            return f"(known after apply: {clean(str(ref))})"
+        return f"{_quoted(str(known))} ({clean(str(ref))})"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{clean(escaped)}"'
+
+
+def _ended(line: str) -> str:
+    """With the spaces at its end, which nobody sees, spelt out."""
+    text = line.rstrip(" ")
+    return text + r"\x20" * (len(line) - len(text))
+
+
+def in_words(value: Value) -> str:
+    """A value on one line, clean and without secrets."""
+    return _Words(Plan("")).line(value)

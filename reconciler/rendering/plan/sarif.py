@@ -1,0 +1,91 @@
+"""Findings as SARIF 2.1.0, for code scanning: rules, results, and where in the manifests each belongs.
+
+Not the plan: what is to be carried out stands in its JSON form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from reconciler.model.value import Json
+from reconciler.rendering.plan.findings import RULES, Finding
+
+_LONGEST = 1000  # characters of a message: viewers show a line or two
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def sarif(findings: Sequence[Finding], *, version: str, fallback: str) -> str:
+    """`version`: of this program. `fallback`: the file that stands for what no manifest mentions any more."""
+    numbers = {rule.id: number for number, rule in enumerate(RULES)}
+    log = {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "reconciler",
+                        "version": version,
+                        "rules": [
+                            {
+                                "id": rule.id,
+                                "shortDescription": {"text": rule.text},
+                                "defaultConfiguration": {"level": str(rule.level)},
+                            }
+                            for rule in RULES
+                        ],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The root of the repository."}}},
+                "results": [_result(each, numbers[each.rule.id], fallback) for each in findings],
+            }
+        ],
+    }
+    return json.dumps(log, indent=2).replace("##", "#\\u0023") + "\n"
+
+
+def fingerprint(finding: Finding) -> str:
+    """The same for the same finding in a later run, wherever its lines have gone meanwhile."""
+    told = "\0".join((finding.rule.id, finding.subject, finding.text))
+    return hashlib.blake2b(told.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _result(finding: Finding, number: int, fallback: str) -> Json:
+    return {
+        "ruleId": finding.rule.id,
+        "ruleIndex": number,
+        "level": str(finding.level),
+        "message": {"text": _text(finding)},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {
+                        "uri": quote((finding.file or fallback).encode(errors="surrogatepass")),
+                        "uriBaseId": "%SRCROOT%",
+                    },
+                    "region": {"startLine": finding.line, "startColumn": finding.column},
+                },
+                "logicalLocations": [{"fullyQualifiedName": finding.subject, "kind": "resource"}],
+            }
+        ],
+        "partialFingerprints": {"finding/v1": fingerprint(finding)},
+        **({"properties": properties} if (properties := _properties(finding)) else {}),
+    }
+
+
+def _properties(finding: Finding) -> dict[str, Json]:
+    told: dict[str, Json] = {"code": finding.code} if finding.code else {}
+    return {**told, "deliveries": list(finding.deliveries)} if finding.deliveries else told
+
+
+def _text(finding: Finding) -> str:
+    """In SARIF brackets are links and braces are places to fill in, unless they are escaped or doubled."""
+    text = f"{finding.subject}: {finding.shown}" if finding.subject else finding.shown
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    for sign in "\\[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,224 @@
+"""A plan as text for a terminal: problems first, then each change, the calls in order, and the totals.
+
+Returns a string and knows no stream. Lines fit the width, except where a word of more than a line would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from reconciler.model.change import Action
+from reconciler.model.plan import Plan
+from reconciler.rendering import terminal_text
+from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan.excerpts import excerpts
+from reconciler.rendering.plan.outline import ChangeRow, DiffLine, FieldRow, Outline, Shown, outline
+from reconciler.rendering.plan.phrases import Flavour, Resources
+
+NARROWEST = 40
+_FIELD_INDENT = 6
+_FEW = 8  # lines of a value that is new or gone altogether; its file has the rest
+
+
+class Paint(StrEnum):
+    """ANSI colours by what they mean."""
+
+    ADDED = "32"
+    REMOVED = "31"
+    CHANGED = "33"
+    MOVED = "36"
+    STRONG = "1"
+    FAINT = "2"
+    ALARM = "1;31"
+
+
+_PAINTS = {
+    Action.CREATE: Paint.ADDED,
+    Action.UPDATE: Paint.CHANGED,
+    Action.REPLACE: Paint.CHANGED,
+    Action.DELETE: Paint.REMOVED,
+}
+_SIGNS = {"+": Paint.ADDED, "-": Paint.REMOVED}
+
+
+def text(
+    plan: Plan,
+    *,
+    width: int = 80,
+    colour: bool = False,
+    budget: int = 0,
+    resources: Resources | None = None,
+    flavour: Flavour = Flavour.PLAN,
+) -> str:
+    """`budget`: requests a minute, as the forecast was made with, 0 for none. `resources`: how many are declared."""
+    page = _Page(outline(plan), max(width, NARROWEST), colour, budget, resources, flavour)
+    sections = [list(section) for section in page.sections()]
+    return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
+
+
+class _Page:
+    """One rendering: the rows with the width and the colours they are printed in."""
+
+    def __init__(
+        self, rows: Outline, width: int, colour: bool, budget: int, resources: Resources | None, flavour: Flavour
+    ) -> None:
+        self.rows = rows
+        self.width = width
+        self.colour = colour
+        self.budget = budget
+        self.resources = resources
+        self.flavour = flavour
+
+    def sections(self) -> Iterator[Iterator[str]]:
+        yield self.problems()
+        yield self.legend()
+        for number, row in enumerate(rows := phrases.pending_last(self.rows.changes, self.flavour)):
+            if self.flavour is Flavour.DRIFT and row.is_pending and not (number and rows[number - 1].is_pending):
+                yield from self.additions()
+                yield iter([self.paint(Paint.STRONG, phrases.PENDING)])
+            yield self.change(row)
+        if not (self.flavour is Flavour.DRIFT and any(row.is_pending for row in rows)):
+            yield from self.additions()
+        if self.flavour is Flavour.PLAN:
+            yield self.calls()
+            yield self.consents()
+        yield self.summary()
+
+    def paint(self, paint: Paint, line: str) -> str:
+        return f"\x1b[{paint}m{line}\x1b[0m" if self.colour and line else line
+
+    def block(self, line: str, indent: int, paint: Paint | None = None, first: str = "") -> Iterator[str]:
+        """Wrapped to the width, `first` standing before the first line."""
+        lead = f"{first:<{indent}}" if first else " " * indent
+        for number, part in enumerate(terminal_text.wrap(line, max(self.width - indent, 16))):
+            yield (lead if number == 0 else " " * indent) + (self.paint(paint, part) if paint else part)
+
+    # --- sections
+
+    def problems(self) -> Iterator[str]:
+        for row in self.rows.problems:
+            paint, sign = (Paint.ALARM, "! ") if row.is_error else (Paint.CHANGED, "")
+            yield from self.block(row.text, 2, paint, sign)
+
+    def legend(self) -> Iterator[str]:
+        if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
+            yield from self.block("What the platform has (-) beside what Git says (+):", 0)
+
+    def additions(self) -> Iterator[Iterator[str]]:
+        if self.rows.additions:
+            yield iter([self.paint(Paint.STRONG, phrases.ADDITIONS)])
+            sign = "-" if self.flavour is Flavour.DRIFT else "!"  # in a plan, - is what will be deleted
+            yield from (self.change(row._replace(symbol=sign)) for row in self.rows.additions)
+            yield self.block(phrases.CHOICES, 0, Paint.FAINT)
+
+    def change(self, row: ChangeRow) -> Iterator[str]:
+        paint = _PAINTS.get(row.action, Paint.MOVED)
+        word = f"{row.action} " if row.symbol == "↷" else ""
+        was = f" (was {row.former})" if row.former else ""
+        yield from self.headed(row.symbol, f"{word}{row.address}{was}", row.position, paint)
+        reason = phrases.reason(row, self.flavour) + (f", {phrases.ORDERS[row.order]}" if row.order else "")
+        yield from self.block(reason + (f" ({row.id})" if row.id else ""), _FIELD_INDENT, Paint.FAINT)
+        for risk in row.risks:
+            yield from self.block(str(risk), _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
+        if row.protected:
+            yield from self.block("protected", _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
+        for line in phrases.deliveries(row, self.flavour):
+            yield from self.block(line, _FIELD_INDENT + 2, Paint.CHANGED, f"{'':>{_FIELD_INDENT}}→ ")
+        for field in row.fields:
+            yield from self.field(row, field)
+
+    def headed(self, sign: str, title: str, position: str, paint: Paint) -> Iterator[str]:
+        lines = terminal_text.wrap(title, self.width - 4)
+        gap = self.width - 4 - terminal_text.width(lines[-1]) - terminal_text.width(position)
+        beside = bool(position) and len(lines) == 1 and gap >= 2
+        for number, line in enumerate(lines):
+            tail = " " * gap + self.paint(Paint.FAINT, position) if beside else ""
+            lead = f"{self.paint(paint, f'{sign:>3}')} " if number == 0 else " " * 4
+            yield lead + self.paint(Paint.STRONG, line) + tail
+        if position and not beside:
+            yield from self.block(position, _FIELD_INDENT, Paint.FAINT)
+
+    # --- fields
+
+    def field(self, change: ChangeRow, row: FieldRow) -> Iterator[str]:
+        notes = phrases.notes(change, row, self.flavour)
+        sign = "~" if row.old and row.new else "+" if row.new else "-"
+        paint = _SIGNS.get(sign, Paint.CHANGED)
+        lead = f"{'':>{_FIELD_INDENT}}{self.paint(paint, sign)} "
+        room = self.width - _FIELD_INDENT - 2
+        whole = f"{row.path}: {phrases.values(row, self.flavour)}"
+        tail = f"  ({', '.join(notes)})" if notes else ""
+        if _is_short(row) and terminal_text.width(whole) + terminal_text.width(tail) <= room:
+            yield lead + whole + self.paint(Paint.FAINT, tail)
+            return
+        first, *more = terminal_text.wrap(f"{row.path}:{tail}", room)
+        yield lead + first
+        yield from (f"{'':>{_FIELD_INDENT + 2}}{line}" for line in more)
+        yield from self.diff(row)
+
+    def diff(self, row: FieldRow) -> Iterator[str]:
+        room = self.width - _FIELD_INDENT - 6
+        lines = row.diff
+        if not lines:  # the same when laid out, as two sensitive values are
+            lines = tuple(DiffLine(s, each.line) for s, each in (("-", row.old), ("+", row.new)) if each)
+        hidden = 0
+        if not (row.old and row.new) and len(lines) > _FEW:
+            lines, hidden = lines[: _FEW - 1], len(lines) - _FEW + 1
+        for line, shown in zip(lines, excerpts(lines, room), strict=True):
+            signed = f"{line.sign} {shown}".rstrip()
+            painted = self.paint(_SIGNS[line.sign], signed) if line.sign in _SIGNS else signed
+            yield f"{'':>{_FIELD_INDENT + 4}}{painted}".rstrip()
+        if hidden:
+            rest = f"{terminal_text.ELLIPSIS} {phrases.count(hidden, 'more line')}"
+            yield " " * (_FIELD_INDENT + 4) + self.paint(Paint.FAINT, rest)
+
+    # --- what follows the changes
+
+    def calls(self) -> Iterator[str]:
+        rows = self.rows.calls
+        if not rows:
+            return
+        yield self.paint(Paint.STRONG, "Calls, in order:")
+        digits = max(3, len(str(len(rows))) + 2)
+        start = digits + 2 + 6 + 2
+        details = [row.address + (f", after {', '.join(map(str, row.needs))}" if row.needs else "") for row in rows]
+        column = max(terminal_text.width(row.path) for row in rows)
+        beside = start + column + 2 + max(map(terminal_text.width, details)) <= self.width
+        for row, detail in zip(rows, details, strict=True):
+            lead = f"{row.number:>{digits}}  {row.method:<6}  "
+            if beside:
+                gap = " " * (column - terminal_text.width(row.path) + 2)
+                yield lead + row.path + gap + self.paint(Paint.FAINT, detail)
+                continue
+            yield from self.block(row.path, start, first=lead)
+            yield from self.block(detail, start, Paint.FAINT)
+
+    def consents(self) -> Iterator[str]:
+        if not self.rows.consents:
+            return
+        yield self.paint(Paint.STRONG, "Needs your consent:")
+        for row in self.rows.consents:
+            given = "  given" if row.granted else ""
+            yield f"  {self.paint(Paint.FAINT if row.granted else Paint.ALARM, row.flag)}{given}"
+            yield from self.block(row.why, _FIELD_INDENT, Paint.FAINT)
+
+    def summary(self) -> Iterator[str]:
+        rows = self.rows
+        if verdict := phrases.verdict(rows, self.flavour, self.resources):
+            yield from self.block(verdict, 0, Paint.STRONG)
+        if self.flavour is Flavour.PLAN and rows.changes:
+            yield from self.block(f"Forecast: {phrases.forecast(rows.forecast, self.budget)}.", 0)
+        if known := phrases.ignored(rows):
+            yield from self.block(known, 0)
+        if left := phrases.unmanaged(rows):
+            yield from self.block(left, 0, Paint.FAINT)
+
+
+def _is_short(row: FieldRow) -> bool:
+    """Whether line breaks in neither value ask for a diff of lines."""
+    return not any(shown and _is_text(shown) for shown in (row.old, row.new))
+
+
+def _is_text(shown: Shown) -> bool:
+    return len(shown.lines) > 1 and shown.line.startswith('"')

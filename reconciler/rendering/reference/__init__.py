@@ -1,0 +1,1 @@
+"""Reference pages of kinds, as Markdown and at a terminal."""

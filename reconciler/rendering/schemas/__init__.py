@@ -1,0 +1,1 @@
+"""JSON Schemas of manifests, project files and policies."""

@@ -1,0 +1,340 @@
+"""JSON Schemas of manifests: a document of each kind, and any document. For editors; see also `project`.
+
+A schema is more lenient than validation: it knows shapes, choices and lengths, not syntax or rules between fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from reconciler import kinds
+from reconciler.kinds.rules import canonical
+from reconciler.languages import traffic_catalog
+from reconciler.model.address import NAME
+from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
+from reconciler.model.manifest import UnmanagedChildren
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_VALUE: Schema = {"$ref": "#/$defs/value"}
+_EACH = r"\$\{\{ *each\b.*\}\}"  # a name or address within for_each
+_ADDRESS = rf"^[A-Z][A-Za-z0-9]*/([A-Za-z0-9][A-Za-z0-9._-]{{0,99}}|.*{_EACH})"
+_FILLED: Schema = {"$ref": "#/$defs/filled"}
+_PLAIN: dict[Shape, Schema] = {
+    Shape.TEXT: {"type": "string"},
+    Shape.INTEGER: {"type": "integer"},
+    Shape.NUMBER: {"type": "number"},
+    Shape.FLAG: {"type": "boolean"},
+}
+
+
+def kind_schema(kind: Kind) -> Schema:
+    """The schema of one document that declares this kind."""
+    described = document(kind)
+    defined = definitions()
+    if not _uses_policy(kind.fields):
+        del defined["policy"]
+    return {"$schema": DIALECT, "title": kind.name, **described, "$defs": defined}
+
+
+def manifest_schema(kinds: Iterable[Kind]) -> Schema:
+    """The schema of any document; what `kind` says decides which kind's schema applies."""
+    kinds = sorted(kinds, key=lambda kind: kind.name)
+    return {
+        "$schema": DIALECT,
+        "title": "Manifest",
+        "description": "One declared resource; a file may hold several, parted by ---.",
+        "type": "object",
+        "required": ["kind", "name"],
+        "properties": {"kind": {"enum": [kind.name for kind in kinds], "description": "What sort of resource it is."}},
+        "allOf": [
+            {
+                "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
+                "then": {"$ref": f"#/$defs/{kind.name}"},
+            }
+            for kind in kinds
+        ],
+        "$defs": {**definitions(), **{kind.name: document(kind) for kind in kinds}},
+    }
+
+
+# --- a document -------------------------------------------------------------------------------------------------------
+
+
+def _rendered(kind: Kind) -> Schema:
+    """What any declaration has, and one that is rendered to a file has alone."""
+    return {
+        "description": doc_of(kind.spec),
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "name"],
+        "properties": {
+            "kind": {"const": kind.name},
+            "name": _name(),
+            "for_each": _for_each(),
+            "spec": {"type": "object", "additionalProperties": False, "properties": properties_of(kind.fields)},
+        },
+    }
+
+
+def _name() -> Schema:
+    return {"type": "string", "pattern": f"^({NAME.pattern}|.*{_EACH}.*)$", "description": "Its name in Git."}
+
+
+def _for_each() -> Schema:
+    return {
+        "description": "One resource for each item; ${{ each.key }} and ${{ each.value }} stand for it.",
+        "anyOf": [
+            {"type": "array", "items": {"type": ["string", "number", "object"]}},
+            {"type": "object"},
+            {"type": "string", "pattern": r"^\$\{\{ *var\..*\}\}$"},
+        ],
+    }
+
+
+def document(kind: Kind) -> Schema:
+    """One document, without the `definitions` it refers to."""
+    schema = _rendered(kind)
+    if kind.home is Home.FILE:
+        return schema
+    schema["properties"] |= {
+        "id": {"type": "string", "minLength": 1, "description": "The live object's id, to name one that exists."},
+        "ensure": {
+            "enum": ["present", "absent", "forgotten"],
+            "default": "present",
+            "description": "absent: it must not exist. forgotten: it stays, and is no longer ours.",
+        },
+        "lifecycle": _lifecycle(kind),
+        "moved": {
+            "description": "Earlier addresses of the same object.",
+            "anyOf": [_address(), {"type": "array", "items": _address()}],
+        },
+        **_delivery(kind),
+    }
+    if needed := [field.name for field in kind.fields if field.required]:
+        schema |= _unless_gone(_needs(needed))
+    if kind.required_unless_id:
+        schema["allOf"] = [
+            {"if": {"not": {"required": ["id"]}}, "then": _unless_gone(_needs(list(kind.required_unless_id)))}
+        ]
+    return schema
+
+
+def _needs(names: list[str]) -> Schema:
+    return {"required": ["spec"], "properties": {"spec": {"required": names}}}
+
+
+def _unless_gone(then: Schema) -> Schema:
+    """A tombstone need not say what it was."""
+    gone = {"required": ["ensure"], "properties": {"ensure": {"enum": ["absent", "forgotten"]}}}
+    return {"if": gone, "then": True, "else": then}
+
+
+def _lifecycle(kind: Kind) -> Schema:
+    flags = {
+        "protect": "Refuse to delete it, even when its declaration is gone.",
+        "adopt": "Consent to take over an object that exists and belongs to nobody.",
+        "replace": "false: a change that needs another object is a problem instead.",
+    }
+    children: Schema = {
+        "enum": [str(each) for each in UnmanagedChildren],
+        "default": str(UnmanagedChildren.REPORT),
+        "description": "What happens to children that exist on the platform and that no manifest declares. "
+        "delete: deleted once approved.",
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "description": "Exceptions to the rule.",
+        "properties": {
+            **{name: {"type": "boolean", "description": text} for name, text in flags.items()},
+            **({"unmanaged_children": children} if kinds.children(kind) else {}),
+            "ignore": {
+                "type": "array",
+                "items": {"type": "string", "examples": [field.name for field in kind.fields]},
+                "description": "Fields that are left to others.",
+            },
+        },
+    }
+
+
+_WORD: Schema = {"type": "string", "minLength": 1}
+_PATH: Schema = {"type": "string", "minLength": 1, "description": "A file below the project's root."}
+_NAME: Schema = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
+_DURATION: Schema = {"type": "string", "pattern": "^[0-9]{1,6}[smhdw]$", "description": "Such as 90d or 24h."}
+_COMMAND: Schema = {"type": "array", "items": {"type": "string"}}
+_NAMES: Schema = {
+    "type": "array",
+    "items": {"type": "string", "pattern": "^(?!RECONCILER_)[A-Za-z_][A-Za-z0-9_]*$"},
+    "description": "Environment variables that the commands get, besides PATH, HOME and the locale.",
+}
+
+
+def _exactly_one(**properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+        "properties": properties,
+    }
+
+
+def _object(doc: str, required: Iterable[str] | None = None, **properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "description": doc,
+        "additionalProperties": False,
+        "required": list(properties if required is None else required),
+        "properties": properties,
+    }
+
+
+def _delivery(kind: Kind) -> Schema:
+    if kind.one_time is None:
+        return {}
+    sink = _exactly_one(
+        to_file={**_PATH, "description": "A file that holds the secret and nothing else."},
+        to_dotenv=_object("An entry of a dotenv file.", file=_PATH, name=_NAME),
+        to_kubernetes_secret=_object(
+            "A file with a Kubernetes Secret manifest.",
+            ("file", "name"),
+            file=_PATH,
+            name=_WORD,
+            key=_WORD,
+            namespace=_WORD,
+        ),
+        to_command=_object("A command's standard input.", ("run",), run=_COMMAND, check=_COMMAND, env=_NAMES),
+    )
+    return {
+        "deliver": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {kind.one_time: sink},
+            "description": f"Where the {kind.one_time} goes, which can be read once.",
+        },
+        "rotate": _object("When it is renewed.", ("after",), after=_DURATION, overlap=_DURATION),
+    }
+
+
+def _address() -> Schema:
+    return {"type": "string", "pattern": f"{_ADDRESS}$"}
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def properties_of(fields: Iterable[Field]) -> Schema:
+    return {field.name: field_schema(field) for field in fields}
+
+
+def field_schema(field: Field) -> Schema:
+    schema = _shape(field)
+    if not field.required and field.default is None and field.shape is not Shape.ANY:
+        arms = schema.pop("anyOf", None) or [dict(schema)]
+        schema = {"anyOf": [*arms, {"type": "null"}]}
+    if field.doc:
+        schema = {"description": field.doc, **schema}
+    if not field.required and field.default is not None and Behaviour.SERVER_DEFAULT not in field:
+        schema["default"] = field.default
+    return schema
+
+
+def _shape(field: Field) -> Schema:
+    """The schema of a value that is there; what is neither list nor object may be a reference instead."""
+    match field.shape:
+        case Shape.LIST if field.item is not None:
+            return {"anyOf": [{"type": "array", "items": _shape(field.item)}, _FILLED]}
+        case Shape.MAP if field.item is not None:
+            return {"anyOf": [{"type": "object", "additionalProperties": _shape(field.item)}, _FILLED]}
+        case Shape.OBJECT:
+            needed = [each.name for each in field.fields if each.required]
+            schema = {"type": "object", "additionalProperties": False, "properties": properties_of(field.fields)}
+            return {"anyOf": [{**schema, "required": needed} if needed else schema, _FILLED]}
+        case Shape.ANY:
+            known = [{"$ref": "#/$defs/policy"}] if field.canonical is canonical.policy else [{"type": "object"}]
+            return {"anyOf": [{"type": "string", "minLength": 1}, *known, _VALUE]}
+    return {"anyOf": [_plain(field), _VALUE]}
+
+
+def _plain(field: Field) -> Schema:
+    if field.choices:
+        return {"enum": list(field.choices)}
+    schema = dict(_PLAIN.get(field.shape, {}))
+    if field.max_bytes is not None:
+        schema["maxLength"] = field.max_bytes  # characters: no text within the bytes has more of them
+    if field.between is not None:
+        schema["minimum"], schema["maximum"] = field.between
+    return schema
+
+
+def _uses_policy(fields: Iterable[Field]) -> bool:
+    return any(field.canonical is canonical.policy or _uses_policy(field.fields) for field in fields)
+
+
+def definitions() -> Schema:
+    """What a value may be instead of itself, and the document of a traffic policy."""
+
+    def one(key: str, text: str, **more: Any) -> Schema:
+        word = {"type": "string", "minLength": 1, **more}
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "required": [key],
+            "properties": {key: word},
+            "description": text,
+        }
+
+    return {
+        "value": {
+            "anyOf": [
+                one("ref", "A field of another resource; its id, if none is named.", pattern=_ADDRESS),
+                one("from_env", "The value of an environment variable."),
+                one("from_file", "The text of a file below the project's root."),
+                {
+                    "type": "string",
+                    "pattern": r"\$\{\{.*\}\}",
+                    "description": "Text with ${{ Kind/name.field }} inside.",
+                },
+            ]
+        },
+        "filled": {
+            "type": "string",
+            "pattern": r"^\$\{\{ *(each|var)\b.*\}\}$",
+            "description": "A list or map from a variable, or from for_each.",
+        },
+        "policy": {
+            "type": "object",
+            "minProperties": 1,
+            "properties": {phase: {"type": "array", "items": _rule()} for phase in traffic_catalog.PHASES},
+        },
+    }
+
+
+def _rule() -> Schema:
+    text = {"anyOf": [{"type": "string"}, _VALUE]}
+    action = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["type"],
+        "properties": {
+            "type": {"type": "string", "examples": sorted(traffic_catalog.actions())},
+            "config": {"type": ["object", "null"]},
+        },
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["actions"],
+        "properties": {
+            "name": text,
+            "expressions": {"type": "array", "items": text},
+            "actions": {"type": "array", "minItems": 1, "items": action},
+        },
+    }
+
+
+def doc_of(shape: type) -> str:
+    return " ".join((shape.__doc__ or "").split())

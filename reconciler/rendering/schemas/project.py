@@ -1,0 +1,135 @@
+"""JSON Schemas of a project's other files: `reconciler.yaml` with its defaults, and `environments/NAME.yaml`.
+
+A patch says only what differs: nothing in it is required, and null takes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+
+from reconciler.model.address import NAME
+from reconciler.model.kind import Kind, fields_of
+from reconciler.rendering.schemas import manifest as manifest_schema
+from reconciler.rendering.schemas.manifest import Schema
+
+_NOT_SET = ("version", "variables", "defaults")  # of a project file: what no environment sets as it is there
+_CONDITIONS = ("required", "if", "then", "else", "allOf", "minProperties", "default")
+
+
+def project_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
+    """The schema of `reconciler.yaml`, which has this form."""
+    fields = fields_of(form)
+    return {
+        "$schema": manifest_schema.DIALECT,
+        "title": "Project",
+        "description": manifest_schema.doc_of(form),
+        "type": "object",
+        "additionalProperties": False,
+        "required": [field.name for field in fields if field.required],
+        "properties": {
+            **manifest_schema.properties_of(fields),
+            "version": {"const": 1},
+            "variables": _variables(),
+            "defaults": _defaults(sorted(kinds, key=lambda kind: kind.name)),
+        },
+        "$defs": {name: each for name, each in manifest_schema.definitions().items() if name != "policy"},
+    }
+
+
+def editor_schemas(form: type[BaseModel], kinds: Iterable[Kind]) -> dict[str, Schema]:
+    """By file name: what an editor needs for all files of a project."""
+    kinds = tuple(kinds)
+    return {
+        "environment.json": environment_schema(form, kinds),
+        "manifest.json": manifest_schema.manifest_schema(kinds),
+        "project.json": project_schema(form, kinds),
+    }
+
+
+def environment_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
+    """The schema of `environments/NAME.yaml`; `form` is that of the project file."""
+    kinds = sorted(kinds, key=lambda kind: kind.name)
+    settings = {each.name: manifest_schema.field_schema(each) for each in fields_of(form) if each.name not in _NOT_SET}
+    return {
+        "$schema": manifest_schema.DIALECT,
+        "title": "Environment",
+        "description": "How one environment differs: settings, values of variables, and a patch under each address.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            **{name: _nullable(_partial(each)) for name, each in settings.items()},
+            "variables": {"type": "object", "description": "Values for variables that reconciler.yaml declares."},
+            "defaults": _nullable(_defaults(kinds)),
+        },
+        "patternProperties": {
+            f"^{kind.name}/{NAME.pattern}$": {"anyOf": [{"$ref": f"#/$defs/{kind.name}"}, {"type": "null"}]}
+            for kind in kinds
+        },
+        "$defs": {**manifest_schema.definitions(), **{kind.name: _patch(kind) for kind in kinds}},
+    }
+
+
+def _defaults(kinds: Iterable[Kind]) -> Schema:
+    """`defaults:` by kind: names of fields are checked, their values by `reconciler validate`."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "description": "By kind: what each of its manifests says unless it says otherwise.",
+        "properties": {kind.name: _defaults_of(kind) for kind in kinds},
+    }
+
+
+def _defaults_of(kind: Kind) -> Schema:
+    whole = manifest_schema.document(kind)["properties"]
+    spec = {"type": "object", "additionalProperties": False, "properties": {each.name: {} for each in kind.fields}}
+    parts = {name: _partial(whole[name]) for name in ("lifecycle", "rotate") if name in whole}
+    return {"type": "object", "additionalProperties": False, "properties": {"spec": spec, **parts}}
+
+
+def _patch(kind: Kind) -> Schema:
+    whole = _partial(manifest_schema.document(kind))
+    properties = {name: each for name, each in whole["properties"].items() if name not in ("kind", "name", "for_each")}
+    return {**whole, "properties": properties}
+
+
+def _partial(node: Any) -> Any:
+    """The same without what must be there, and with null for everything that may be."""
+    match node:
+        case {"properties": dict(properties)}:
+            kept = {key: _partial(item) for key, item in node.items() if key not in (*_CONDITIONS, "properties")}
+            return {**kept, "properties": {name: _nullable(_partial(each)) for name, each in properties.items()}}
+        case {"anyOf": list(arms)}:
+            return {**node, "anyOf": [_partial(arm) for arm in arms]}
+        case {"items": _}:
+            return node  # a list is replaced whole: what stands in it is whole as well
+    return node
+
+
+def _nullable(node: Schema) -> Schema:
+    arms = node.get("anyOf", [])
+    if {"type": "null"} in arms:
+        return node
+    if arms:
+        return {**node, "anyOf": [*arms, {"type": "null"}]}
+    inner = {key: item for key, item in node.items() if key != "description"}
+    outer = {"description": node["description"]} if "description" in node else {}
+    return {**outer, "anyOf": [inner, {"type": "null"}]}
+
+
+def _variables() -> Schema:
+    types = ["string", "integer", "number", "boolean", "list", "map"]
+    declared = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "type": {"enum": types, "description": "What it holds; --var is read as that."},
+            "default": {"description": "Its value where nobody sets it. Without one it has to be set."},
+            "description": {"type": "string"},
+        },
+    }
+    value = {"anyOf": [declared, {"type": ["string", "number", "boolean", "array"]}, {"$ref": "#/$defs/value"}]}
+    text = "Values for ${{ var.name }}, or their declarations; environments and --var override them."
+    return {"type": "object", "description": text, "additionalProperties": value}

@@ -1,0 +1,1 @@
+"""Plans, snapshots and events as JSON."""

@@ -1,0 +1,179 @@
+"""A redacted snapshot as JSON and back: what the file holds. Who vouches for it is said in `project.snapshots`.
+
+Objects are as they were seen, so every key in them is the platform's; one that begins with `$` gets a second one, and
+`$sealed` alone marks what stands for a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.model.address import Address
+from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
+from reconciler.model.value import Json, Sealed, Secret
+from reconciler.rendering.wire import codec
+from reconciler.rendering.wire.codec import Malformed
+
+FORMAT = "reconciler snapshot"
+VERSION = 2  # raised with every change of the form, and when what is canonical changes
+_MARK = "$sealed"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A redacted snapshot, and what it is of.
+
+    base_url, account   where it was taken, as the project called it
+    at                  seconds since 1970
+    secrets             what stands for declared secrets, by source
+    """
+
+    snapshot: Snapshot
+    stack: str
+    base_url: str
+    account: str | None
+    at: float
+    commit: str = ""
+    secrets: Mapping[str, Sealed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Object:
+    id: str
+    parent: str | None
+    body: Json
+
+
+@dataclass(frozen=True)
+class _Listing:
+    complete: bool
+    why: str
+    denied: bool
+    objects: tuple[_Object, ...]
+
+
+@dataclass(frozen=True)
+class _Content:
+    stack: str
+    base_url: str
+    account: str | None
+    at: float
+    commit: str
+    doubt: str
+    listings: Mapping[str, _Listing]
+    bindings: Mapping[Address, Binding]
+    receipts: tuple[str, ...]
+    undelivered: tuple[str, ...]
+    overwritten: Mapping[str, Address]
+    elsewhere: tuple[tuple[str, str, str], ...]  # kind, locator, stack
+    is_remembered: bool
+    secrets: Mapping[str, Json]
+
+
+def encode(taken: Taken) -> dict[str, Json]:
+    """Plain JSON, the same for the same snapshot."""
+    seen = taken.snapshot
+    listings = {
+        name: _Listing(
+            each.complete,
+            each.why,
+            each.denied,
+            tuple(_Object(live.id, live.parent_id, _marked(live.body)) for live in each.objects),
+        )
+        for name, each in seen.listings.items()
+    }
+    content = _Content(
+        stack=taken.stack,
+        base_url=taken.base_url,
+        account=taken.account,
+        at=taken.at,
+        commit=taken.commit,
+        doubt=seen.doubt,
+        listings=listings,
+        bindings=seen.bindings,
+        receipts=tuple(sorted(seen.receipts)),
+        undelivered=tuple(sorted(seen.undelivered)),
+        overwritten=seen.overwritten,
+        elsewhere=tuple((*key, stack) for key, stack in sorted(seen.elsewhere.items())),
+        is_remembered=seen.is_remembered,
+        secrets={source: _marked(each) for source, each in taken.secrets.items()},
+    )
+    return {"format": FORMAT, "version": VERSION, **codec.encode(_Content, content, "", {})}
+
+
+def decode(content: Mapping[str, Json]) -> Taken:
+    """What `encode` was given. Raises Malformed."""
+    if content.get("format") != FORMAT:
+        raise Malformed("it is no snapshot")
+    if content.get("version") != VERSION:
+        raise Malformed(f"it is a snapshot of version {content.get('version')}, not {VERSION}")
+    body = {key: each for key, each in content.items() if key not in ("format", "version")}
+    read: _Content = codec.decode(_Content, body, _no_secret, {})
+    listings = {
+        name: Listing(
+            tuple(Live(name, each.id, _body(each.body), each.parent) for each in listing.objects),
+            listing.complete,
+            listing.why,
+            listing.denied,
+        )
+        for name, listing in read.listings.items()
+    }
+    seen = Snapshot(
+        listings,
+        read.bindings,
+        receipts=frozenset(read.receipts),
+        undelivered=frozenset(read.undelivered),
+        overwritten=read.overwritten,
+        doubt=read.doubt,
+        elsewhere={(kind, locator): stack for kind, locator, stack in read.elsewhere},
+        is_remembered=read.is_remembered,
+    )
+    secrets = {source: _unmarked(each) for source, each in read.secrets.items()}
+    if not all(isinstance(each, Sealed) for each in secrets.values()):
+        raise Malformed("what stands for a secret is not understood")
+    return Taken(seen, read.stack, read.base_url, read.account, read.at, read.commit, secrets)
+
+
+def _body(marked: Json) -> Mapping[str, Json]:
+    body = _unmarked(marked)
+    if not isinstance(body, dict):
+        raise Malformed("an object has no body")
+    return body
+
+
+def _marked(value: Json) -> Json:
+    match value:
+        case Sealed():
+            told = {"source": value.source, "salt": value.salt, "spellings": sorted(value.spellings)}
+            return {_MARK: told | {"digests": dict(sorted(value.digests.items()))}}
+        case Secret():
+            raise Malformed(f"{value!r} does not belong into a file")
+        case dict():
+            return {f"${key}" if key.startswith("$") else key: _marked(each) for key, each in value.items()}
+        case list():
+            return [_marked(each) for each in value]
+    return value
+
+
+def _unmarked(value: Json) -> Json:
+    match value:
+        case {"$sealed": told} if len(value) == 1:
+            return _sealed(told)
+        case dict():
+            return {key.removeprefix("$") if key.startswith("$$") else key: _unmarked(value[key]) for key in value}
+        case list():
+            return [_unmarked(each) for each in value]
+    return value
+
+
+def _sealed(told: Json) -> Sealed:
+    match told:
+        case {"source": str(source), "salt": str(salt), "spellings": list(spellings), "digests": dict(digests)}:
+            if all(isinstance(each, str) for each in (*spellings, *digests.values())):
+                return Sealed(source, digests, spellings, salt)
+    raise Malformed("what stands for a secret is not understood")
+
+
+def _no_secret(source: str, _digest: str) -> Secret:
+    raise Malformed(f"the secret of {source} does not belong into a snapshot")

@@ -1,0 +1,1 @@
+"""The emulated agent: its process, local API and tunnels."""

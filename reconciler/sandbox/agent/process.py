@@ -1,0 +1,257 @@
+"""The agent of the sandbox: signs in with an authtoken, and opens and ends tunnels.
+
+What it runs stands in the database, so that the management API shows it: an ephemeral endpoint, a tunnel and a tunnel
+session, as objects of the collections `CloudEndpoint`, `Tunnel` and `TunnelSession`. All of it goes when the agent
+ends. Its API is in `api`.
+
+Choices where the platform's documentation is silent: an agent without a token signs in as the account's owner, who may
+bind everything; a random host name needs a credential without restrictions; a credential that is deleted takes effect
+with the next tunnel; a rule that forbids a domain is refused as one that forbids an address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from reconciler.model.value import Json
+from reconciler.sandbox.agent import tunnels
+from reconciler.sandbox.base import certificates, derive, vocabulary
+from reconciler.sandbox.base.database import Document, Stored
+from reconciler.sandbox.operations import events
+from reconciler.sandbox.operations.objects import PLATFORM_DOMAIN, Objects
+from reconciler.sandbox.wire import parsing
+from reconciler.sandbox.wire.responses import ref
+
+_RUNNING, _ENDPOINT, _TUNNEL, _SESSION = "AgentTunnel", "CloudEndpoint", "Tunnel", "TunnelSession"
+_VERSION = "3.30.0"
+
+
+class Agent:
+    """One agent. `configs` are its configuration files, read at each start; without one, or with one that is not there
+    yet, it has what `start` was given."""
+
+    def __init__(self, objects: Objects, configs: Sequence[Path] = ()) -> None:
+        self._objects = objects
+        self._database = objects.database
+        self._configs = configs
+        self._token: str | None = None
+        self.is_ready = False
+        objects.obey = self.obey
+
+    # --- its life -----------------------------------------------------------------------------------------------------
+
+    def start(self, authtoken: str | None = None) -> None:
+        """Start, or start again: whatever ran is gone. Without a token it keeps the one it has; an empty one is none.
+
+        Raises Failed for a token that the platform does not know, and for a configuration file that is no good; then
+        it is not ready. Raises it as well for tunnels that cannot be opened, when all others are.
+        """
+        self.is_ready = False
+        self.forget()
+        if not all(path.exists() for path in self._configs):
+            return
+        files = {path: _read(path) for path in self._configs}
+        configured = _merged(files.values())
+        token = configured.get("authtoken")
+        self._token = authtoken or (str(token) if token else None if authtoken == "" else self._token)
+        with self._database.transaction():
+            self._session()
+        self.is_ready = True
+        refused = []
+        for name, settings in configured["tunnels"].items():
+            try:
+                self.open({**settings, "name": name})
+            except tunnels.Failed as failed:
+                where = " and ".join(path.name for path, read in files.items() if name in (read.get("tunnels") or {}))
+                refused.append(f"{where}: the tunnel {name!r} is refused: {' '.join(str(failed).split())}")
+        if refused:
+            raise tunnels.invalid("\n".join(refused))
+
+    def forget(self) -> None:
+        """End everything that an agent ran, of this process or of an earlier one."""
+        with self._database.transaction():
+            for running in self._database.page(_RUNNING):
+                self._end(running)
+            for session in self._sessions():
+                self._database.delete(session)
+                self._objects.events.record(events.SESSION_STOP, self._told(session))
+
+    def obey(self, session: Stored, command: str) -> bool:
+        """Do what the management API asks of a session, if it is this agent's."""
+        if session.id not in [each.id for each in self._sessions()]:
+            return False
+        if command == "stop":
+            self.is_ready = False
+            self.forget()
+        elif command == "restart":
+            with suppress(tunnels.Failed):  # then it is there, and not ready
+                self.start()
+        return True
+
+    # --- tunnels ------------------------------------------------------------------------------------------------------
+
+    def running(self) -> list[Document]:
+        """The oldest first."""
+        return [each.body["shown"] for each in reversed(self._database.page(_RUNNING))]
+
+    def find(self, name: str) -> Stored:
+        found = self._database.find(_RUNNING, name)
+        if found is None:
+            raise tunnels.Failed(100, 404, "tunnel not found", f"there is no tunnel {name!r}")
+        return found
+
+    def open(self, settings: Mapping[str, Any]) -> Document:
+        if not self.is_ready:
+            raise tunnels.Failed(
+                104, 503, "the agent is not ready to start tunnels", "a tunnel session has not yet been established"
+            )
+        with self._database.transaction():
+            name, proto, addr = tunnels.checked(settings)
+            if self._database.find(_RUNNING, name) is not None:
+                raise tunnels.invalid(f"tunnel {name!r} already exists")
+            session = self._session()
+            place = self._place(proto, settings)
+            self._permit(place, settings)
+            return self._run(name, place, tunnels.upstream(proto, addr), settings, session)
+
+    def close(self, name: str) -> None:
+        with self._database.transaction():
+            self._end(self.find(name))
+
+    def _end(self, running: Stored) -> None:
+        for collection, key in ((_ENDPOINT, "endpoint"), (_TUNNEL, "tunnel")):
+            found = self._database.find(collection, running.body[key])
+            if found is not None:
+                self._database.delete(found)
+        self._database.delete(running)
+
+    def _run(
+        self, name: str, place: tunnels.Place, upstream: str, settings: Mapping[str, Any], session: Stored
+    ) -> Document:
+        named, pooled = self._database.named, self._database.others_named("pool", f"{place.url} ", "")
+        if pooled or named("url", place.url) or named("hostport", place.hostport):
+            raise tunnels.refused(334, f"The endpoint {place.url!r} is already online.")
+        moment, metadata = certificates.stamp(derive.now()), str(settings.get("metadata") or "")
+        endpoint_id, tunnel_id = self._database.new_id("ep_"), self._database.new_id("tn_")
+        domain, address = self._objects.world.domain_of(place.host), self._objects.world.address_of(place.hostport)
+        endpoint = {
+            **tunnels.endpoint(name, place, upstream, metadata, moment),
+            "domain": ref(domain.id) if domain else None,
+            "tcp_addr": ref(address.id) if address else None,
+            "tunnel": ref(tunnel_id),
+            "tunnel_session": ref(session.id),
+            "principal": session.body["_principal"],
+        }
+        tunnel = {
+            **tunnels.tunnel(place, upstream, metadata, moment),
+            "tunnel_session": ref(session.id),
+            "endpoint": ref(endpoint_id),
+        }
+        kept = self._database.insert(_ENDPOINT, endpoint_id, {"_raw": endpoint})
+        self._database.take(kept, [("url", place.url)])
+        self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
+        shown = tunnels.shown(name, place, upstream, inspect=settings.get("inspect") is not False)
+        self._database.insert(_RUNNING, name, {"shown": shown, "endpoint": endpoint_id, "tunnel": tunnel_id})
+        return shown
+
+    # --- who it is, and what it may -----------------------------------------------------------------------------------
+
+    def _credential(self) -> Stored | None:
+        """The credential of its token; None for the account's owner, who needs none."""
+        if self._token is None:
+            return None
+        digest = hashlib.sha256(self._token.encode()).hexdigest()
+        for each in self._database.page("TunnelCredential"):
+            if secrets.compare_digest(each.body.get("_token_sha256", ""), digest) and self._objects.world.is_active(
+                each.body["owner_id"]
+            ):
+                return each
+        raise tunnels.refused(107, "The authtoken is properly formed, but it is invalid.")
+
+    def _permit(self, place: tunnels.Place, settings: Mapping[str, Any]) -> None:
+        credential = self._credential()
+        if credential is not None and not tunnels.allows(credential.body["acl"], settings, place):
+            raise tunnels.refused(308, f"The ACL of {credential.id} does not permit binding {place.host}.")
+
+    def _place(self, proto: str, settings: Mapping[str, Any]) -> tunnels.Place:
+        """Where the tunnel is to be reached: reserved, below a reserved wildcard, or the platform's own choice."""
+        if proto == "tcp":
+            return self._address(settings.get("remote_addr"))
+        scheme = "https" if proto == "http" else proto
+        subdomain = settings.get("subdomain")
+        host = settings.get("domain") or settings.get("hostname") or (subdomain and f"{subdomain}.{PLATFORM_DOMAIN}")
+        if not host:
+            return tunnels.Place(scheme, f"{secrets.token_hex(6)}.{PLATFORM_DOMAIN}", 443)
+        host = str(host).strip().lower().rstrip(".")
+        if not vocabulary.is_hostport(f"{host.removeprefix('*.')}:443"):
+            raise tunnels.invalid(f"{host!r} is not a host name")
+        if self._objects.world.domain_of(host) is None:
+            raise tunnels.refused(319, f"You must reserve the hostname {host!r} before it can be used.")
+        return tunnels.Place(scheme, host, 443)
+
+    def _address(self, remote: Json) -> tunnels.Place:
+        if remote is None:
+            number = self._database.count("agent addresses") % 10000
+            return tunnels.Place("tcp", f"0.tcp.{PLATFORM_DOMAIN}", 10000 + number)
+        host, _, port = str(remote).strip().lower().rpartition(":")
+        if not port.isdecimal() or self._objects.world.address_of(f"{host}:{int(port)}") is None:
+            raise tunnels.refused(307, f"You must reserve the address {remote!r} before it can be used.")
+        return tunnels.Place("tcp", host, int(port))
+
+    def _session(self) -> Stored:
+        """Its session, which begins with it: it is signed in, or not there."""
+        for found in self._sessions():
+            self._credential()
+            return found
+        credential = self._credential()
+        moment = certificates.stamp(derive.now())
+        owner = credential.body["owner_id"] if credential is not None else self._objects.world.user()
+        raw = {
+            "agent_version": _VERSION,
+            "credential": ref(credential.id) if credential is not None else None,
+            "ip": "127.0.0.1",
+            "metadata": "",
+            "os": "linux",
+            "region": "us",
+            "started_at": moment,
+            "transport": "ngrok/2",
+        }
+        identity = self._database.new_id("ts_")
+        session = self._database.insert(_SESSION, identity, {"_raw": raw, "_principal": ref(owner)})
+        self._objects.events.record(events.SESSION_START, self._told(session))
+        return session
+
+    def _sessions(self) -> list[Stored]:
+        """Its own; others may have been planted."""
+        return [each for each in self._database.page(_SESSION) if "_principal" in each.body]
+
+    def _told(self, session: Stored) -> Document:
+        raw = session.body["_raw"]
+        return {"id": session.id, **{name: value for name, value in raw.items() if name != "credential"}}
+
+
+def _merged(files: Iterable[Document]) -> Document:
+    """One configuration, of each key the value that is given last; of a tunnel's keys as well."""
+    merged: Document = {}
+    tunnels: dict[str, Document] = {}
+    for each in files:
+        merged |= each
+        for name, settings in (each.get("tunnels") or {}).items():
+            tunnels[name] = {**tunnels.get(name, {}), **settings}
+    return {**merged, "tunnels": tunnels}
+
+
+def _read(path: Path) -> Document:
+    try:
+        read = parsing.document(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise tunnels.invalid(f"{path.name}: {error}") from error
+    opened = read.get("tunnels") or {} if isinstance(read, dict) else None
+    if not isinstance(opened, dict) or not all(isinstance(each, dict) for each in opened.values()):
+        raise tunnels.invalid(f"{path.name} holds no configuration")
+    return dict(read)

@@ -1,0 +1,156 @@
+"""What a tunnel of the sandbox's agent may be: its settings, where it is reached, what a credential's rules say to it.
+
+The choices behind it are told in `process`, which has the tunnels themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from reconciler.sandbox.base import vocabulary
+from reconciler.sandbox.base.database import Document
+
+_KEYS = frozenset(
+    """
+    name proto addr domain hostname subdomain remote_addr inspect metadata schemes bind_tls host_header basic_auth
+    """.split()  # noqa: SIM905 - as a line they can be read
+)
+_QUIET = {"count": 0, "rate1": 0, "rate5": 0, "rate15": 0, "p50": 0, "p90": 0, "p95": 0, "p99": 0}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "inspect": (bool,),
+    "addr": (str, int),
+    "schemes": (list,),
+    "basic_auth": (list, str),
+    "bind_tls": (str, bool),
+}
+
+
+class Failed(Exception):
+    """What the agent refuses: its own number, the HTTP status, what it was about, and why."""
+
+    def __init__(self, number: int, status: int, msg: str, why: str) -> None:
+        super().__init__(why)
+        self.number = number
+        self.status = status
+        self.msg = msg
+
+
+def invalid(why: str) -> Failed:
+    return Failed(102, 400, "invalid tunnel configuration", why)
+
+
+def refused(code: int, why: str) -> Failed:
+    return Failed(103, 502, "failed to start tunnel", f"{why}\n\nERR_NGROK_{code}\n")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tunnel is reached."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def hostport(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.hostport if self.scheme == 'tcp' else self.host}"
+
+
+def checked(settings: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Name, protocol and address of a tunnel that is to be started."""
+    for key, value in settings.items():
+        if key not in _KEYS:
+            raise invalid(f"field {key} not found")
+        wanted = _TYPES.get(key, (str,))
+        if value is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
+            raise invalid(f"field {key} is of the wrong type")
+    for key in ("name", "proto", "addr"):
+        if not settings.get(key):
+            raise invalid(f"{key} is required")
+    if settings["proto"] not in ("http", "tcp", "tls"):
+        raise invalid(f"unknown proto {settings['proto']!r}")
+    return str(settings["name"]), str(settings["proto"]), str(settings["addr"])
+
+
+def _names_place(settings: Mapping[str, Any]) -> bool:
+    return any(settings.get(key) for key in ("domain", "hostname", "subdomain", "remote_addr"))
+
+
+def upstream(proto: str, addr: str) -> str:
+    """Where it leads, as the agent tells it: `http://localhost:8080` of `8080`."""
+    where = addr if ":" in addr or not addr.isdecimal() else f"localhost:{addr}"
+    return where if "://" in where or proto != "http" else f"http://{where}"
+
+
+def allows(acl: Sequence[str], settings: Mapping[str, Any], place: Place) -> bool:
+    """Whether a credential with these rules may open it. No rules allow everything, `*` does too."""
+    if not acl or "*" in acl:
+        return True
+    bound = [rule.removeprefix("bind:") for rule in acl if "=" not in rule]
+    return _names_place(settings) and any(_covers(rule, place) for rule in bound)
+
+
+def _covers(rule: str, place: Place) -> bool:
+    """Whether a bind rule allows the place: its host, its host and port, or a domain above it."""
+    rule = vocabulary.hostport(rule) if ":" in rule else vocabulary.host(rule)
+    if rule.startswith("*."):
+        return place.host.endswith(rule[1:]) and place.host != rule[2:]
+    return rule in (place.host, place.hostport)
+
+
+# --- what is shown of a running one -----------------------------------------------------------------------------------
+
+
+def endpoint(name: str, place: Place, upstream: str, metadata: str, moment: str) -> Document:
+    """As an endpoint of the management API, without what it refers to."""
+    return {
+        "created_at": moment,
+        "updated_at": moment,
+        "region": "us",
+        "type": "ephemeral",
+        "name": name,
+        "url": place.url,
+        "public_url": place.url,
+        "proto": place.scheme,
+        "scheme": place.scheme,
+        "host": place.host,
+        "port": place.port,
+        "hostport": place.hostport,
+        "bindings": ["public"],
+        "metadata": metadata,
+        "upstream_url": upstream,
+        "upstream_proto": "http1" if place.scheme == "https" else "",
+    }
+
+
+def tunnel(place: Place, upstream: str, metadata: str, moment: str) -> Document:
+    """As a tunnel of the management API, without what it refers to."""
+    return {
+        "public_url": place.url,
+        "started_at": moment,
+        "proto": place.scheme,
+        "region": "us",
+        "metadata": metadata,
+        "labels": {},
+        "backends": [],
+        "forwards_to": upstream,
+    }
+
+
+def shown(name: str, place: Place, upstream: str, *, inspect: bool) -> Document:
+    """As the agent's own API tells it."""
+    return {
+        "name": name,
+        "uri": f"/api/tunnels/{quote(name, safe='')}",
+        "public_url": place.url,
+        "proto": place.scheme,
+        "config": {"addr": upstream, "inspect": inspect},
+        "metrics": {"conns": _QUIET, "http": _QUIET},
+    }

@@ -1,0 +1,1 @@
+"""The objects of the emulated account: database, ids, seeds, derived fields."""

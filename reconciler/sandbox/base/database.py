@@ -1,0 +1,255 @@
+"""The sandbox's memory: documents by collection and id, names that may be taken once, and who refers to whom.
+
+One SQLite file. A mutating request is one transaction, flushed to disk before it is answered, so a kill at any point
+leaves the file as after some request. Knows nothing of kinds or HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.sandbox.base.ids import Ksuids
+
+Document = dict[str, Any]
+
+_APPLICATION = 0x7265636E  # by which a file of SQLite tells whose it is
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+PRAGMA application_id = {_APPLICATION};
+CREATE TABLE IF NOT EXISTS documents (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
+    UNIQUE (collection, parent, id)
+);
+CREATE INDEX IF NOT EXISTS pages ON documents (collection, parent, sequence);
+CREATE TABLE IF NOT EXISTS names (
+    space TEXT NOT NULL, name TEXT NOT NULL, owner INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    PRIMARY KEY (space, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS names_of ON names (owner);
+CREATE TABLE IF NOT EXISTS uses (
+    target TEXT NOT NULL, user INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE, field TEXT NOT NULL,
+    PRIMARY KEY (target, user, field)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS uses_of ON uses (user);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+COMMIT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    sequence: int
+    collection: str
+    parent: str
+    id: str
+    body: Document
+
+
+class Database:
+    def __init__(self, path: str) -> None:
+        # Calls come from one thread at a time; the flag lets tests build it in another one than it serves in.
+        self._sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._check_own()
+        if path != ":memory:":
+            self._sql.execute("PRAGMA journal_mode = WAL")
+            self._sql.execute("PRAGMA synchronous = FULL")
+        self._sql.execute("PRAGMA foreign_keys = ON")
+        self._sql.executescript(_SCHEMA)
+        self._changes: list[tuple[Stored | None, Stored | None]] = []
+        self._ids = Ksuids(self.fact("last_id") or "")
+
+    def _check_own(self) -> None:
+        """Nothing is written into the database of another program."""
+        # In this order: another sandbox may be making the file its own.
+        [tables] = self._sql.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        [application] = self._sql.execute("PRAGMA application_id").fetchone()
+        if application != _APPLICATION and (application or tables):
+            self._sql.close()
+            raise sqlite3.DatabaseError("not a database of the sandbox; name another file")
+
+    def close(self) -> None:
+        self._sql.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; may be nested, and the outermost decides."""
+        if self._sql.in_transaction:
+            yield
+            return
+        self._changes.clear()
+        self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._sql.execute("ROLLBACK")
+            raise
+        self._sql.execute("COMMIT")
+
+    def new_id(self, prefix: str) -> str:
+        fresh = self._ids.new()
+        self.remember("last_id", fresh)  # so that ids grow even across a restart with a clock set back
+        return prefix + fresh
+
+    # --- documents ----------------------------------------------------------------------------------------------------
+
+    def find(self, collection: str, identity: str, parent: str = "") -> Stored | None:
+        row = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? AND id=?",
+            (collection, parent, identity),
+        ).fetchone()
+        return _stored(row) if row else None
+
+    def page(self, collection: str, parent: str = "", before: str | None = None, limit: int = -1) -> list[Stored]:
+        """Newest first; `before` names the object after which to go on, which may be gone by now."""
+        position = "" if before is None else "AND sequence < ?"
+        rows = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? "  # noqa: S608
+            f"{position} ORDER BY sequence DESC LIMIT ?",
+            (collection, parent, *([] if before is None else [self._place(collection, parent, before)]), limit),
+        )
+        return [_stored(row) for row in rows]
+
+    def each(self, collection: str, parent: str = "", before: str | None = None) -> Iterator[Stored]:
+        """As `page` without a limit, read as far as is looked at."""
+        while found := self.page(collection, parent, before, 100):
+            yield from found
+            before = found[-1].id
+
+    def _place(self, collection: str, parent: str, identity: str) -> int:
+        where = "FROM documents WHERE collection=? AND parent=? AND id"
+        found = self._sql.execute(f"SELECT sequence {where}=?", (collection, parent, identity)).fetchone()
+        if found is None:
+            # Deleted since it was shown: ids sort by time, so its place is just after the next older one.
+            older = f"SELECT sequence + 1 {where}<? ORDER BY id DESC LIMIT 1"
+            found = self._sql.execute(older, (collection, parent, identity)).fetchone()
+        return int(found[0]) if found else 0
+
+    def insert(self, collection: str, identity: str, body: Document, parent: str = "") -> Stored:
+        cursor = self._sql.execute(
+            "INSERT INTO documents (collection, parent, id, body) VALUES (?, ?, ?, ?)",
+            (collection, parent, identity, json.dumps(body)),
+        )
+        assert cursor.lastrowid is not None
+        stored = Stored(cursor.lastrowid, collection, parent, identity, body)
+        self._changes.append((None, stored))
+        return stored
+
+    def replace(self, stored: Stored, body: Document) -> Stored:
+        self._sql.execute("UPDATE documents SET body=? WHERE sequence=?", (json.dumps(body), stored.sequence))
+        fresh = Stored(stored.sequence, stored.collection, stored.parent, stored.id, body)
+        self._changes.append((stored, fresh))
+        return fresh
+
+    def delete(self, stored: Stored) -> None:
+        """The document, its names and its uses; not what lives below it."""
+        self._sql.execute("DELETE FROM documents WHERE sequence=?", (stored.sequence,))
+        self._changes.append((stored, None))
+
+    def changes(self) -> list[tuple[Stored | None, Stored | None]]:
+        """Each document that this transaction has written since it was last asked, as it was before and after."""
+        told, self._changes = self._changes, []
+        return told
+
+    def parents(self, collection: str, identity: str) -> list[str]:
+        """Below whom there is an object of this id."""
+        rows = self._sql.execute(
+            "SELECT parent FROM documents WHERE collection=? AND id=? ORDER BY sequence", (collection, identity)
+        )
+        return [str(parent) for (parent,) in rows]
+
+    def trim(self, collection: str, parent: str, kept: int) -> None:
+        """Only the latest so many stay."""
+        last = "SELECT sequence FROM documents WHERE collection=? AND parent=? ORDER BY sequence DESC LIMIT 1 OFFSET ?"
+        self._sql.execute(
+            f"DELETE FROM documents WHERE collection=? AND parent=? AND sequence <= ({last})",  # noqa: S608
+            (collection, parent, collection, parent, kept),
+        )
+
+    def clear(self) -> None:
+        """As a new file, but for the ids: they go on growing."""
+        with self.transaction():
+            self._sql.execute("DELETE FROM documents")
+            self._sql.execute("DELETE FROM facts WHERE name <> 'last_id'")
+
+    # --- names that may be taken once ---------------------------------------------------------------------------------
+
+    def take(self, owner: Stored, names: Iterable[tuple[str, str]], *, is_new: bool = False) -> tuple[str, str] | None:
+        """Make these the owner's names, instead of those it had. The first that is another's, if any: then none is."""
+        if not is_new:
+            self._sql.execute("DELETE FROM names WHERE owner=?", (owner.sequence,))
+        for space, name in dict.fromkeys(names):
+            try:
+                self._sql.execute("INSERT INTO names VALUES (?, ?, ?)", (space, name, owner.sequence))
+            except sqlite3.IntegrityError:
+                return space, name
+        return None
+
+    def named(self, space: str, name: str) -> Stored | None:
+        row = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents JOIN names ON owner = sequence "
+            "WHERE space=? AND name=?",
+            (space, name),
+        ).fetchone()
+        return _stored(row) if row else None
+
+    def others_named(self, space: str, start: str, owner: str) -> bool:
+        """Whether somebody else than the object with this id has a name that begins so."""
+        row = self._sql.execute(
+            "SELECT 1 FROM documents JOIN names ON owner = sequence "
+            "WHERE space=? AND name>=? AND substr(name, 1, ?)=? AND id<>? LIMIT 1",
+            (space, start, len(start), start, owner),
+        ).fetchone()
+        return row is not None
+
+    # --- who refers to whom -------------------------------------------------------------------------------------------
+
+    def use(self, user: Stored, targets: Iterable[tuple[str, str]], *, is_new: bool = False) -> None:
+        """Make (field, id) pairs the user's references, instead of those it had."""
+        if not is_new:
+            self._sql.execute("DELETE FROM uses WHERE user=?", (user.sequence,))
+        for field, target in dict.fromkeys(targets):
+            self._sql.execute("INSERT INTO uses VALUES (?, ?, ?)", (target, user.sequence, field))
+
+    def user_of(self, target: str) -> Stored | None:
+        """Something that refers to the object, the oldest first."""
+        row = self._sql.execute(
+            "SELECT sequence, collection, parent, id, body FROM documents JOIN uses ON user = sequence "
+            "WHERE target=? AND id<>? ORDER BY sequence LIMIT 1",
+            (target, target),
+        ).fetchone()
+        return _stored(row) if row else None
+
+    def users_of(self, target: str) -> list[Stored]:
+        """All that refers to the object, the oldest first."""
+        rows = self._sql.execute(
+            "SELECT DISTINCT sequence, collection, parent, id, body FROM documents JOIN uses ON user = sequence "
+            "WHERE target=? AND id<>? ORDER BY sequence",
+            (target, target),
+        )
+        return [_stored(row) for row in rows]
+
+    # --- facts about the account --------------------------------------------------------------------------------------
+
+    def fact(self, name: str) -> str | None:
+        row = self._sql.execute("SELECT value FROM facts WHERE name=?", (name,)).fetchone()
+        return str(row[0]) if row else None
+
+    def remember(self, name: str, value: str) -> None:
+        self._sql.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def count(self, name: str) -> int:
+        """1, 2, 3, … for each call with the same name, never the same twice."""
+        number = int(self.fact(name) or 0) + 1
+        self.remember(name, str(number))
+        return number
+
+
+def _stored(row: tuple[int, str, str, str, str]) -> Stored:
+    sequence, collection, parent, identity, body = row
+    return Stored(sequence, collection, parent, identity, json.loads(body))

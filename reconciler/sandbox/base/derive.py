@@ -1,0 +1,248 @@
+"""What the platform fills in by itself: one function per kind, called with the draft of a created or updated object.
+
+Derived values go into the draft's document under the names they are read by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+from reconciler.sandbox.base import certificates, ids, vocabulary
+from reconciler.sandbox.base.draft import Draft, World
+from reconciler.sandbox.wire.responses import ref
+
+DEFAULT_PORTS = {"http": 80, "https": 443, "tls": 443}
+_RENEWAL = timedelta(days=30)  # how long before its end a managed certificate is renewed
+_POLICY = "certificate_management_policy"
+_DAY = timedelta(days=1)
+LIFETIME = timedelta(days=90)
+
+
+def now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def derive(draft: Draft, world: World) -> None:
+    if not draft.kind.untimed and draft.is_new:
+        draft.doc["created_at"] = certificates.stamp(now())
+    rule = _RULES.get(draft.kind.name)
+    if rule is not None:
+        rule(draft, world)
+
+
+# --- endpoints and edges ----------------------------------------------------------------------------------------------
+
+
+def _endpoint(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    parts = urlsplit(doc["url"])
+    host, port = parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    hostport = f"{host}:{port}"
+    domain, address = world.domain_of(host), world.address_of(hostport)
+    if not doc["bindings"]:
+        doc["bindings"] = ["internal"] if host.endswith(".internal") else ["public"]
+    if draft.is_new:
+        doc["principal"] = ref(world.principal)
+    doc |= {
+        "type": "cloud",
+        "public_url": doc["url"],
+        "proto": parts.scheme,
+        "scheme": parts.scheme,
+        "host": host,
+        "port": port,
+        "hostport": hostport,
+        "domain": ref(domain.id) if domain else None,
+        "tcp_addr": ref(address.id) if address else None,
+        "updated_at": certificates.stamp(now()),
+        "region": "",
+    }
+
+
+def _termination(draft: Draft, world: World) -> None:
+    module = draft.doc.get("tls_termination")
+    if module is not None and module.get("terminate_at") != "upstream" and not module["min_version"]:
+        module["min_version"] = "1.2"  # the platform's own pick
+
+
+# --- credentials ------------------------------------------------------------------------------------------------------
+
+
+def _credential(draft: Draft, world: World) -> None:
+    draft.doc["owner_id"] = draft.doc["owner_id"] or world.principal
+    if draft.kind.one_time and draft.is_new:
+        draft.once = ids.token(draft.id)
+        # What an agent or a client presents later is compared with this; the token itself is kept nowhere.
+        draft.doc["_token_sha256"] = hashlib.sha256(draft.once.encode()).hexdigest()
+
+
+# --- domains and addresses --------------------------------------------------------------------------------------------
+
+
+def _domain(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    if draft.before is None:
+        own = world.is_platforms(doc["domain"])
+        label = hashlib.sha256(draft.id.encode()).hexdigest()
+        wildcard = doc["domain"].startswith("*.")
+        doc["cname_target"] = None if own else f"{label[:17]}.{label[17:20]}.cname.{world.platform_domain}"
+        doc["acme_challenge_cname_target"] = (
+            f"{label[20:37]}.{label[37:40]}.acme.{world.platform_domain}" if wildcard and not own else None
+        )
+    elif doc[_POLICY] is None and draft.before[_POLICY] and doc["certificate_id"] == draft.before["certificate_id"]:
+        doc["certificate_id"] = ""  # the managed certificate goes with its policy
+    _managed(draft)
+
+
+def _ingress(draft: Draft, world: World) -> None:
+    if draft.is_new:
+        domain = draft.doc["domain"]
+        label = hashlib.sha256(draft.id.encode()).hexdigest()[:12]
+        draft.doc["ns_targets"] = [f"ns-{number}.{label}.agent.{world.platform_domain}" for number in range(1, 5)]
+        draft.doc["region_domains"] = [f"{region}.{domain}" for region in vocabulary.REGIONS]
+    _managed(draft)
+
+
+def _managed(draft: Draft) -> None:
+    """A policy that is new or changed has no status yet: reads begin the provisioning and end it."""
+    doc, name = draft.doc, _POLICY
+    if doc[name] is None:
+        doc["certificate_management_status"] = None
+        doc.pop("_reads", None)
+    elif draft.before is None or draft.before[name] != doc[name]:
+        doc["certificate_management_status"] = None
+        doc["_reads"] = 0
+
+
+def provisioning() -> dict[str, object]:
+    """The status while a certificate is being obtained."""
+    job = {
+        "error_code": None,
+        "msg": "The certificate is being obtained.",
+        "started_at": certificates.stamp(now()),
+        "retries_at": None,
+    }
+    return {"renews_at": None, "provisioning_job": job}
+
+
+def renewing(status_from: datetime) -> dict[str, object]:
+    """The status of a certificate obtained just now."""
+    return {"renews_at": certificates.stamp(status_from + LIFETIME - _RENEWAL), "provisioning_job": None}
+
+
+def _address(draft: Draft, world: World) -> None:
+    if draft.is_new:
+        number = world.database.count("addresses") - 1
+        region = draft.doc["region"]
+        zone = "" if region == "us" else f"{region}."
+        draft.doc["addr"] = f"{1 + number // 40000}.tcp.{zone}{world.platform_domain}:{20000 + number % 40000}"
+
+
+# --- certificates and keys --------------------------------------------------------------------------------------------
+
+
+def _authority(draft: Draft, world: World) -> None:
+    if draft.is_new:
+        draft.doc |= certificates.authority(certificates.certificates(draft.doc["ca_pem"])[0])
+
+
+def _certificate(draft: Draft, world: World) -> None:
+    if draft.is_new:
+        draft.doc |= certificates.certificate(certificates.certificates(draft.doc["certificate_pem"])[0])
+
+
+def _ssh_authority(draft: Draft, world: World) -> None:
+    doc = draft.doc
+    if draft.is_new:
+        kind_of_key = doc["private_key_type"]
+        doc["_private_key"], doc["public_key"] = certificates.new_ssh_key(
+            kind_of_key, doc["elliptic_curve"], doc["key_size"]
+        )
+        doc["key_type"] = kind_of_key
+
+
+def period(draft: Draft) -> tuple[datetime, datetime]:
+    """From when until when an SSH certificate is to be good; what the request leaves open is counted from now."""
+    after, until = draft.doc["valid_after"], draft.doc["valid_until"]
+    lifetime = _DAY if draft.kind.name == "SSHUserCertificate" else 365 * _DAY
+    return (
+        vocabulary.instant(after) if after else now(),
+        vocabulary.instant(until) if until else now() + lifetime,
+    )
+
+
+def _ssh_certificate(draft: Draft, world: World) -> None:
+    doc, of_user = draft.doc, draft.kind.name == "SSHUserCertificate"
+    if not draft.is_new:
+        return
+    since, until = period(draft)
+    doc["key_type"] = certificates.key_type(certificates.ssh_public_key(doc["public_key"]))
+    authority = world.find(doc["ssh_certificate_authority_id"])
+    assert authority is not None
+    options = {name: doc[name] for name in ("critical_options", "extensions")} if of_user else None
+    doc["certificate"] = certificates.sign_ssh(
+        authority.body["_private_key"], doc["public_key"], draft.id, doc["principals"], since, until, options
+    )
+
+
+# --- vaults -----------------------------------------------------------------------------------------------------------
+
+
+def _vault(draft: Draft, world: World) -> None:
+    draft.doc |= {"updated_at": certificates.stamp(now()), "last_updated_by": world.principal}
+    if draft.is_new:
+        draft.doc["created_by"] = world.principal
+    for secret in world.database.page("Secret") if not draft.is_new else ():
+        if secret.body["vault_id"] == draft.id:
+            world.database.replace(secret, {**secret.body, "vault_name": draft.doc["name"]})
+
+
+def _secret(draft: Draft, world: World) -> None:
+    vault = world.find(draft.doc["vault_id"])
+    assert vault is not None
+    draft.doc |= {
+        "vault_name": vault.body["name"],
+        "updated_at": certificates.stamp(now()),
+        "last_updated_by": ref(world.principal),
+    }
+    if draft.is_new:
+        draft.doc["created_by"] = ref(world.principal)
+
+
+# --- what no manifest declares ----------------------------------------------------------------------------------------
+
+
+def _operator(draft: Draft, world: World) -> None:
+    draft.doc["updated_at"] = certificates.stamp(now())
+    draft.doc["region"] = draft.doc["region"] or "global"
+    if draft.is_new:
+        draft.doc["principal"] = ref(world.principal)
+
+
+def _report(draft: Draft, world: World) -> None:
+    hosts = dict.fromkeys(urlsplit(url).hostname or "" for url in draft.doc["urls"])
+    draft.doc |= {"status": "PENDING", "hostnames": [{"hostname": host, "status": "PENDING"} for host in hosts]}
+
+
+_RULES: dict[str, Callable[[Draft, World], None]] = {
+    "CloudEndpoint": _endpoint,
+    "TLSEdge": _termination,
+    "HTTPSEdge": _termination,
+    "TunnelCredential": _credential,
+    "SSHCredential": _credential,
+    "ReservedDomain": _domain,
+    "ReservedAddress": _address,
+    "AgentIngress": _ingress,
+    "CertificateAuthority": _authority,
+    "TLSCertificate": _certificate,
+    "SSHCertificateAuthority": _ssh_authority,
+    "SSHHostCertificate": _ssh_certificate,
+    "SSHUserCertificate": _ssh_certificate,
+    "APIKey": _credential,
+    "KubernetesOperator": _operator,
+    "AbuseReport": _report,
+    "Vault": _vault,
+    "Secret": _secret,
+}

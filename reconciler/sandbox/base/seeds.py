@@ -1,0 +1,60 @@
+"""Puts what a seed file lists into a sandbox before it serves: requests to replay, and objects as they are.
+
+The file is YAML or JSON: a list of `{path, body}` (a POST each) and `{collection, object}` (planted unchecked, for what
+no client can create: ephemeral and edge endpoints).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.operations.routes import Router, operations
+from reconciler.sandbox.wire import parsing
+from reconciler.sandbox.wire.refusal import Refusal
+
+
+class Planted(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    collection: str
+    object: dict[str, JsonValue]
+
+
+class Posted(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    path: str
+    body: dict[str, JsonValue] = {}
+
+
+def plant(objects: Objects, path: Path) -> None:
+    """ValueError says which item cannot be planted, and why; then none is."""
+    try:
+        items = parsing.document(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(items, list):
+        raise ValueError(f"{path}: a seed is a list")
+    router = Router(operations(objects.kinds))
+    with objects.database.transaction():
+        for number, item in enumerate(items, 1):
+            try:
+                _plant_one(objects, router, item)
+            except (Refusal, ValueError) as error:
+                raise ValueError(f"{path}: item {number}: {error}") from error
+
+
+def _plant_one(objects: Objects, router: Router, item: Any) -> None:
+    if isinstance(item, dict) and "collection" in item:
+        planted = parsing.formed(Planted, item)
+        objects.plant(planted.collection, planted.object)
+        return
+    posted = parsing.formed(Posted, item)
+    found = router.match(posted.path)
+    if found is None or "POST" not in found.by_method:
+        raise ValueError(f"nothing can be created at {posted.path}")
+    objects.answer(found.by_method["POST"], found.values, posted.body, objects.view(""))

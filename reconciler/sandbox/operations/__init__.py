@@ -1,0 +1,1 @@
+"""What each operation of the emulated API does to objects."""

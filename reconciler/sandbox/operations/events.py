@@ -1,0 +1,148 @@
+"""What the platform would deliver: an event for each change of an object, to each destination of a subscription to it.
+
+Nothing leaves the sandbox. Deliveries are kept, the latest `KEPT` of each destination, and read at
+`GET /_sandbox/deliveries?destination=ed_…`. They are written in the transaction of the change itself, from the object
+as answers show it: what a read conceals is not in an event either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from reconciler.model.value import Json
+from reconciler.sandbox.base import certificates, derive
+from reconciler.sandbox.base.database import Database, Document, Stored
+
+KEPT = 1000
+_COLLECTION = "Delivery"
+_SOURCE, _SUBSCRIPTION, _DESTINATION = "EventSource", "EventSubscription", "EventDestination"
+
+Happening = Literal["created", "updated", "deleted"]
+
+SUBJECTS = {
+    "APIKey": "api_key",
+    "CertificateAuthority": "certificate_authority",
+    "EventDestination": "event_destination",
+    "EventSubscription": "event_subscription",
+    "IPPolicy": "ip_policy",
+    "IPPolicyRule": "ip_policy_rule",
+    "IPRestriction": "ip_restriction",
+    "ReservedAddress": "tcp_address",
+    "ReservedDomain": "domain",
+    "SSHCertificateAuthority": "ssh_certificate_authority",
+    "SSHCredential": "ssh_public_key",
+    "SSHHostCertificate": "ssh_host_certificate",
+    "SSHUserCertificate": "ssh_user_certificate",
+    "Secret": "secret",
+    "TLSCertificate": "tls_certificate",
+    "TunnelCredential": "tunnel_credential",
+    "Vault": "vault",
+}
+"""The kinds whose changes are events, and what these are called after."""
+
+SESSION_START, SESSION_STOP = "agent_session_start.v0", "agent_session_stop.v0"
+_TEST = "test.v0"  # what a destination is verified with: no subscription can name it
+
+
+Show = Callable[[Stored], Document]
+"""An object as an answer shows it."""
+
+
+class Events:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tell(self, show: Show) -> None:
+        """The events of what the transaction changed since the last time. A source is a part of its subscription."""
+        changes = _Changes()
+        for before, after in self._database.changes():
+            changes.add(before, after)
+        for (collection, parent, identity), (before, after) in changes.objects.items():
+            if parent == "" and identity in changes.sources and after is None and before is None:
+                before = after = self._database.find(collection, identity)
+            happening = _happening(before, after, identity in changes.sources)
+            name = self._type_of(collection, happening) if happening else ""
+            stored = after or before
+            if name and stored is not None:
+                about = show(stored)
+                if happening == "deleted" and collection == _SUBSCRIPTION:
+                    about = {**about, "sources": [show(each) for each in changes.sources.get(identity, ())]}
+                self.record(name, about)
+            if happening == "deleted" and collection == _DESTINATION:
+                self._database.trim(_COLLECTION, identity, 0)
+
+    def _type_of(self, collection: str, happening: Happening) -> str:
+        """The type of such an event, if anybody is to be told of it; else empty."""
+        subject = SUBJECTS.get(collection)
+        name = f"{subject}_{happening}.v0"
+        return name if subject is not None and self._database.parents(_SOURCE, name) else ""
+
+    def record(self, name: str, about: Document) -> None:
+        """One event of this type, to everybody who is to have it."""
+        event: Document = {}
+        for subscription, destination in self._listeners(name):
+            event = event or self._event(name, about)
+            self._deliver(destination, event, subscription)
+
+    def verify(self, destination: str) -> None:
+        """The event that a new destination is tried out with."""
+        self._deliver(destination, self._event(_TEST, {}), None)
+
+    def deliveries(self, destination: str) -> list[Json]:
+        """What a destination was sent, the first of what is kept first."""
+        return [each.body for each in reversed(self._database.page(_COLLECTION, destination))]
+
+    def _listeners(self, name: str) -> Iterator[tuple[str, str]]:
+        for identity in self._database.parents(_SOURCE, name):
+            subscription = self._database.find(_SUBSCRIPTION, identity)
+            for destination in subscription.body["destination_ids"] if subscription else ():
+                yield identity, destination
+
+    def _event(self, name: str, about: Document) -> Document:
+        return {
+            "event_id": self._database.new_id("ev_"),
+            "event_type": name,
+            "event_timestamp": certificates.stamp(derive.now()),
+            "object": about,
+        }
+
+    def _deliver(self, destination: str, event: Document, subscription: str | None) -> None:
+        identity = self._database.new_id("evd_")
+        body = {"id": identity, "destination_id": destination, "subscription_id": subscription, "event": event}
+        self._database.insert(_COLLECTION, identity, body, destination)
+        self._database.trim(_COLLECTION, destination, KEPT)
+
+
+@dataclass
+class _Changes:
+    """What became of each object in one transaction: how it was at first, and how it is at last.
+
+    `sources` are, by subscription, the sources that came or went.
+    """
+
+    objects: dict[tuple[str, str, str], tuple[Stored | None, Stored | None]] = field(default_factory=dict)
+    sources: dict[str, list[Stored]] = field(default_factory=dict)
+
+    def add(self, before: Stored | None, after: Stored | None) -> None:
+        each = after or before
+        assert each is not None
+        if each.collection == _SOURCE:
+            self.sources.setdefault(each.parent, []).append(each)
+            self.objects.setdefault((_SUBSCRIPTION, "", each.parent), (None, None))
+            return
+        key = (each.collection, each.parent, each.id)
+        first = self.objects[key][0] if key in self.objects else before
+        self.objects[key] = (first or before, after)
+
+
+def _happening(before: Stored | None, after: Stored | None, within: bool) -> Happening | None:
+    """What happened to an object that was so and is so; `within`: to a part of it, at least."""
+    if before is None or after is None:
+        return "created" if after is not None else "deleted" if before is not None else None
+    return "updated" if within or _public(before) != _public(after) else None
+
+
+def _public(stored: Stored) -> Document:
+    return {name: value for name, value in stored.body.items() if not name.startswith("_")}

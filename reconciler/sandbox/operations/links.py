@@ -1,0 +1,159 @@
+"""Which values are references and what must be behind them; which names may be taken once; what keeps what alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from reconciler.model.value import Json
+from reconciler.sandbox.base import certificates
+from reconciler.sandbox.base.draft import Draft, World
+from reconciler.sandbox.base.ids import is_id, prefix_of
+from reconciler.sandbox.wire import bodies, refusal
+from reconciler.sandbox.wire.refusal import Cause, Refusal
+
+_BACKENDS = ("bkdfo_", "bkdtg_", "bkdhr_", "bkdwd_", "bkdsc_")
+
+# By field name, anywhere in a body: prefixes allowed, and the cause when nothing is there.
+_REFERENCES: dict[str, tuple[tuple[str, ...], Cause]] = {
+    "backend_id": (_BACKENDS, refusal.NO_BACKEND),
+    "backends": (_BACKENDS, refusal.NO_CHILD),
+    "ip_policy_ids": (("ipp_",), refusal.NO_POLICY_OF_MODULE),
+    "ip_policy_id": (("ipp_",), refusal.NO_POLICY),
+    "certificate_authority_ids": (("ca_",), refusal.NO_AUTHORITY),
+    "ssh_certificate_authority_id": (("sshca_",), refusal.NO_SSH_AUTHORITY),
+    "certificate_id": (("cert_",), refusal.NO_CERTIFICATE),
+    "destination_ids": (("ed_",), refusal.NO_DESTINATION),
+    "http_endpoint_configuration_id": (("ec_",), refusal.NO_SUCH_OBJECT),
+    "https_endpoint_configuration_id": (("ec_",), refusal.NO_SUCH_OBJECT),
+    "endpoint_configuration_id": (("ec_",), refusal.NO_SUCH_OBJECT),
+    "owner_id": (("usr_", "bot_", "service_"), refusal.NO_SUCH_OBJECT),
+    "vault_id": (("vault_",), refusal.NO_VAULT),
+}
+# By field name: the causes when an id is malformed, and when it is of another kind; where they are not the common ones.
+_NO_ID: dict[str, tuple[Cause, Cause]] = {
+    "backend_id": (refusal.BACKEND_ID, refusal.BACKEND_ID),
+    "backends": (refusal.CHILD_ID, refusal.CHILD_KIND),
+    "ip_policy_ids": (refusal.POLICY_ID, refusal.POLICY_ID),
+    "ip_policy_id": (refusal.POLICY_ID_OF_RULE, refusal.POLICY_ID_OF_RULE),
+    "certificate_authority_ids": (refusal.AUTHORITY_ID, refusal.AUTHORITY_ID),
+}
+_REFERRING = frozenset(_REFERENCES)
+_WELL_FORMED_IS_ENOUGH = ("ec_", "usr_")  # the platform has these objects, the API that we stand in for does not
+
+# An owner may go while its credentials stay.
+_HOLDS_NOTHING = {"owner_id"}
+
+_IN_USE: dict[str, Cause] = {
+    "IPPolicy": refusal.POLICY_IN_USE,
+    "ReservedDomain": refusal.DOMAIN_IN_USE,
+    "ReservedAddress": refusal.ADDRESS_IN_USE,
+    "FailoverBackend": refusal.BACKEND_IN_USE,
+    "TunnelGroupBackend": refusal.BACKEND_IN_USE,
+    "HTTPResponseBackend": refusal.BACKEND_IN_USE,
+    "WeightedBackend": refusal.BACKEND_IN_USE,
+    "StaticBackend": refusal.BACKEND_IN_USE,
+    "Vault": refusal.VAULT_NOT_EMPTY,
+    "SSHCertificateAuthority": refusal.SSH_AUTHORITY_IN_USE,
+    "EventDestination": refusal.DESTINATION_IN_USE,
+    "CertificateAuthority": refusal.AUTHORITY_IN_USE,
+}
+
+# Deleted with what they refer to, instead of keeping it alive: (what goes, who goes with it).
+CASCADES = {"IPPolicy": "IPPolicyRule"}
+
+
+def in_use(kind: str, identity: str, user: str) -> Refusal:
+    return _IN_USE.get(kind, refusal.IN_USE)(id=identity, user=user)
+
+
+def references(draft: Draft) -> Iterator[tuple[str, str, str]]:
+    """(path, field name, id) of every reference in the document."""
+    for field, path, value in bodies.walk(bodies.holders(draft.kind, _REFERRING), draft.doc):
+        if field.name in _REFERENCES:
+            several = isinstance(value, (list, dict))
+            for identity in value if several else [value]:
+                if identity or several:  # only a reference that stands alone may be left empty
+                    yield path, field.name, identity
+
+
+def check_references(draft: Draft, world: World) -> None:
+    """Each reference that the request supplies is well-formed and leads somewhere."""
+    for path, name, identity in references(draft):
+        if draft.before is not None and path.partition(".")[0] not in draft.supplied:
+            continue
+        prefixes, missing = _REFERENCES[name]
+        if name == "owner_id" and "@" in identity:
+            continue  # the public service takes an e-mail address here as well
+        if not any(is_id(identity, prefix) for prefix in prefixes):
+            wrong = refusal.WRONG_ID if len(prefixes) == 1 else refusal.SEVERAL_WRONG_ID
+            malformed, wrong = _NO_ID.get(name, (refusal.MALFORMED_ID, wrong))
+            cause = wrong if prefix_of(identity) else malformed
+            raise cause(field=path, id=identity, wanted=", ".join(prefixes))
+        if prefix_of(identity) not in _WELL_FORMED_IS_ENOUGH and world.find(identity) is None:
+            if draft.kind.name == "IPRestriction":
+                missing = refusal.NO_POLICY_OF_RESTRICTION
+            raise missing(field=path, id=identity)
+
+
+def uses(draft: Draft, world: World) -> Iterator[tuple[str, str]]:
+    """(field, id) of everything this object keeps from being deleted."""
+    for path, name, identity in references(draft):
+        if name not in _HOLDS_NOTHING and prefix_of(identity) not in _WELL_FORMED_IS_ENOUGH:
+            yield path, identity
+    for field in ("domain", "tcp_addr"):
+        if draft.kind.name == "CloudEndpoint" and draft.doc.get(field):
+            yield field, draft.doc[field]["$ref"]
+    for value in draft.doc.get("hostports") or []:
+        found = world.address_of(value) or world.domain_of(value.rpartition(":")[0])
+        if found is not None:
+            yield "hostports", found.id
+
+
+def names(draft: Draft) -> Iterable[tuple[str, str]]:
+    """What nobody else may have while this object has it: (space, name)."""
+    doc = draft.doc
+    match draft.kind.name:
+        case "CloudEndpoint":
+            return [("pool", f"{doc['url']} {draft.id}") if doc.get("pooling_enabled") else ("url", doc["url"])]
+        case "ReservedDomain":
+            return [("domain", doc["domain"])]
+        case "ReservedAddress":
+            return [("address", doc["addr"])]
+        case "AgentIngress":
+            return [("ingress", doc["domain"])]
+        case "IPRestriction":
+            return [("restriction", doc["type"])]
+        case "IPPolicyRule":
+            return [("cidr", f"{doc['ip_policy_id']} {doc['cidr']}")]
+        case "SSHCredential":
+            return [("public key", certificates.ssh_line(certificates.ssh_public_key(doc["public_key"], pem=True)))]
+        case "Vault":
+            return [("vault", doc["name"])]
+        case "Secret":
+            return [("secret", f"{doc['vault_id']} {doc['name']}")]
+        case "BotUser":
+            return [("bot", doc["name"])]
+        case "HTTPSEdgeRoute":
+            return [("route", f"{draft.parent} {doc['match_type']} {doc['match']}")]
+        case "TCPEdge" | "TLSEdge" | "HTTPSEdge":
+            return [("hostport", value) for value in doc["hostports"]]
+    return []
+
+
+def taken(space: str, name: str) -> Refusal:
+    """The refusal of a name that is another's."""
+    causes: dict[str, tuple[Cause, dict[str, Json]]] = {
+        "url": (refusal.ENDPOINT_DUPLICATE, {}),
+        "domain": (refusal.DOMAIN_DUPLICATE, {}),
+        "ingress": (refusal.INGRESS_DUPLICATE, {}),
+        "restriction": (refusal.RESTRICTION_DUPLICATE, {}),
+        "cidr": (refusal.CIDR_DUPLICATE, {"value": name.partition(" ")[2]}),
+        "public key": (refusal.SSH_KEY_DUPLICATE, {}),
+        "bot": (refusal.BOT_DUPLICATE, {}),
+        "route": (refusal.ROUTE_DUPLICATE, {"value": name.partition(" ")[2]}),
+        "hostport": (refusal.HOSTPORT_TAKEN, {}),
+        "vault": (refusal.VAULT_DUPLICATE, {}),
+        "secret": (refusal.SECRET_DUPLICATE, {"value": name.partition(" ")[2]}),
+    }
+    cause, named = causes[space]
+    return cause(**{"value": name, **named})

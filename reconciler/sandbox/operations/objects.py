@@ -1,0 +1,440 @@
+"""What each operation does: one transaction from a request's body to the answer's.
+
+Choices where the platform's documentation is silent:
+
+- PATCH writes what its body supplies. Null for a field that has a DELETE path is refused; null for any other puts it
+  back to the platform's default. A module in the body replaces the whole module, and PUT on its path does the same.
+- PATCH keeps what its body leaves out. With the variant `patch_empties` it empties the fields that the public platform
+  does not keep: `backends` of failover and weighted backends.
+- GET and DELETE of a module that is not set answer 404, as of an object that does not exist.
+- Deleting an edge deletes its routes, a subscription its sources, a policy its rules; an object that others refer to is
+  not deleted. The credentials of a deleted bot stay.
+- The status of a certificate policy is null in the answer that sets it; the next read shows a job, and the one after it
+  the certificate, which goes with its policy. A domain takes an uploaded certificate only, and an empty
+  `certificate_id` beside a policy is refused (436).
+- An update that supplies nothing is refused for the kinds whose code for it is known, and changes nothing elsewhere.
+- A description holds 255 bytes and metadata 4096, counted as UTF-8. Kinds that have codes of their own for that use
+  them; of the neighbouring pairs 1914 to 1917 the first is of TLS certificates, of 1945 to 1948 of host certificates.
+- A url with a slash at its end is refused (9038). A limit that is a number out of range is 233, and 244 otherwise.
+- Endpoints with one url all have `pooling_enabled`, or there is one: 18016, 18017, and 18009 between two without it.
+- Where an edge is, no endpoint comes, whatever its scheme (18009), and no tunnel (334); where one of these is, no edge
+  comes (7122). Only a TLS edge and a cloud endpoint of the scheme https stand beside each other. `GET /endpoints` lists
+  an endpoint of type `edge` for each hostport of an edge, with the edge's description and metadata.
+- Routes can be listed below their edge; clients of the public service read them with the edge.
+- The list of a subscription's sources takes `limit` and `before_id`, and shows all of them: it names no next page.
+- Upstream of a TLS edge that does not terminate TLS there is no traffic policy (7062) and no mutual TLS (1694).
+- An IP restriction or mutual TLS that is switched off may name nobody. A traffic policy has up to 256 K characters, and
+  up to 100 levels; what names none of the formats of a SAML name id asks for the persistent one.
+- The last rule of a policy that a dashboard restriction names is kept (1419), whether or not it is enforced.
+- A failover backend holds up to ten of its kind (6513), and never itself (6525); a `ca_pem` up to 64 KiB (1921).
+- An ARN begins with `arn:`; of which service it is, nobody asks. The `fields` of an event source are kept, and shown
+  where there are any; an update of a subscription that names a source without `fields` leaves them. Its `filter` is
+  taken, and neither kept nor looked into.
+- Filters are served on the collections that are documented to have them. `obj` is the object as a list shows it; what
+  an agent serves has the type `agent` there. Values of different types differ and have no order, null has none either;
+  a moment is compared with the text of one. `id` and `url` of `GET /endpoints` each name alternatives, and narrow each
+  other.
+- Nothing is capped but what `PUT /_sandbox/budget` caps: requests in a window (226), at the same time (225), creates
+  (432, 509, 614, 7071). All of these are 429.
+- The user behind the key that the sandbox was started with administers the account. A key made at `/api_keys` acts as
+  its owner until it is deleted: a bot, or another user, names no other owner (630) and creates, updates and deletes no
+  bots (4111). No other right is asked for, and nothing belongs to other accounts. The keys of a bot that is not active
+  are refused (403), its authtokens too (107), and no credential is created for it (636).
+- An SSH certificate names up to 256 principals.
+- A Kubernetes operator keeps what it registers with; its certificate is not made, and `bound_endpoints` is not served.
+  An abuse report stays PENDING.
+- Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import islice
+
+from reconciler.model.kind import AlwaysSent, Field, Kind
+from reconciler.model.value import Json
+from reconciler.sandbox import rules
+from reconciler.sandbox.base import certificates, derive
+from reconciler.sandbox.base.database import Database, Document, Stored
+from reconciler.sandbox.base.draft import Draft, World
+from reconciler.sandbox.base.ids import is_id, prefix_of
+from reconciler.sandbox.base.variants import Variants
+from reconciler.sandbox.operations import links, shared_objects
+from reconciler.sandbox.operations.events import Events
+from reconciler.sandbox.operations.routes import Act, Operation
+from reconciler.sandbox.rules import edges
+from reconciler.sandbox.wire import bodies, refusal
+from reconciler.sandbox.wire.queries import Query, check_id
+from reconciler.sandbox.wire.responses import View
+
+PLATFORM_DOMAIN = "sandbox.test"
+
+Seen = Callable[[Document], Document]  # how an object is shown to whoever asks
+
+
+class Objects:
+    def __init__(self, database: Database, kinds: Sequence[Kind]) -> None:
+        self.database = database
+        self.kinds = tuple(kinds)
+        self.events = Events(database)
+        self.variants = Variants()
+        self.obey: Callable[[Stored, str], bool] | None = None  # of an agent, if one runs: whether the session is its
+        self.world = World(database, kinds, PLATFORM_DOMAIN)
+        self._by_name = {kind.name: kind for kind in kinds}
+        self._children: dict[str, list[Kind]] = {}
+        for kind in kinds:
+            if kind.parent is not None:
+                self._children.setdefault(kind.parent.kind, []).append(kind)
+        # There are few addresses by which clients reach us, and all else of a view is the same for every request.
+        self._view_of = lru_cache(maxsize=64)(self._view)
+
+    def view(self, base: str) -> View:
+        """How objects are shown to whoever reached us at this address."""
+        return self._view_of(base, self.variants.sparse)
+
+    def _view(self, base: str, sparse: bool) -> View:
+        return View(base, self.kinds, PLATFORM_DOMAIN, self._saml_certificate, sparse=sparse)
+
+    def answer(self, operation: Operation, values: Sequence[str], body: Document, view: View, caller: str = "") -> Json:
+        """The answer's body; None where there is none. `values` are those of the path, outermost first; `caller` is the
+        owner of the key, empty for the administrator's."""
+        self.world.caller = caller
+        with self.change(view):
+            return self._answer(operation, values, body, view)
+
+    @contextmanager
+    def change(self, view: View) -> Iterator[None]:
+        """One transaction, with the events of what it changes."""
+        with self.database.transaction():
+            yield
+            self.events.tell(lambda stored: self._shown(view, self._by_name[stored.collection], stored))
+
+    def _answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
+        kind, field = operation.kind, operation.field
+        if kind.same_as is not None:
+            kept = self._by_name[kind.same_as]
+            for each in values:
+                _check_path_id(kind, each)
+            values = [shared_objects.renamed(each, kind, kept) for each in values]
+            shown = self._answer(replace(operation, kind=kept), values, body, view)
+            return shown and shared_objects.seen_as(kind, kept, shown, view)
+        if operation.act is Act.CREATE:
+            return self._create(kind, values[0] if values else "", body, view)
+        stored = self._find(kind, values)
+        match operation.act:
+            case Act.GET:
+                return self._shown(view, kind, self._read(kind, stored))
+            case Act.UPDATE:
+                return self._update(kind, stored, body, view)
+            case Act.DELETE if kind.offers is not None and "_raw" in stored.body:
+                self.uproot(stored.id)
+            case Act.DELETE:
+                self._delete(kind, stored)
+            case Act.COMMAND:
+                bodies.check((), body)
+                self._command(stored, operation.path.rpartition("/")[2])
+            case Act.PUT_MODULE | Act.GET_MODULE | Act.DELETE_MODULE | Act.DETACH:
+                assert field is not None
+                return self._on_module(operation.act, kind, field, stored, body, view)
+        return None
+
+    # --- lists --------------------------------------------------------------------------------------------------------
+
+    def page(
+        self, kind: Kind, values: Sequence[str], query: Query, view: View, seen: Seen = lambda shown: shown
+    ) -> tuple[Json, str]:
+        """The objects of one page, newest first, and the id after which the next begins (empty: nothing follows)."""
+        if kind.same_as is not None:
+            kept = self._by_name[kind.same_as]
+            seen = partial(shared_objects.seen_as, kind, kept, view=view)
+            found, follows = self.page(kept, values, shared_objects.asked_of(query, kind, kept), view, seen)
+            return found, shared_objects.renamed(follows, kept, kind)
+        parent, limit = self._parent(kind, values), query.limit
+        # The secrets of one vault, which live in the collection of all of them.
+        vault = self._find(self._by_name["Vault"], values).id if values and not parent else ""
+        if query.before is not None and self.database.find(kind.name, query.before, parent) is None:
+            check_id("before_id", query.before, kind.id_prefix)
+        with self.change(view):
+            if query.narrows or vault:
+                page = self._narrowed(kind, parent, query, view, vault, seen)
+            else:
+                page = self.database.page(kind.name, parent, query.before, limit + 1)
+            follows = page[limit - 1].id if len(page) > limit else ""
+            return [
+                seen(self._shown(view, kind, self._read(kind, each), listed=True)) for each in page[:limit]
+            ], follows
+
+    def _narrowed(self, kind: Kind, parent: str, query: Query, view: View, vault: str, seen: Seen) -> list[Stored]:
+        """One more than a page of what is asked for."""
+        nothing = Stored(0, kind.name, parent, "", bodies.complete(kind.name, bodies.fields(kind), {}))
+        view = self._view_of(view.base, False)  # a filter sees the fields that a sparse answer leaves out as well
+        keep = query.keep({"created_at", *kind.fixed, *self._shown(view, kind, nothing)})
+        candidates = self.database.each(kind.name, parent, query.before)
+        if vault:
+            candidates = (each for each in candidates if each.body["vault_id"] == vault)
+        kept = (each for each in candidates if keep(seen(self._shown(view, kind, each))))
+        return list(islice(kept, query.limit + 1))
+
+    def everything(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
+        """All objects, in the order of their creation."""
+        found = self.database.page(kind.name, self._parent(kind, values))
+        return [self._shown(view, kind, each, listed=True) for each in reversed(found)]
+
+    # --- finding ------------------------------------------------------------------------------------------------------
+
+    def _parent(self, kind: Kind, values: Sequence[str]) -> str:
+        if kind.parent is None:
+            return ""
+        self._find(self._by_name[kind.parent.kind], values[:1])
+        return values[0]
+
+    def _find(self, kind: Kind, values: Sequence[str]) -> Stored:
+        parent = self._parent(kind, values)
+        found = self.database.find(kind.name, values[-1], parent)
+        if found is not None:
+            return found
+        _check_path_id(kind, values[-1])
+        if kind.name == "HTTPSEdgeRoute" and self.database.parents(kind.name, values[-1]):
+            raise refusal.ROUTE_ELSEWHERE(id=values[-1])
+        raise refusal.NOT_FOUND()
+
+    def _shown(self, view: View, kind: Kind, stored: Stored, *, listed: bool = False) -> Document:
+        children = {}
+        for below in self._children.get(kind.name, ()):
+            assert below.parent is not None
+            found = self.database.page(below.name, stored.id)
+            # Oldest first here: routes are shown in the order they were made.
+            children[below.parent.embedded] = [self._shown(view, below, each) for each in reversed(found)]
+        return view.full(kind, stored, children, listed=listed)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def _create(self, kind: Kind, parent: str, body: Document, view: View) -> Document:
+        if kind.parent is not None:
+            self._parent(kind, [parent])
+        body = rules.current(kind.name, body)
+        bodies.check(bodies.accepted(kind, update=False), body)
+        supplied = {name: value for name, value in body.items() if value is not None}
+        doc = bodies.complete(kind.name, bodies.fields(kind), supplied)
+        if kind.name == "EventSource" and supplied.get("fields"):
+            doc["fields"] = supplied["fields"]
+        identity = self.database.new_id(kind.id_prefix) if kind.id_prefix else ""
+        draft = Draft(kind, identity, supplied, doc, parent=parent)
+        stored = self._settle(draft, None)
+        if supplied.get("verify_with_test_event"):
+            self.events.verify(stored.id)
+        shown = self._shown(view, kind, stored, listed=True)
+        return {**shown, kind.one_time: draft.once} if kind.one_time else shown
+
+    def _update(self, kind: Kind, stored: Stored, body: Document, view: View) -> Document:
+        rules.check_raw(stored)
+        known = bodies.accepted(kind, update=True)
+        body = rules.current_update(kind.name, body)
+        bodies.check(known, body)
+        rules.check_update(kind.name, body)
+        doc, by_name = dict(stored.body), {each.name: each for each in known}
+        left_out = [each for each in known if AlwaysSent in each and each.name not in body]
+        for field in left_out if self.variants.patch_empties else ():
+            doc[field.name] = bodies.filled(kind.name, field, None)
+        for name, value in body.items():
+            field = by_name[name]
+            if value is None and field.clearing is not None:
+                path = f"{view.uri(kind, stored)}/{field.clearing}"
+                raise refusal.NOT_BY_PATCH(field=name, path=path.removeprefix(view.base))
+            doc[name] = bodies.filled(kind.name, field, value)
+        supplied = {name: value for name, value in body.items() if value is not None}
+        draft = Draft(kind, stored.id, supplied, doc, before=stored.body, parent=stored.parent)
+        return self._shown(view, kind, self._settle(draft, stored))
+
+    def _settle(self, draft: Draft, stored: Stored | None) -> Stored:
+        """Check, derive, keep: the common end of everything that writes."""
+        rules.check(draft, self.world)
+        links.check_references(draft, self.world)
+        derive.derive(draft, self.world)
+        kind, sources = draft.kind, draft.doc.get("sources")
+        if kind.key != "id":
+            draft.id = draft.doc[kind.key]
+        if kind.name == "EventSubscription":
+            draft.doc["sources"] = None  # kept as objects of their own, and shown from there
+        if stored is None:
+            if kind.key != "id" and self.database.find(kind.name, draft.id, draft.parent) is not None:
+                raise refusal.SOURCE_DUPLICATE(value=draft.id)
+            stored = self.database.insert(kind.name, draft.id, draft.doc, draft.parent)
+        else:
+            stored = self.database.replace(stored, draft.doc)
+        taken = self.database.take(stored, links.names(draft), is_new=draft.is_new)
+        if taken is not None:
+            raise links.taken(*taken)
+        self.database.use(stored, links.uses(draft, self.world), is_new=draft.is_new)
+        if kind.name == "EventSubscription" and sources is not None:  # None: an update that says nothing of them
+            self._put_sources(stored, draft.supplied.get("sources") or [])
+        if kind.name in edges.SCHEMES:
+            self._serve_hostports(stored, (draft.before or {}).get("hostports", []))
+        self._drop_managed(draft.before, draft.doc)
+        return stored
+
+    def _put_sources(self, subscription: Stored, sources: Sequence[Document]) -> None:
+        below = self._children["EventSubscription"][0]
+        there = {each.id: each for each in self.database.page(below.name, subscription.id)}
+        for gone in there.keys() - {each["type"] for each in sources}:
+            self.database.delete(there[gone])
+        for each in sources:
+            new, fields = each["type"], {"fields": each["fields"]} if each.get("fields") else {}
+            if new not in there:
+                self.database.insert(below.name, new, {"type": new, **fields}, subscription.id)
+            elif fields:
+                self.database.replace(there[new], {**there[new].body, **fields})
+
+    def _serve_hostports(self, edge: Stored, before: Sequence[str]) -> None:
+        """An endpoint for each hostport of an edge, which had those of `before` until now."""
+        for hostport in before:
+            served = self.database.named("edge endpoint", hostport)
+            if served is not None and hostport not in edge.body["hostports"]:
+                self.database.delete(served)
+        for hostport in edge.body["hostports"]:
+            served = self.database.named("edge endpoint", hostport)
+            raw = edges.endpoint(edge, hostport, self.world)
+            if served is not None:
+                self.database.replace(served, {"_raw": {**served.body["_raw"], **raw}})
+                continue
+            raw["created_at"] = raw["updated_at"]
+            served = self.database.insert("CloudEndpoint", self.database.new_id("ep_"), {"_raw": raw})
+            self.database.take(served, [("edge endpoint", hostport)], is_new=True)
+
+    def _on_module(
+        self, act: Act, kind: Kind, field: Field, stored: Stored, body: Document, view: View
+    ) -> Document | None:
+        value = stored.body.get(field.name)
+        if act is Act.PUT_MODULE:
+            rules.check_raw(stored)
+            rules.check_retired(kind.name, {field.name: body})
+            bodies.check(field.fields, body)
+            doc = {**stored.body, field.name: bodies.filled(kind.name, field, body)}
+            draft = Draft(kind, stored.id, {field.name: body}, doc, before=stored.body, parent=stored.parent)
+            value = self._settle(draft, stored).body[field.name]
+            return view.module(kind, field, value, stored.id)
+        if not value:
+            raise refusal.NOT_FOUND()
+        if act is Act.GET_MODULE:
+            return view.module(kind, field, value, stored.id)
+        if field.name == "certificate_id" and stored.body["certificate_management_policy"] is not None:
+            raise refusal.MANAGED_CERTIFICATE()
+        cleared = {**stored.body, field.name: bodies.filled(kind.name, field, None)}
+        self._settle(Draft(kind, stored.id, {}, cleared, before=stored.body, parent=stored.parent), stored)
+        return None
+
+    def _delete(self, kind: Kind, stored: Stored) -> None:
+        rules.check_delete(stored, self.world)
+        for below in self._children.get(kind.name, ()):
+            for child in self.database.page(below.name, stored.id):
+                self.database.delete(child)
+        while (user := self.database.user_of(stored.id)) is not None:
+            if links.CASCADES.get(kind.name) != user.collection:
+                raise links.in_use(kind.name, stored.id, user.id)
+            self.database.delete(user)
+        self.database.delete(stored)
+        if kind.name in edges.SCHEMES:
+            for hostport in stored.body.get("hostports", ()):
+                if (served := self.database.named("edge endpoint", hostport)) is not None:
+                    self.database.delete(served)
+        self._drop_managed(stored.body, {})
+
+    # --- certificates that the platform manages -----------------------------------------------------------------------
+
+    def _read(self, kind: Kind, stored: Stored) -> Stored:
+        """The object as this read shows it: time passes for what is being provisioned."""
+        reads = stored.body.get("_reads")
+        if reads is None or reads >= 2:
+            return stored
+        doc = {**stored.body, "_reads": reads + 1}
+        if reads == 0:
+            doc["certificate_management_status"] = derive.provisioning()
+        if reads + 1 == 2:
+            moment = derive.now()
+            doc["certificate_management_status"] = derive.renewing(moment)
+            if "certificate_id" in doc:
+                policy = doc["certificate_management_policy"]
+                pem = certificates.issue(doc["domain"], policy["private_key_type"], moment)
+                doc["certificate_id"] = self._keep_managed(pem, stored.id, certificates.stamp(moment))
+        self._drop_managed(stored.body, doc)
+        stored = self.database.replace(stored, doc)
+        draft = Draft(kind, stored.id, {}, doc, before=doc, parent=stored.parent)
+        self.database.use(stored, links.uses(draft, self.world))
+        return stored
+
+    def _keep_managed(self, pem: str, domain_id: str, issued_at: str) -> str:
+        kind = self._by_name["TLSCertificate"]
+        identity = self.database.new_id(kind.id_prefix)
+        doc = bodies.complete(kind.name, bodies.fields(kind), {"certificate_pem": pem})
+        doc |= certificates.certificate(certificates.certificates(pem)[0])
+        doc |= {"created_at": issued_at, "issued_at": issued_at, "_managed": domain_id}
+        self.database.insert(kind.name, identity, doc)
+        return identity
+
+    def _drop_managed(self, before: Document | None, after: Document) -> None:
+        """The managed certificate that a domain no longer serves goes."""
+        old = (before or {}).get("certificate_id")
+        certificate = self.database.find("TLSCertificate", old) if old else None
+        if certificate is not None and certificate.body.get("_managed") and old != after.get("certificate_id"):
+            self.database.delete(certificate)
+
+    def _command(self, stored: Stored, command: str) -> None:
+        """An agent that is told to stop takes along what it served; one that is to start anew is back at once."""
+        if self.obey is not None and self.obey(stored, command):
+            return
+        if command == "stop":
+            self.uproot(stored.id)
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def owner_of(self, token: str) -> str | None:
+        """Whose API key it is the token of; None if no key that was made here and is still there has it."""
+        found = self.database.find("APIKey", f"{self._by_name['APIKey'].id_prefix}{token.partition('_')[0]}")
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        if found is None or not secrets.compare_digest(found.body.get("_token_sha256", ""), digest):
+            return None
+        return str(found.body["owner_id"])
+
+    # --- what no client can do ----------------------------------------------------------------------------------------
+
+    def plant(self, collection: str, raw: Document) -> None:
+        """Put an object there as it is: what agents and edges make, such as an ephemeral endpoint."""
+        kind = next((each for each in self.kinds if each.path == f"/{collection.strip('/')}"), None)
+        if kind is None:
+            raise refusal.NO_SUCH_PATH(path=collection)
+        with self.database.transaction():
+            identity = raw.get("id") or self.database.new_id(kind.id_prefix)
+            if not isinstance(identity, str):
+                raise refusal.WRONG_TYPE(field="id", wanted="text")
+            if self.database.find(kind.name, identity) is not None:
+                raise refusal.PLANTED_TWICE(id=identity, path=kind.path)
+            self.database.insert(kind.name, identity, {"_raw": raw})
+
+    def uproot(self, identity: str) -> None:
+        """Take away a planted object, with every planted one that refers to it."""
+        with self.database.transaction():
+            for kind in self.kinds:
+                for each in self.database.page(kind.name):
+                    raw = each.body.get("_raw", {})
+                    refers = any(isinstance(value, dict) and identity in value.values() for value in raw.values())
+                    if raw and (refers or each.id == identity):
+                        self.database.delete(each)
+
+    def _saml_certificate(self) -> str:
+        """With which the platform signs its SAML requests: made once for a database."""
+        pem = self.database.fact("saml_certificate")
+        if pem is None:
+            pem = certificates.issue(f"idp.{PLATFORM_DOMAIN}", "ecdsa", derive.now())
+            self.database.remember("saml_certificate", pem)
+        return pem
+
+
+def _check_path_id(kind: Kind, identity: str) -> None:
+    if kind.id_prefix and not is_id(identity, kind.id_prefix):
+        cause = refusal.WRONG_PATH_ID if prefix_of(identity) else refusal.MALFORMED_PATH_ID
+        raise cause(id=identity, prefix=kind.id_prefix)

@@ -1,0 +1,1 @@
+"""The sandbox's process, ASGI application and injected faults."""

@@ -1,0 +1,396 @@
+"""The sandbox on the wire: headers, bodies, queries, error answers, and the `/_sandbox` paths that only it has.
+
+What an operation does is said in `objects`. Under `/_sandbox`, which takes no key and no version:
+GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, POST
+and DELETE `objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET
+`deliveries?destination=ed_…` (what it would have been sent, see `events`), POST `agent` (it ends and starts again, with
+another `authtoken` if one is given), GET `openapi.json`. None of these answers a web page of another site.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import re
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
+
+from reconciler.model import dialect
+from reconciler.model.value import Json
+from reconciler.sandbox.agent.process import Agent
+from reconciler.sandbox.agent.tunnels import Failed
+from reconciler.sandbox.base.database import Document
+from reconciler.sandbox.base.ids import Ksuids
+from reconciler.sandbox.base.seeds import Planted
+from reconciler.sandbox.base.variants import Variants
+from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.operations.routes import Act, Operation, Router, operations
+from reconciler.sandbox.server import faults
+from reconciler.sandbox.server.browsers import find_foreign
+from reconciler.sandbox.server.faults import Budget, Fault, Faults, Limits, Log
+from reconciler.sandbox.wire import bodies, parsing, queries, refusal
+from reconciler.sandbox.wire.openapi import document
+from reconciler.sandbox.wire.parsing import Form
+from reconciler.sandbox.wire.queries import Query
+from reconciler.sandbox.wire.refusal import Refusal
+from reconciler.sandbox.wire.request import Asked
+from reconciler.sandbox.wire.responses import View
+
+CONTROL = "/_sandbox"
+_LARGEST_BODY = 4 * 2**20
+_HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
+
+
+Cut = Callable[[Scope], None]
+_Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
+
+
+class _Start(BaseModel):
+    """Of an agent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    authtoken: str | None = None
+
+
+class App:
+    """One ASGI application. `cut` resets the connection that a request came by."""
+
+    def __init__(
+        self, objects: Objects, *, api_key: str, cut: Cut, per_minute: int | None = None, latency: float = 0.0
+    ) -> None:
+        self.objects = objects
+        self._first = objects.variants
+        self.table = tuple(operations(objects.kinds))
+        self.router = Router(self.table)
+        self.log, self.faults, self.budget = Log(), Faults(), Budget(per_minute)
+        self._api_key, self._cut, self._latency = api_key, cut, latency
+        self._ids = Ksuids()
+        self.agent: Agent | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            with self.budget.running():
+                await self._serve(request, send)
+        except (ClientDisconnect, asyncio.CancelledError):  # the latter at the end of the process
+            return
+
+    async def _serve(self, request: Request, send: Send) -> None:
+        path = str(request.scope["path"])
+        if path == CONTROL or path.startswith(f"{CONTROL}/"):
+            status, body, headers = await self._caught(self._control(request))
+            await _send(send, status, body, headers)
+            return
+        arrived = time.monotonic()
+        asked = await _asked(request)
+        fault = self.faults.met(asked.method, path)
+        late = self._latency + (fault.delay if fault else 0)
+        if late:
+            await _wait(late - self._latency / 2)  # the way here, and before the answer the way back
+        undone = fault is not None and not fault.is_done
+        status, body, headers = (0, None, {}) if undone else self._outcome(asked)
+        if self._latency:
+            await _wait(arrived + late - time.monotonic())  # what serving took is a part of it
+        if fault is None:
+            self._write_log(asked, status)
+            await _send(send, status, body, headers)
+        else:
+            await self._in_trouble(fault, request, asked, send, (status, body, headers))
+
+    async def _in_trouble(self, fault: Fault, request: Request, asked: Asked, send: Send, answer: _Answer) -> None:
+        """What the client gets to see of an answer."""
+        match fault.then:
+            case faults.CUT | faults.COMMIT_THEN_CUT:
+                self._write_log(asked, 0)
+                await self._sever(request)
+            case faults.HANG | faults.COMMIT_THEN_HANG:
+                self._write_log(asked, 0)
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+            case faults.COMMIT_THEN_TRUNCATE:
+                self._write_log(asked, answer[0])
+                await _send(send, *answer, share=0.5)
+                await self._sever(request)
+            case _:
+                if fault.then != faults.ANSWER:
+                    answer = self._asked_for(fault)
+                self._write_log(asked, answer[0])
+                await _send(send, *answer, pace=fault.pace)
+
+    async def _sever(self, request: Request) -> None:
+        self._cut(request.scope)
+        await asyncio.sleep(0)  # the server hears of it, and does not complain that the answer is not complete
+
+    def _write_log(self, asked: Asked, status: int) -> None:
+        self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status)
+
+    def _outcome(self, asked: Asked) -> _Answer:
+        try:
+            status, body = self._operate(asked)
+        except Refusal as refused:
+            return self._error(refused)
+        except Exception:  # noqa: BLE001 - ours, and no reason to answer in another form
+            return self._unforeseen()
+        return status, body, {}
+
+    async def _caught(self, answer: Awaitable[tuple[int, Json]]) -> tuple[int, Json, dict[str, str]]:
+        try:
+            status, body = await answer
+        except Refusal as refused:
+            return self._error(refused)
+        except ClientDisconnect:
+            raise
+        except Exception:  # noqa: BLE001 - as above
+            return self._unforeseen()
+        return status, body, {}
+
+    # --- errors -------------------------------------------------------------------------------------------------------
+
+    def _error(self, refused: Refusal) -> tuple[int, Json, dict[str, str]]:
+        operation = f"op_{self._ids.new()}"
+        code = {"error_code": f"ERR_NGROK_{refused.code}"} if refused.code is not None else {}
+        details = {"operation_id": operation}
+        body = {**code, "status_code": refused.status, "msg": refused.msg, "details": details}
+        return refused.status, body, {**refused.headers, "Ngrok-Operation-Id": operation}
+
+    def _unforeseen(self) -> _Answer:
+        """The answer to a mistake of the sandbox, which whoever runs it gets to see."""
+        traceback.print_exc()
+        return self._error(Refusal(None, 500, "The sandbox made a mistake; its standard error tells which."))
+
+    def _asked_for(self, fault: Fault) -> tuple[int, Json, dict[str, str]]:
+        """The answer that a fault puts in the place of the real one."""
+        status, body, headers = self._error(Refusal(None, fault.status, "A fault that was asked for."))
+        return status, body if fault.body is None else fault.body, {**headers, **fault.headers}
+
+    # --- the management API -------------------------------------------------------------------------------------------
+
+    def _operate(self, asked: Asked) -> tuple[int, Json]:
+        caller = self._authenticate(asked)
+        self._check_version(asked)
+        self.budget.spend()
+        found = self.router.match(asked.path)
+        if found is None:
+            raise refusal.NO_SUCH_PATH(path=asked.path)
+        operation = found.by_method.get(asked.method)
+        if operation is None:
+            refused = refusal.METHOD_NOT_ALLOWED(method=asked.method)
+            refused.headers["Allow"] = ", ".join(sorted(found.by_method))
+            raise refused
+        if operation.act is Act.CREATE:
+            self.budget.create(operation.path)
+        query = queries.read(asked.query, operation)
+        body = dialect.NGROK.read(operation.path, _read_body(asked, operation))  # either spelling is understood
+        view = self.objects.view(_base(asked))
+        if operation.act is Act.LIST:
+            answer = self._list(operation, found.values, view, query, asked)
+        else:
+            answer = self.objects.answer(operation, found.values, body, view, caller)
+        # Whoever names the version as the public service has it is answered in its spelling.
+        is_public = dialect.NGROK.version[0].lower() in asked.headers
+        return operation.status, dialect.NGROK.answered(operation.path, answer) if is_public else answer
+
+    def _authenticate(self, asked: Asked) -> str:
+        """The owner of the key that the request carries; empty for the key that the sandbox was started with."""
+        header = asked.headers.get("authorization")
+        if not header:
+            raise refusal.NO_KEY()
+        scheme, _, given = header.partition(" ")
+        if scheme.lower() == "basic":
+            try:
+                given = base64.b64decode(given, validate=True).decode().rpartition(":")[2]
+            except (binascii.Error, ValueError) as error:
+                raise refusal.BAD_AUTHORIZATION() from error
+        elif scheme.lower() != "bearer" or not given.strip():
+            raise refusal.BAD_AUTHORIZATION()
+        key = given.strip()
+        if secrets.compare_digest(key.encode(), self._api_key.encode()):
+            return ""
+        owner = self.objects.owner_of(key)
+        if owner is None:
+            raise refusal.WRONG_KEY()
+        if not self.objects.world.is_active(owner):
+            raise refusal.KEY_OF_INACTIVE(id=owner)
+        return owner
+
+    def _check_version(self, asked: Asked) -> None:
+        versions = [asked.headers[name] for name in ("service-version", "ngrok-version") if name in asked.headers]
+        if not versions:
+            raise refusal.NO_VERSION()
+        for version in versions:
+            if version.strip() != "2":
+                raise refusal.BAD_VERSION(version=version)
+
+    def _list(self, operation: Operation, values: tuple[str, ...], view: View, query: Query, asked: Asked) -> Document:
+        kind, uri = operation.kind, view.base + asked.path.rstrip("/")
+        if not queries.is_paged(operation):
+            return {kind.list_key: self.objects.everything(kind, values, view), "uri": uri}
+        page, follows = self.objects.page(kind, values, query, view)
+        following = f"{uri}?{query.following(follows)}" if follows else None
+        return {kind.list_key: page, "uri": uri, "next_page_uri": following}
+
+    # --- what only the sandbox has ------------------------------------------------------------------------------------
+
+    async def _control(self, request: Request) -> tuple[int, Json]:
+        path = str(request.scope["path"])
+        foreign = find_foreign(request.headers)
+        if foreign is not None:
+            raise refusal.FOREIGN_HOST(header=foreign[0], value=foreign[1])
+        match request.method, path.removeprefix(CONTROL).strip("/"):
+            case "GET", "requests":
+                since = request.query_params.get("since", "0")
+                return 200, {"requests": self.log.since(int(since) if since.isdecimal() else 0)}
+            case "DELETE", "requests":
+                self.log.clear()
+            case "GET", "faults":
+                return 200, {"faults": [fault.shown() for fault in self.faults.all]}
+            case "POST", "faults":
+                self.faults.all += await _told(request, Fault)
+            case "DELETE", "faults":
+                self.faults.all.clear()
+            case "PUT", "budget":
+                self.budget.become(_formed(Limits, await _value(request)))
+            case "PUT", "variants":
+                self.objects.variants = _formed(Variants, await _value(request))
+            case "POST", "objects":
+                planted = await _told(request, Planted)
+                with self.objects.database.transaction():
+                    for each in planted:
+                        self.objects.plant(each.collection, each.object)
+            case "DELETE", "objects":
+                self.objects.database.clear()
+            case "DELETE", "":
+                self.objects.database.clear()
+                self.faults.all.clear()
+                self.log.clear()
+                self.budget.clear()
+                self.objects.variants = self._first
+                if self.agent is not None:
+                    with suppress(Failed):  # of what its files name, much is gone
+                        self.agent.start("")
+            case "POST", "agent" if self.agent is not None:
+                given = _formed(_Start, await _value(request))
+                try:
+                    self.agent.start(given.authtoken)
+                except Failed as failed:
+                    raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
+            case "GET", "deliveries":
+                return 200, {"deliveries": self.objects.events.deliveries(request.query_params.get("destination", ""))}
+            case "GET", "openapi.json":
+                return 200, document(self.table, _base(await _asked(request)))
+            case _:
+                raise refusal.NO_SUCH_PATH(path=path)
+        return 204, None
+
+
+def _base(asked: Asked) -> str:
+    """Scheme, host and port by which the client reached us."""
+    host = asked.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        server = asked.server or ("localhost", None)
+        name = f"[{server[0]}]" if ":" in server[0] else server[0]
+        host = name if server[1] is None else f"{name}:{server[1]}"
+    return f"{asked.scheme}://{host}"
+
+
+async def _wait(seconds: float) -> None:
+    """So long on the average: the loop wakes up to a millisecond late."""
+    await asyncio.sleep(max(0.0, seconds - 0.0005))
+
+
+async def _asked(request: Request) -> Asked:
+    scope = request.scope
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+    query = scope["query_string"].decode("latin-1")
+    # The path is read from the scope: `request.url` trips over a malformed Host header.
+    path, body = str(scope["path"]), await _body(request)
+    return Asked(request.method, path, query, headers, scope.get("server"), body, scope["scheme"])
+
+
+async def _body(request: Request) -> bytes:
+    """The body, up to what is certainly too much."""
+    body = b""
+    async for part in request.stream():
+        if len(body) <= _LARGEST_BODY:
+            body += part
+    return body
+
+
+def _read_body(asked: Asked, operation: Operation) -> Document:
+    raw = asked.body
+    if not raw.strip():
+        if operation.act is Act.CREATE:
+            raise refusal.TRUNCATED_BODY()
+        return {}
+    if operation.act not in (Act.CREATE, Act.UPDATE, Act.PUT_MODULE, Act.COMMAND):
+        raise refusal.UNEXPECTED_BODY(method=asked.method)
+    if len(raw) > _LARGEST_BODY:
+        raise refusal.TOO_LARGE()
+    _check_type(asked.headers.get("content-type"))
+    return bodies.parse(raw)
+
+
+def _check_type(given: str | None) -> None:
+    if given is None:
+        raise refusal.NO_TYPE()
+    if given.partition(";")[0].strip().lower() != "application/json":
+        raise refusal.UNSUPPORTED_TYPE(type=given)
+
+
+async def _value(request: Request) -> Any:
+    _check_type(request.headers.get("content-type"))
+    return bodies.read(await request.body())
+
+
+async def _told(request: Request, form: type[Form]) -> list[Form]:
+    """A list in the body, or one thing, each in this form."""
+    given = await _value(request)
+    return [_formed(form, item) for item in (given if isinstance(given, list) else [given])]
+
+
+def _formed(form: type[Form], value: Any) -> Form:
+    try:
+        return parsing.formed(form, value)
+    except ValueError as error:
+        raise refusal.CONTROL(why=error) from error
+
+
+async def _send(
+    send: Send, status: int, body: Json, headers: dict[str, str], *, share: float = 1.0, pace: float = 0.0
+) -> None:
+    """An answer, or only this share of it; with a pace, in pieces with so many seconds between them."""
+    raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    lines = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
+    if not raw:
+        del lines["content-type"]
+    if status != 204:
+        lines["content-length"] = str(len(raw))
+    start: Message = {
+        "type": "http.response.start",
+        "status": status,
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in lines.items()],
+    }
+    content = b"" if status == 204 else raw[: int(len(raw) * share)]
+    if share < 1 and not content:
+        return  # an answer without a body breaks off before its head
+    await send(start)
+    if pace and content:
+        size = -(-len(content) // faults.PIECES)
+        for place in range(0, len(content), size):
+            await send({"type": "http.response.body", "body": content[place : place + size], "more_body": True})
+            await asyncio.sleep(pace)
+        content = b""
+    await send({"type": "http.response.body", "body": content, "more_body": share < 1})

@@ -1,0 +1,186 @@
+"""Runs the sandbox as a process: one listening socket, one database, until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+import uvicorn
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from reconciler.kinds import read_only
+from reconciler.sandbox.agent.api import AgentApp
+from reconciler.sandbox.agent.process import Agent
+from reconciler.sandbox.agent.tunnels import Failed
+from reconciler.sandbox.base.database import Database
+from reconciler.sandbox.base.seeds import plant
+from reconciler.sandbox.base.variants import Variants
+from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.server.app import App
+
+DEFAULT_KEY = "sandbox"
+_PATIENCE = 2  # seconds for what is being answered when the end comes
+_CONNECTIONS: dict[tuple[str, int], asyncio.Transport] = {}
+
+
+class _Severable(HttpToolsProtocol):
+    """A connection that a fault can reset: found again by the client's address."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        # asyncio does this itself only for sockets that were made with an explicit protocol number, and ours was not:
+        # without it an answer waits 40 ms for the client's acknowledgement of its head.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.client is not None:
+            _CONNECTIONS[self.client] = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.client is not None:
+            _CONNECTIONS.pop(self.client, None)
+
+
+def _cut(scope: Scope) -> None:
+    transport = _CONNECTIONS.get(tuple(scope["client"]))
+    if transport is not None:
+        # Lingering for no time makes the kernel send a reset instead of an orderly end.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals end the server, and with it `serve`, instead of being raised again afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """What is still not answered after a while, for a fault or a latency, is cut off without a word."""
+        ending = asyncio.ensure_future(self._cut_off())
+        await super().shutdown(sockets)
+        ending.cancel()
+
+    async def _cut_off(self) -> None:
+        await asyncio.sleep(_PATIENCE)
+        for transport in list(_CONNECTIONS.values()):
+            transport.abort()
+        for task in self.server_state.tasks:
+            task.cancel()
+
+
+class _Beside(uvicorn.Server):
+    """A second server of the same process, which ends with the first."""
+
+    def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
+        super().__init__(config)
+        self.listener = listener
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+def serve(
+    host: str = "127.0.0.1",
+    port: int = 0,
+    db: str = ":memory:",
+    api_key: str = DEFAULT_KEY,
+    seed: Sequence[Path] = (),
+    out: TextIO | None = None,
+    *,
+    requests_per_minute: int | None = None,
+    latency: float = 0.0,
+    agent_port: int | None = None,
+    agent_configs: Sequence[Path] = (),
+    variants: Variants | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; the first line written to `out` is the base URL.
+
+    With an agent the second is `agent` and the address of its API, which is on loopback like a real one's.
+
+    `port` 0 picks a free one; `db` is a file or `:memory:`; `latency` is seconds added to each answer. OSError: the
+    address is taken; ValueError: a seed cannot be planted; sqlite3.Error: the file is no database.
+    """
+    database = Database(db)
+    try:
+        objects = Objects(database, read_only.served())
+        objects.variants = variants or Variants()
+        for path in seed:
+            plant(objects, path)
+        agent = Agent(objects, agent_configs)
+        agent.forget()  # what ran in an agent ended with the process that it was part of
+        app = App(objects, api_key=api_key, cut=_cut, per_minute=requests_per_minute, latency=latency)
+        with contextlib.ExitStack() as listening:
+            listener = listening.enter_context(_listening(host, port))
+            told = [_url(listener)]
+            beside = None
+            if agent_port is not None:
+                second = listening.enter_context(_listening("127.0.0.1", agent_port))
+                told.append(f"agent {_url(second)}")
+                beside = _Beside(_config(AgentApp(agent)), second)
+                app.agent = agent
+                _start(agent)
+            print("\n".join(told), file=out or sys.stdout, flush=True)
+            asyncio.run(_serve(_Server(_config(app)), listener, beside))
+    finally:
+        database.close()
+
+
+def _start(agent: Agent) -> None:
+    """An agent that cannot sign in is there all the same, and says that it is not ready."""
+    try:
+        agent.start()
+    except Failed as failed:
+        sys.stderr.write(f"agent: {str(failed).strip()}\n")
+
+
+async def _serve(server: _Server, listener: socket.socket, beside: _Beside | None) -> None:
+    """Both until the first ends, which the signals are for."""
+    also = None if beside is None else asyncio.ensure_future(beside.serve([beside.listener]))
+    await server.serve([listener])
+    if beside is not None and also is not None:
+        beside.should_exit = True
+        await also
+
+
+def _config(app: App | AgentApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=_Severable,
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_graceful_shutdown=2 * _PATIENCE,
+    )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=512)
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

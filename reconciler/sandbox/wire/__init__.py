@@ -1,0 +1,1 @@
+"""Requests and responses of the emulated API: parsing, filters, bodies, refusals, OpenAPI."""

@@ -1,0 +1,218 @@
+"""Request bodies as the platform reads them: which fields there are, of what type, and what an absent one means.
+
+Field names and types come from the kinds; the rest is the platform's own, so that a client's defaults and validation
+play no part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from reconciler.model.kind import Behaviour, Field, Kind, Shape
+from reconciler.model.value import Json
+from reconciler.sandbox.base.database import Document
+from reconciler.sandbox.wire import refusal
+
+_OF_SOURCES = (
+    Field("fields", Shape.LIST, "What to tell of each event.", item=Field("", Shape.TEXT)),
+    Field("filter", Shape.TEXT, "Which events to tell of."),
+)
+# Taken, of an object by its create only, and not kept.
+_ASIDE: dict[str, tuple[Field, ...]] = {
+    "EventSource": _OF_SOURCES,
+    "EventSubscription.sources": _OF_SOURCES,
+    "EventDestination": (Field("verify_with_test_event", Shape.FLAG, "Whether to deliver a test event at once."),),
+}
+
+# What the platform puts where a create or a module says nothing. Otherwise: "" for text, [] for lists, false, 0, null.
+_DEFAULTS: dict[str, Json] = {
+    "enabled": True,
+    "active": True,
+    "terminate_at": "edge",
+    "min_version": None,
+    "allow_idp_initiated": True,
+    "cookie_prefix": "ngrok.",
+    "nameid_format": "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
+    "authority": "letsencrypt",
+    "ReservedDomain.certificate_management_policy.private_key_type": "ecdsa",
+    "AgentIngress.certificate_management_policy.private_key_type": "rsa",
+    "ReservedAddress.region": "us",
+    "SSHCertificateAuthority.private_key_type": "ed25519",
+    "HTTPResponseBackend.status_code": 200,
+    "EventDestination.format": "json",
+    "StaticBackend.tls": {"enabled": False},
+    "StaticBackend.tls.enabled": False,
+    "SSHUserCertificate.extensions": {"permit-pty": "", "permit-user-rc": ""},
+    "HTTPSEdgeRoute.oidc.cookie_prefix": "",
+    "HTTPSEdgeRoute.circuit_breaker.tripped_duration": 10,
+    "HTTPSEdgeRoute.circuit_breaker.rolling_window": 10,
+    "HTTPSEdgeRoute.circuit_breaker.num_buckets": 10,
+    "HTTPSEdgeRoute.circuit_breaker.volume_threshold": 10,
+    "HTTPSEdgeRoute.circuit_breaker.error_threshold_percentage": 0.5,
+}
+_EMPTY: dict[Shape, Json] = {Shape.TEXT: "", Shape.ANY: "", Shape.FLAG: False, Shape.INTEGER: 0, Shape.NUMBER: 0.0}
+
+_INTEGERS = dict.fromkeys(
+    ("inactivity_timeout", "maximum_duration", "auth_check_interval", "volume_threshold"),
+    (0, 2**32 - 1, "a whole number from 0 to 4294967295"),
+)
+_INT64 = (-(2**63), 2**63 - 1, "a whole number of 64 bits")
+_WANTED = {
+    Shape.TEXT: (str, "text"),
+    Shape.ANY: (str, "text"),
+    Shape.FLAG: (bool, "true or false"),
+    Shape.INTEGER: (int, "a whole number"),
+    Shape.NUMBER: ((int, float), "a number"),
+    Shape.LIST: (list, "a list"),
+    Shape.MAP: (dict, "an object"),
+    Shape.OBJECT: (dict, "an object"),
+}
+
+
+def parse(raw: bytes) -> Document:
+    """The JSON object in a body."""
+    value = read(raw)
+    if not isinstance(value, dict):
+        raise refusal.UNPARSABLE_BODY(why="an object is wanted")
+    return value
+
+
+def read(raw: bytes) -> Any:
+    """The JSON value in a body."""
+    try:
+        text = raw.decode()
+        value = json.loads(text) if text.startswith("\ufeff") else _JSON.decode(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be answered back
+    except json.JSONDecodeError as error:
+        if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
+            raise refusal.TRUNCATED_BODY() from error
+        raise refusal.UNPARSABLE_BODY(why=error.msg) from error
+    except (ValueError, RecursionError) as error:
+        raise refusal.UNPARSABLE_BODY(why=type(error).__name__) from error
+    return value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_constant)
+
+
+@cache
+def fields(kind: Kind) -> tuple[Field, ...]:
+    """All that an object of this kind keeps, whether a create or an update takes it or not."""
+    return tuple(_spelt(each) for each in kind.fields if Behaviour.PATH_ONLY not in each)
+
+
+@cache
+def holders(kind: Kind, names: frozenset[str]) -> tuple[Field, ...]:
+    """Those of its fields that have one of these names, or have one inside."""
+    return tuple(each for each in fields(kind) if _holds(each, names))
+
+
+def _holds(field: Field, names: frozenset[str]) -> bool:
+    return field.name in names or (field.shape is Shape.OBJECT and any(_holds(each, names) for each in field.fields))
+
+
+def _spelt(field: Field) -> Field:
+    """A field as bodies have it: what the platform spells as a map is one."""
+    if field.as_map is None or field.item is None:
+        return field
+    value = next(each for each in field.item.fields if each.name == field.as_map.value)
+    return replace(field, shape=Shape.MAP, item=replace(value, required=True))
+
+
+@cache
+def accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
+    """The fields of a create's or an update's body."""
+    refused = Behaviour.IMMUTABLE if update else Behaviour.UPDATE_ONLY
+    fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.fixed if name not in kind.by_name)
+    aside = () if update else _ASIDE.get(kind.name, ())
+    return (*fixed, *(_widened(kind.name, each) for each in fields(kind) if refused not in each), *aside)
+
+
+def _widened(kind: str, field: Field) -> Field:
+    """A list of parts, with what is taken of each and not kept."""
+    aside = _ASIDE.get(f"{kind}.{field.name}")
+    return (
+        replace(field, item=replace(field.item, fields=(*field.item.fields, *aside))) if aside and field.item else field
+    )
+
+
+def check(known: tuple[Field, ...], body: Mapping[str, Json], where: str = "") -> None:
+    """Every field is one of these and has its type. Null stands for absent."""
+    by_name = _by_name(known)
+    for name, value in body.items():
+        if name not in by_name:
+            raise refusal.UNKNOWN_FIELD(field=where + name, supported=", ".join(sorted(by_name)) or "none")
+        if value is not None:
+            _check_type(by_name[name], value, where + name)
+
+
+@cache
+def _by_name(known: tuple[Field, ...]) -> Mapping[str, Field]:
+    return {each.name: each for each in known}
+
+
+def _check_type(field: Field, value: Json, where: str) -> None:
+    wanted, described = _WANTED[field.shape]
+    if not isinstance(value, wanted) or (isinstance(value, bool) and field.shape is not Shape.FLAG):  # type: ignore[arg-type]
+        raise refusal.WRONG_TYPE(field=where, wanted=described)
+    if field.shape is Shape.INTEGER:
+        lowest, highest, described = _INTEGERS.get(field.name, _INT64)
+        if not lowest <= value <= highest:
+            raise refusal.WRONG_TYPE(field=where, wanted=described)
+    elif field.shape is Shape.OBJECT:
+        check(field.fields, value, f"{where}.")
+    elif field.shape in (Shape.LIST, Shape.MAP):
+        assert field.item is not None
+        for key, item in enumerate(value) if isinstance(value, list) else value.items():
+            _check_type(field.item, item, f"{where}.{key}")
+
+
+def complete(kind: str, known: Iterable[Field], body: Mapping[str, Json], where: str = "") -> Document:
+    """Every field, with the platform's default where nothing, or null, was supplied."""
+    return {each.name: filled(kind, each, body.get(each.name), where) for each in known}
+
+
+def filled(kind: str, field: Field, value: Json, where: str = "") -> Json:
+    path = where + field.name
+    if value is None:
+        return _default(kind, field, path)
+    if field.shape is Shape.OBJECT:
+        return complete(kind, field.fields, value, f"{path}.")
+    if field.shape is Shape.LIST and field.item is not None and field.item.shape is Shape.OBJECT:
+        return [complete(kind, field.item.fields, item, f"{path}.") for item in value]
+    return value
+
+
+def _default(kind: str, field: Field, path: str) -> Json:
+    value = _default_of(kind, field, path)
+    return value.copy() if isinstance(value, (list, dict)) else value
+
+
+@cache
+def _default_of(kind: str, field: Field, path: str) -> Json:
+    for key in (f"{kind}.{path}", field.name):
+        if key in _DEFAULTS:
+            return _DEFAULTS[key]
+    if field.shape is Shape.LIST:
+        return []
+    if field.shape is Shape.MAP:
+        return {}
+    return _EMPTY.get(field.shape)
+
+
+def walk(known: Iterable[Field], document: Mapping[str, Any], where: str = "") -> Iterable[tuple[Field, str, Json]]:
+    """Each field of a complete document with its path and value, outer before inner."""
+    for field in known:
+        value = document.get(field.name)
+        yield field, where + field.name, value
+        if field.shape is Shape.OBJECT and isinstance(value, dict):
+            yield from walk(field.fields, value, f"{where}{field.name}.")
