@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +373,32 @@ async def test_a_command_is_killed_at_once_when_the_run_does_not_wait_any_more(r
     with pytest.raises(asyncio.CancelledError):
         await work
     assert await is_killed(child)
+
+
+def running_in(root: Path) -> list[str]:
+    """The processes whose working directory it is. One that has ended has none."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):
+            found += [link.parent.name] if link.readlink() == root else []
+    return found
+
+
+@pytest.mark.parametrize("turns", range(1, 10))
+async def test_a_command_that_is_just_being_started_is_killed_too(root: Path, turns: int) -> None:
+    """The run is cancelled after so many turns of the event loop, some of them before the start is known to us."""
+    work = asyncio.ensure_future(ProjectSinks(root).deliver(command(*SLEEPING), TOKEN))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+        time.sleep(0.01)  # noqa: ASYNC251 - the command is quicker than we are
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    for _ in range(100):
+        if not running_in(root):
+            break
+        await asyncio.sleep(0.02)
+    assert running_in(root) == []
 
 
 async def test_a_command_that_takes_too_long_is_killed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,8 +91,8 @@ class ProjectSinks:
 
     async def _run(self, arguments: Sequence[str], text: bytes, passed: Collection[str]) -> None:
         program = arguments[0]
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *arguments,
                 cwd=self._root,
                 env=command_environment(os.environ, passed),
@@ -101,6 +101,12 @@ class ProjectSinks:
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,  # so that whatever it starts can be killed with it
             )
+        )
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _kill(await starting)  # it may have started others by now
+            raise
         except OSError as failure:
             raise Undeliverable(f"{program} cannot be run: {failure.strerror or failure}") from None
         talking = asyncio.ensure_future(process.communicate(text))
@@ -108,11 +114,9 @@ class ProjectSinks:
             why = await self._wait(talking)
         finally:
             if not talking.done():
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
                 talking.cancel()
+                await _kill(process)
                 await asyncio.gather(talking, return_exceptions=True)
-                await process.wait()
         if why:
             raise Undeliverable(f"{program} {why}")
         if process.returncode:
@@ -164,6 +168,13 @@ def _checkout(root: Path) -> str:
     with suppress(OSError):
         parts.append(_MACHINE.read_text(encoding="utf-8").strip())
     return hashlib.blake2b("\0".join(parts).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Ends a command and everything it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def is_there(root: Path, delivery: Delivery) -> bool | None:
