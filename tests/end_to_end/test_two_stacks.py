@@ -82,6 +82,9 @@ def test_a_child_that_another_stack_of_the_store_is_bound_to_is_no_addition(
     assert on_sandbox("drift").code == 0
     assert on_sandbox("apply", "-y", "--allow", "delete:EventSource=1").code == 0
     assert other("drift").code == 0
+    refused = on_sandbox("destroy", "-y")
+    assert (refused.code, "--allow delete:EventSource=1" in refused.err) == (4, True)
+    assert other("drift").code == 0
 
 
 def test_what_is_handed_over_stands_in_nobodys_way(on_sandbox: Project, other: Project, sandbox: Sandbox) -> None:

@@ -177,9 +177,9 @@ def _order_deletes(
 
 
 def _taken_along(delete: Call, part: LiveKey, decision: Decision | None, register: Register) -> Problem | None:
-    """The platform deletes parts with their whole. None for what bears no record, and that nobody declares."""
+    """The platform deletes parts with their whole. None for a part without a record that no stack is known to own."""
     address = _address(part, decision, register)
-    if address is None and not register.kinds[part[0]].keeps_owner:
+    if address is None and not register.kinds[part[0]].keeps_owner and part not in register.snapshot.elsewhere:
         return None
     whose = str(address) if address else _foreign(part, register)
     return Problem(
@@ -212,7 +212,8 @@ def _address(key: LiveKey, decision: Decision | None, register: Register) -> Add
 
 def _foreign(key: LiveKey, register: Register) -> str:
     live = register.by_locator[key]
-    return f"{live.kind} {live.id}" + (f", of stack {live.owner.stack!r}" if live.owner else ", which is not ours")
+    stack = live.owner.stack if live.owner else register.snapshot.elsewhere.get(key)
+    return f"{live.kind} {live.id}" + (f", of stack {stack!r}" if stack else ", which is not ours")
 
 
 def _keep_until_replaced(draft: Draft, decisions: Sequence[Decision]) -> None:
