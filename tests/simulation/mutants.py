@@ -49,7 +49,7 @@ def verdict(bug: Bug, source: Path = ROOT) -> Verdict:
 
 
 def copied(source: Path, folder: Path) -> None:
-    for part in ("reconciler", "tests"):
+    for part in ("reconciler", "tests", "docs"):  # tests compare some pages with what is tested
         shutil.copytree(source / part, folder / part)
     shutil.copy2(source / "pyproject.toml", folder)
 

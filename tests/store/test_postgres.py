@@ -84,8 +84,8 @@ async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_t
         await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
     tables = ("looks", "drifts", "plan_calls")
     new = (*(f"TABLE reconciler.{each}" for each in tables), "INDEX reconciler.ix_receipts_stack_place")
-    column = "ALTER TABLE reconciler.receipts DROP COLUMN place"
-    run(url, *(f"DROP {each}" for each in new), column, "UPDATE reconciler.store SET version = 1")
+    columns = (f"ALTER TABLE reconciler.{each} DROP COLUMN place" for each in ("receipts", "intents"))
+    run(url, *(f"DROP {each}" for each in new), *columns, "UPDATE reconciler.store SET version = 1")
     async with AsyncExitStack() as stack:
         await asyncio.gather(*(stack.enter_async_context(opened(url)) for _ in range(4)))  # at the same moment
     look = Look(100.0, 12, "abc", (Moved(BOT, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, ("name",)),))
