@@ -1,6 +1,52 @@
-"""Keeps a tunnel platform's account equal to what is written in Git.
+"""A declarative reconciler for tunnel and ingress platforms: `Workspace` is its Python API.
 
-The version is a literal that the build reads from here, so that `--version` need not search installed metadata.
+Importing this package loads nothing: each name is imported when it is first used.
 """
 
+from typing import TYPE_CHECKING, Any
+
+# A literal that the build reads from here, so that `--version` need not search installed metadata.
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from reconciler.model.address import Address
+    from reconciler.operations.errors import InvalidProject, NothingSelected, OperationError, WrongAccount
+    from reconciler.operations.reporting import OperationEvent
+    from reconciler.operations.results import ApplyResult, DriftResult, PlanResult, Status, ValidationResult
+    from reconciler.operations.runtime import Runtime
+    from reconciler.operations.workspace import Selection, Workspace
+
+__all__ = [
+    "Address",
+    "ApplyResult",
+    "DriftResult",
+    "InvalidProject",
+    "NothingSelected",
+    "OperationError",
+    "OperationEvent",
+    "PlanResult",
+    "Runtime",
+    "Selection",
+    "Status",
+    "ValidationResult",
+    "Workspace",
+    "WrongAccount",
+]
+
+_MODULES = {
+    "Address": "model.address",
+    "OperationEvent": "operations.reporting",
+    "Runtime": "operations.runtime",
+    "Selection": "operations.workspace",
+    "Workspace": "operations.workspace",
+    **dict.fromkeys(("InvalidProject", "NothingSelected", "OperationError", "WrongAccount"), "operations.errors"),
+    **dict.fromkeys(("ApplyResult", "DriftResult", "PlanResult", "Status", "ValidationResult"), "operations.results"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -39,6 +39,8 @@ def secrets_in(text: str | bytes) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _silence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Asked for beforehand: after an interrupt there is nobody left to ask.
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
     said: list[str] = []
     read, communicate = pytest.CaptureFixture.readouterr, subprocess.Popen.communicate
 
@@ -55,7 +57,6 @@ def _silence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pytest.CaptureFixture, "readouterr", reading)
     monkeypatch.setattr(subprocess.Popen, "communicate", communicating)
     yield
-    folder = request.node.funcargs.get("tmp_path")
     left = [] if folder is None else [hit for path in _left(folder) for hit in secrets_in(path.read_bytes())]
     if "may_tell_secrets" not in request.keywords:
         assert said == [], "a secret was said"

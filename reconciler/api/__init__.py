@@ -1,1 +1,1 @@
-"""The platform over HTTP: authentication, pages, limits and failures."""
+"""HTTP clients: of the platform, with pages, limits and failures; of agents, code hosts and webhooks."""

@@ -1,6 +1,5 @@
-"""From the bytes of an answer to JSON that the rest may work with: no NaN, no half characters, not too deep.
-
-What JSON allows and no platform means is refused here or mended, so that nobody further in has to expect it.
+"""Bodies of requests and responses as JSON. What JSON allows and no platform means is refused or repaired on decoding:
+NaN, halves of characters, too many levels.
 """
 
 from __future__ import annotations
@@ -17,23 +16,30 @@ _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
 _LONE: Final = re.compile(rb"\\u[dD]|\xed[\xa0-\xbf]")  # escaped, or in bytes that are not UTF-8 and pass for it
 
 
-def decoded(content: bytes) -> tuple[Json, bool]:
-    """What the bytes say, and whether they are JSON that we accept."""
+def encode(body: Any) -> bytes:
     try:
-        value = json.loads(content, parse_constant=_refused, parse_float=_finite)
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a character, which has no bytes
+        return json.dumps(body, separators=(",", ":")).encode()
+
+
+def decode(content: bytes) -> tuple[Json, bool]:
+    """The value, and whether the bytes are JSON that we accept."""
+    try:
+        value = json.loads(content, parse_constant=_refuse, parse_float=_parse_finite)
     except (ValueError, RecursionError):
         return None, False
     if not _is_shallow(value):
         return None, False
     # Nearly every answer is spared the walk.
-    return (_whole(value) if _LONE.search(content) else value), True
+    return (_repair(value) if _LONE.search(content) else value), True
 
 
-def _refused(constant: str) -> Json:
+def _refuse(constant: str) -> Json:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("a number too large")
@@ -54,13 +60,13 @@ def _is_shallow(value: Json) -> bool:
     return False
 
 
-def _whole(value: Json) -> Json:
+def _repair(value: Json) -> Json:
     """Halves of characters, which no file and no terminal takes, become the sign for what cannot be read."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case dict():
-            return {_whole(key): _whole(item) for key, item in value.items()}
+            return {_repair(key): _repair(item) for key, item in value.items()}
         case list():
-            return [_whole(item) for item in value]
+            return [_repair(item) for item in value]
     return value

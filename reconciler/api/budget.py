@@ -18,7 +18,6 @@ from typing import Final
 
 FLIGHT = 60.0  # seconds for which a request that was never answered may be on its way: more than any deadline of ours
 _GLANCE = 0.2  # seconds until another look, where only requests on their way stand before us
-_PATIENCE = 1.0  # seconds for another process to end its transaction, which takes far less
 _UNCOUNTED: Final = -1  # the ticket of a request that no ledger knows of
 
 _SCHEMA = """
@@ -34,11 +33,13 @@ _AT_MOST = "SELECT 1 + (SELECT max(ticket) FROM requests) - (SELECT min(ticket) 
 class Ledger:
     """When each request was answered; for one on its way, when that must have been at the latest.
 
-    Moments are of the machine's monotonic clock, which all its processes share.
+    Moments are of the machine's monotonic clock, which all its processes share. `timeout` is in seconds: for another
+    process to end its transaction, which takes far less.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, timeout: float = 1.0) -> None:
         self._file = file
+        self._timeout = timeout
         self._opened: sqlite3.Connection | None = None
 
     def enter(self, clock: Callable[[], float], budget: int, window: float) -> tuple[int | None, float]:
@@ -82,7 +83,9 @@ class Ledger:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
             # One thread at a time uses it, and not always the same one.
-            self._opened = sqlite3.connect(self._file, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            self._opened = sqlite3.connect(
+                self._file, timeout=self._timeout, isolation_level=None, check_same_thread=False
+            )
             self._opened.executescript(_SCHEMA)
         return self._opened
 

@@ -1,12 +1,11 @@
 """Comments of a review at GitHub or GitLab: finds our own one that begins with a marker, and keeps it current.
 
-The token goes to one origin only: every request is built on it, no redirect and no link of an answer is followed. What
+The token goes to one origin only: every request is built on it, no redirect and no link of a response is followed. What
 somebody else wrote is never changed, whatever marker it carries, since its author could change it again after us.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,20 +15,21 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from reconciler.api import answers, errors, exchange
+from reconciler.api import answers, errors
+from reconciler.api.exchange import Response, ask
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
-from reconciler.model.redaction import conceal
+from reconciler.model.redaction import redact
 from reconciler.model.value import Secret
 
 _PAGE = 100  # comments: the largest page of both
 _PAGES = 200  # a review with more comments than that has other troubles
 _TIMEOUT = 30.0  # seconds
-_TOO_LONG = 64 * 2**20  # bytes; a full page of GitHub's longest comments is half of that
+LARGEST = 64 * 2**20  # bytes; a full page of GitHub's longest comments is half of that
 _WORKFLOWS = "Resource not accessible by integration"  # what GitHub tells a workflow's token that asks who it is
 
 
-class Done(StrEnum):
+class CommentResult(StrEnum):
     ADDED = "added"
     UPDATED = "updated"
     CURRENT = "current"  # it said the same already
@@ -49,20 +49,20 @@ class Review(ABC):
         self._origin = Origin.parse(base_url)
         self._token = token
 
-    def keep(self, body: str, marker: str) -> Done:
+    def upsert_comment(self, body: str, marker: str) -> CommentResult:
         """The review has one comment of ours that begins with the marker, and this is what it says."""
         earlier = next((each for each in self._own() if each.body.startswith(marker)), None)
         if earlier is not None and earlier.body.strip() == body.strip():
-            return Done.CURRENT
+            return CommentResult.CURRENT
         if earlier is not None:
             try:
                 self._change(earlier.id, body)
             except Gone:  # somebody deleted it since
                 earlier = None
             else:
-                return Done.UPDATED
+                return CommentResult.UPDATED
         self._add(body)
-        return Done.ADDED
+        return CommentResult.ADDED
 
     @abstractmethod
     def _headers(self) -> dict[str, str]: ...
@@ -81,71 +81,71 @@ class Review(ABC):
         """Every item of a collection, page by page."""
         sign = "&" if "?" in path else "?"
         for number in range(1, _PAGES + 1):
-            answer = self._ask("GET", f"{path}{sign}per_page={_PAGE}&page={number}")
-            items = self._decoded(answer)
+            response = self._ask("GET", f"{path}{sign}per_page={_PAGE}&page={number}")
+            items = self._decode(response)
             if not isinstance(items, list):
                 raise Refused(f"{self._origin} did not answer with a list of comments")
             yield from (each for each in items if isinstance(each, dict))
             # The link is looked at, not followed: only the number of the page is ours to choose.
-            if not items or not _NEXT.search(answer.headers.get("Link", "")):
+            if not items or not _NEXT.search(response.headers.get("Link", "")):
                 return
         raise Refused(f"there are more than {_PAGES * _PAGE} comments")
 
-    def _ask(self, method: str, path: str, body: Any = None) -> exchange.Answer:
+    def _ask(self, method: str, path: str, body: Any = None) -> Response:
         headers = self._headers()
-        content = None
+        content = b""
         if body is not None:
             headers["Content-Type"] = "application/json"
-            content = json.dumps(body).encode()
+            content = answers.encode(body)
         address = self._origin.at(path)
         try:
-            answer = exchange.ask(self._origin, method, address, headers, content, seconds=_TIMEOUT, longest=_TOO_LONG)
+            response = ask(self._origin, method, address, headers, content, seconds=_TIMEOUT, largest=LARGEST)
         except Transient as failure:
             raise Transient(f"{failure}; run it again") from None
-        if answer.is_success:
-            return answer
-        raise self._failure(method, path, answer)
+        if response.is_success:
+            return response
+        raise self._failure(method, path, response)
 
-    def _decoded(self, answer: exchange.Answer) -> Any:
-        body, is_json = answers.decoded(answer.content)
+    def _decode(self, response: Response) -> Any:
+        body, is_json = answers.decode(response.content)
         if not is_json:
             raise Refused(f"{self._origin} did not answer with JSON")
         return body
 
-    def _failure(self, method: str, path: str, answer: exchange.Answer) -> Failure:
-        told = self._said(answer)
-        text = f"{self._origin} answered {answer.status} to {method} {path}" + (f": {told}" if told else "")
-        if answer.status == HTTPStatus.NOT_FOUND and method != "GET":
+    def _failure(self, method: str, path: str, response: Response) -> Failure:
+        told = self._message(response)
+        text = f"{self._origin} answered {response.status} to {method} {path}" + (f": {told}" if told else "")
+        if response.status == HTTPStatus.NOT_FOUND and method != "GET":
             return Gone(text, status=404)
-        if _is_limit(answer, told) or answer.status >= 500:
-            return Transient(f"{text}; run it again", status=answer.status)
-        if answer.status in (401, 403):
-            return Refused(f"{text}; check the token and whether it may write comments", status=answer.status)
-        if answer.status == HTTPStatus.NOT_FOUND:
+        if _is_limit(response, told) or response.status >= 500:
+            return Transient(f"{text}; run it again", status=response.status)
+        if response.status in (401, 403):
+            return Refused(f"{text}; check the token and whether it may write comments", status=response.status)
+        if response.status == HTTPStatus.NOT_FOUND:
             return Refused(f"{text}; check the repository, the number of the review, and what the token may see")
-        if 300 <= answer.status < 400:
+        if 300 <= response.status < 400:
             return Refused(f"{text}, a redirect; it was not followed, and the token was not sent there")
-        return Refused(text, status=answer.status)
+        return Refused(text, status=response.status)
 
-    def _unnamed(self) -> Refused:
+    def _unknown_user(self) -> Refused:
         return Refused(f"{self._origin} did not say whose the token is")
 
-    def _said(self, answer: exchange.Answer) -> str:
+    def _message(self, response: Response) -> str:
         """GitHub and GitLab say it as `message`, and GitLab of some tokens as OAuth does."""
-        body, _ = answers.decoded(answer.content)
+        body, _ = answers.decode(response.content)
         said = [body.get(name) for name in ("message", "error", "error_description")] if isinstance(body, dict) else []
         told = ": ".join(str(each) for each in said if each)
-        return errors.harmless(conceal(told, [self._token.reveal()]), 200)  # a piece of a token would not be found
+        return errors.sanitize(redact(told, [self._token.reveal()]), 200)  # a piece of a token would not be found
 
 
 _NEXT = re.compile(r'rel="?next\b')
 
 
-def _is_limit(answer: exchange.Answer, told: str) -> bool:
+def _is_limit(response: Response, told: str) -> bool:
     """Too many requests, of which GitHub speaks as 403 too, with one of three signs."""
-    if answer.status != HTTPStatus.FORBIDDEN:
-        return answer.status == HTTPStatus.TOO_MANY_REQUESTS
-    headers = answer.headers
+    if response.status != HTTPStatus.FORBIDDEN:
+        return response.status == HTTPStatus.TOO_MANY_REQUESTS
+    headers = response.headers
     return "Retry-After" in headers or headers.get("X-RateLimit-Remaining") == "0" or "rate limit" in told.lower()
 
 
@@ -183,14 +183,14 @@ class GitHub(Review):
     def _login(self) -> str:
         """Empty for a workflow's token."""
         try:
-            said = self._decoded(self._ask("GET", "/user"))
+            said = self._decode(self._ask("GET", "/user"))
         except Refused as refused:
             if refused.status == HTTPStatus.FORBIDDEN and _WORKFLOWS in str(refused):
                 return ""
             raise
         login = said.get("login") if isinstance(said, dict) else None
         if not login or not isinstance(login, str):
-            raise self._unnamed()
+            raise self._unknown_user()
         return login
 
     def _add(self, body: str) -> None:
@@ -211,10 +211,10 @@ class GitLab(Review):
         return {"PRIVATE-TOKEN": self._token.reveal(), "User-Agent": "reconciler"}
 
     def _own(self) -> Iterator[Comment]:
-        said = self._decoded(self._ask("GET", "/user"))
+        said = self._decode(self._ask("GET", "/user"))
         user = said.get("id") if isinstance(said, dict) else None
         if user is None:
-            raise self._unnamed()
+            raise self._unknown_user()
         for each in self._pages(f"{self._notes}?sort=asc&order_by=created_at"):
             ours = _part(each, "author").get("id") == user
             if ours and not each.get("system") and isinstance(each.get("id"), int):

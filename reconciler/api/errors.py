@@ -1,4 +1,4 @@
-"""What an answer means: from status, error code and body to one of the engine's five failures.
+"""What a response means: from status, error code and body to one of the engine's five failures.
 
 The one place that knows which statuses and codes may be tried again. Whatever text the platform sends is shown only
 after it has been made harmless.
@@ -22,7 +22,7 @@ changed, hostport still in use."""
 
 
 class Unreachable(Transient):
-    """There was not even a connection. Before anything was ever answered, the address is probably wrong."""
+    """There was no connection. Before the first response the address is probably wrong."""
 
 
 _NOT_YET = (HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)  # turned away at the door: surely not done
@@ -30,7 +30,7 @@ _PERMANENT = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
 _LONGEST = 500  # characters of the platform's own text; its longest known message has half of that
 
 
-def failure(method: str, status: int, body: Json, *, retry_after: float | None = None) -> Failure:
+def failure_of(method: str, status: int, body: Json, *, retry_after: float | None = None) -> Failure:
     """What an answer other than 2xx means for a request of this method."""
     code = _code(body)
     text = _text(status, body, code)
@@ -50,7 +50,7 @@ def failure(method: str, status: int, body: Json, *, retry_after: float | None =
     return Refused(text, code=code, status=status)
 
 
-def unanswered(method: str, text: str, *, sent: bool) -> Failure:
+def failure_without_answer(method: str, text: str, *, sent: bool) -> Failure:
     """What a broken connection or a missing answer means. `sent`: the request may have reached the platform."""
     return Lost(text) if sent and method != "GET" else Transient(text)
 
@@ -69,7 +69,7 @@ def retry_after(value: str | None, now: datetime | None = None) -> float | None:
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
-def harmless(text: str, longest: int = _LONGEST) -> str:
+def sanitize(text: str, longest: int = _LONGEST) -> str:
     """Text from the platform on one line, without anything a terminal would obey, and not too long."""
     plain = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?", "", text)
     plain = "".join(" " if unicodedata.category(each) in _UNPRINTED else each for each in plain)
@@ -82,10 +82,10 @@ _UNPRINTED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 def _text(status: int, body: Json, code: str) -> str:
     said = body.get("msg") if isinstance(body, Mapping) else None
-    text = harmless(said) if isinstance(said, str) and said.strip() else _phrase(status)
+    text = sanitize(said) if isinstance(said, str) and said.strip() else _phrase(status)
     details = body.get("details") if isinstance(body, Mapping) else None
     operation = details.get("operation_id") if isinstance(details, Mapping) else None
-    marks = [f"status {status}", code, harmless(operation, 60) if isinstance(operation, str) else ""]
+    marks = [f"status {status}", code, sanitize(operation, 60) if isinstance(operation, str) else ""]
     return f"{text} ({', '.join(mark for mark in marks if mark)})"
 
 
@@ -98,7 +98,7 @@ def _phrase(status: int) -> str:
 
 def _code(body: Json) -> str:
     code = body.get("error_code") if isinstance(body, Mapping) else None
-    return harmless(code, 60) if isinstance(code, str) else ""
+    return sanitize(code, 60) if isinstance(code, str) else ""
 
 
 def _number(code: str) -> int | None:

@@ -83,7 +83,7 @@ class Limiter:
         self._an_answer.set()
 
     def hold(self, seconds: float) -> None:
-        """Nothing leaves before that: the platform asked for it. Longer than anybody waits is told at once."""
+        """Lets nothing leave for so many seconds, as the platform asked; if that is too long, requests fail at once."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
 
     async def _until_free(self, requests: int) -> int | None:

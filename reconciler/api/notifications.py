@@ -1,4 +1,4 @@
-"""Tells others of something: posts to a webhook, or sends a mail. What is told, `rendering.notice` says.
+"""Sends notifications: posts to a webhook, or sends a mail. Their text is made in `rendering.notice`.
 
 An address may be a secret itself, as Slack's are, so that no failure repeats more of it than its host. No redirect is
 followed.
@@ -21,13 +21,13 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpx
 
-from reconciler.api import exchange
+from reconciler.api.exchange import ask
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Refused, Transient
 
 SIGNATURE = "X-Reconciler-Signature"
 _TIMEOUT = 15.0  # seconds
-_DELIVERY = 60.0  # seconds for a mail as a whole: servers may let one wait on purpose
+MAIL_TIMEOUT = 60.0  # seconds for a mail as a whole: servers may let one wait on purpose
 _PORTS = {"smtp": 587, "smtps": 465}
 _T = TypeVar("_T")
 _ADDRESS = re.compile(r"[!#-'*+/-9=?A-Z^-~-]+(\.[!#-'*+/-9=?A-Z^-~-]+)*@[A-Za-z0-9.-]+")
@@ -54,7 +54,7 @@ class Webhook:
         if self.key is not None:
             headers[SIGNATURE] = signature(content, self.key, int(now))
         origin = _origin(self.address)
-        answer = exchange.ask(origin, "POST", self.address, headers, content, seconds=_TIMEOUT, longest=0)
+        answer = ask(origin, "POST", self.address, headers, content, seconds=_TIMEOUT, largest=0)
         if not answer.is_success:
             raise Refused(f"{self} answered {answer.status}", status=answer.status)
 
@@ -90,13 +90,13 @@ class Mail:
         message["From"], message["To"] = self.sender, ", ".join(self.recipients)
         message.set_content(text)
         try:
-            refused = _within(_DELIVERY, lambda: self._delivered(message))
+            refused = _within(MAIL_TIMEOUT, lambda: self._delivered(message))
         except smtplib.SMTPAuthenticationError:
             raise Refused(f"{self}: the server does not accept the user or password") from None
         except (smtplib.SMTPException, OSError) as error:
             raise Transient(f"{self}: the server cannot be reached, or did not take it: {_why(error)}") from None
         if refused is None:
-            raise Transient(f"{self}: the server did not take it within {_DELIVERY:g} s")
+            raise Transient(f"{self}: the server did not take it within {MAIL_TIMEOUT:g} s")
         if refused:
             raise Refused(f"{self}: the server did not take it for {', '.join(refused)}")
 

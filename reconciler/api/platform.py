@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from reconciler.api import agent, client
 from reconciler.api.agent import Agent, is_agents
 from reconciler.api.client import Account, Client
-from reconciler.api.clock import MachineChance, MachineClock
+from reconciler.api.clock import MachineClock, MachineRandom
 from reconciler.api.errors import Unreachable
 from reconciler.engine import retry
-from reconciler.engine.ports import Chance, Check, Clock, Failure, Refused, Transient, add_kept, complete_body
+from reconciler.engine.ports import Check, Clock, Failure, Random, Refused, Transient, add_kept, complete_body
 from reconciler.model.value import Json
+
+if TYPE_CHECKING:
+    import httpx
 
 # Of one list; more of either counts as a list that never ends. Pages hold 100 objects at most.
 MAX_PAGES = 5_000
@@ -28,36 +32,36 @@ OnRetry = Callable[[float, str], None]
 
 
 class ReadOnlyClient:
-    """Reads, and has no means to do anything else."""
+    """Reads the account. It has no method that writes."""
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
-        chance: Chance,
-        retries: retry.Policy = retry.READS,
+        random: Random,
+        retries: retry.RetryPolicy = retry.READS,
         on_retry: OnRetry | None = None,
         agent: Agent | None = None,
     ) -> None:
         self._client = client
-        self._beside = agent
+        self._agent = agent
         self._on_retry = on_retry or (lambda seconds, why: None)
         self._clock = clock
-        self._chance = chance
+        self._random = random
         self._retries = retries
 
     def agent(self, path: str) -> Agent | None:
-        """Who answers to a path instead of the platform, if anybody does."""
-        return self._beside if self._beside is not None and is_agents(path) else None
+        """The agent if the path is one of its API; then no request goes to the platform."""
+        return self._agent if self._agent is not None and is_agents(path) else None
 
     async def get(self, path: str) -> Json:
-        if (beside := self.agent(path)) is not None:
-            return await beside.get(path)
+        if (agent := self.agent(path)) is not None:
+            return await agent.get(path)
         return self._client.profile.read(path, await self._get(self._client.origin.at(path)))
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        if (beside := self.agent(path)) is not None:
-            yield await beside.list(path, key)
+        if (agent := self.agent(path)) is not None:
+            yield await agent.list(path, key)
             return
         observer = self._client.observer
         with observer.listing(path.partition("?")[0]) if observer is not None else nullcontext():
@@ -89,14 +93,14 @@ class ReadOnlyClient:
             try:
                 return await self._client.exchange("GET", address)
             except Transient as failure:
-                seconds = retry.wait(attempt, failure, self._chance.fraction(), self._patience(failure))
+                seconds = retry.wait(attempt, failure, self._random.fraction(), self._patience(failure))
                 if seconds is None:
                     raise
                 self._on_retry(seconds, str(failure))
             await self._clock.sleep(seconds)
             attempt += 1
 
-    def _patience(self, failure: Failure) -> retry.Policy:
+    def _patience(self, failure: Failure) -> retry.RetryPolicy:
         is_first = isinstance(failure, Unreachable) and not self._client.has_been_answered
         return retry.FIRST_CONTACT if is_first else self._retries
 
@@ -107,9 +111,9 @@ class HTTPPlatform(ReadOnlyClient):
     async def send(
         self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
     ) -> Json:
-        if (beside := self.agent(path)) is not None:
+        if (agent := self.agent(path)) is not None:
             await self._client.may_write()
-            return await beside.send(method, path, await complete_body(check, body, beside.get))
+            return await agent.send(method, path, await complete_body(check, body, agent.get))
         profile, address = self._client.profile, self._client.origin.at(path)
         if check is not None:
             last_check = _LastCheck(self._client, check, path, body)
@@ -153,36 +157,44 @@ def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], st
 
 
 @asynccontextmanager
-async def reading(
+async def open_reader(
     account: Account,
     *,
     clock: Clock | None = None,
-    chance: Chance | None = None,
+    random: Random | None = None,
     on_wait: OnWait | None = None,
     on_retry: OnRetry | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[ReadOnlyClient]:
-    """The account, for commands that change nothing. ValueError if the base address will not do."""
+    """The account, for commands that change nothing. ValueError if the base address will not do.
+
+    With a `transport`, requests go there instead of the network.
+    """
     clock = clock or MachineClock()
-    opening = client.opened(account, clock, reading=True, on_wait=on_wait)
-    async with opening as opened, agent.opened(account.agent, reading=True) as beside:
-        yield ReadOnlyClient(opened, clock, chance or MachineChance(), on_retry=on_retry, agent=beside)
+    opening = client.open_client(account, clock, reading=True, on_wait=on_wait, transport=transport)
+    async with opening as opened, agent.open_agent(account.agent, reading=True, transport=transport) as local:
+        yield ReadOnlyClient(opened, clock, random or MachineRandom(), on_retry=on_retry, agent=local)
 
 
 @asynccontextmanager
-async def changing(
+async def open_platform(
     account: Account,
     *,
     clock: Clock | None = None,
-    chance: Chance | None = None,
+    random: Random | None = None,
     on_wait: OnWait | None = None,
     on_retry: OnRetry | None = None,
     before_write: Callable[[], Awaitable[None]] | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[HTTPPlatform]:
     """The account, for commands that may change it. ValueError if the base address will not do.
 
-    `before_write` is awaited right before each request that changes anything, and raises if it must not leave.
+    `before_write` is awaited right before each request that changes anything, and raises if it must not leave. With a
+    `transport`, requests go there instead of the network.
     """
     clock = clock or MachineClock()
-    opening = client.opened(account, clock, reading=False, on_wait=on_wait, before_write=before_write)
-    async with opening as opened, agent.opened(account.agent, reading=False) as beside:
-        yield HTTPPlatform(opened, clock, chance or MachineChance(), on_retry=on_retry, agent=beside)
+    opening = client.open_client(
+        account, clock, reading=False, on_wait=on_wait, before_write=before_write, transport=transport
+    )
+    async with opening as opened, agent.open_agent(account.agent, reading=False, transport=transport) as local:
+        yield HTTPPlatform(opened, clock, random or MachineRandom(), on_retry=on_retry, agent=local)

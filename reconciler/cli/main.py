@@ -13,13 +13,16 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from reconciler import __version__
-from reconciler.cli.terminal import exit_codes
+from reconciler.cli.terminal import exit_codes, lean_imports
 from reconciler.cli.terminal.group import LazyGroup
+
+if TYPE_CHECKING:
+    from reconciler.operations.runtime import Runtime
 
 COMMANDS = {
     "init": "write a new project",
@@ -27,7 +30,7 @@ COMMANDS = {
     "fmt": "lay out the manifests in one style",
     "kinds": "list the kinds of resources",
     "schema": "print the JSON Schema of a kind",
-    "explain": "say what a kind or one of its fields is for",
+    "explain": "say what a kind, a field or the code of a problem means",
     "plan": "show what would change, and the exact calls",
     "apply": "carry out a plan",
     "import": "write manifests for what exists and is not declared",
@@ -89,21 +92,25 @@ def entry() -> NoReturn:
     os._exit(code)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and answers with its exit code. Never raises, unless RECONCILER_DEBUG is set."""
+def main(arguments: Sequence[str] | None = None, runtime: Runtime | None = None) -> int:
+    """Runs the command line and returns its exit code. Never raises, unless RECONCILER_DEBUG is set.
+
+    runtime  what a test replaces: clock, platform, sinks
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     # pydantic would read what every installed package says of itself, in search of plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # What a command builds lives until it ends: to look for garbage in it would be a third of the work.
     gc.set_threshold(1_000_000, 20, 100)
+    lean_imports.install()
     with _terminable():
-        return _main(arguments)
+        return _main(arguments, runtime)
 
 
-def _main(arguments: Sequence[str]) -> int:
+def _main(arguments: Sequence[str], runtime: Runtime | None) -> int:
     _open_streams()
     try:
-        code = _run(list(arguments))
+        code = _run(list(arguments), runtime)
         sys.stdout.flush()
     except BrokenPipeError:
         return _hung_up()
@@ -137,14 +144,14 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], runtime: Runtime | None) -> int:
     if instruction := os.environ.get(_COMPLETE):
         from click.shell_completion import shell_complete
 
         return shell_complete(reconciler, {}, "reconciler", _COMPLETE, instruction)
     try:
         # Not reconciler.main(), which takes any EPIPE, also of a socket, for a reader that left.
-        with reconciler.make_context("reconciler", arguments) as context:
+        with reconciler.make_context("reconciler", arguments, obj=runtime) as context:
             answer = reconciler.invoke(context)
     except click.exceptions.Exit as ended:
         return ended.exit_code

@@ -1,1 +1,1 @@
-"""Carries out what was planned, through ports only: it knows no HTTP, no SQL, no files and no wall clock."""
+"""Reads an account and carries out plans, through ports only: no HTTP, no SQL, no files, no wall clock."""

@@ -1,5 +1,5 @@
-"""Keeps to so many requests at once, while a few more calls may be under way: those wait for the journal, not for the
-platform. Knows nothing of calls, and of the platform's budget; see the client's limiter.
+"""Limits how many requests are sent at once, and how many calls may be under way: more than that, since a call also
+waits for the journal. The platform's budget of requests per minute is the client's business; see `api.limiter`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def ahead(at_once: int) -> int:
     return at_once if at_once >= 4 else 0
 
 
-class Paced:
-    """A platform that is sent so many requests at once, first come, first served."""
+class BoundedPlatform:
+    """A platform with a limit of requests at once, first come, first served."""
 
     def __init__(self, platform: Platform, at_once: int) -> None:
         self._platform = platform
@@ -31,7 +31,7 @@ class Paced:
             return await self._platform.get(path)
 
     def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        return self._platform.pages(path, key)  # a look in an emergency: it holds no place while others go on
+        return self._platform.pages(path, key)  # rare, after a lost answer or for owner records: it takes no place
 
     async def send(
         self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None

@@ -1,6 +1,6 @@
 """Carries out one create, exactly once: intent, request, search after a lost answer, delivery, record.
 
-The order of the steps is the whole point; each may be the last thing this process ever does.
+The process may die after each step, so their order matters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from reconciler.engine import delivery, recovery, requests
-from reconciler.engine.context import Means
+from reconciler.engine.context import RunContext
 from reconciler.engine.ownership import Departure
 from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.model.event import Outcome
@@ -21,8 +21,8 @@ from reconciler.model.value import Json, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """How a call came out well."""
+class CallResult:
+    """How a call that did not fail ended."""
 
     outcome: Outcome
     id: str | None = None
@@ -36,30 +36,32 @@ class _Answer:
     found: bool  # by a search: the platform's own answer was lost, and with it what it says only once
 
 
-async def create(means: Means, call: Call) -> Made:
-    """Raises a Failure; then nothing came of it, or the intent stays open for the next run to settle."""
-    await delivery.prove(means, call)
-    path = means.known.path(call.path)
-    for attempt in range(1, means.retries.attempts + 1):
-        made = await _Create(means, call, path).run()
-        if made is not None:
-            return made
-        await means.pause(call, attempt, Lost("its secret went with the lost answer, and it is deleted: creating anew"))
+async def create(run: RunContext, call: Call) -> CallResult:
+    """Creates an object. After a Failure there is none, or the intent stays open for the next run to settle."""
+    await delivery.prove(run, call)
+    path = run.memory.values.path(call.path)
+    for attempt in range(1, run.ports.retries.attempts + 1):
+        result = await _Create(run, call, path).carry_out()
+        if result is not None:
+            return result
+        await run.back_off(
+            call, attempt, Lost("its secret went with the lost answer, and it is deleted: creating anew")
+        )
     raise Lost("its secret was lost with every answer, and each object deleted again")
 
 
 class _Create:
     """One create, from first to last.
 
-    A request that may have taken effect shares its intent with no other: what comes of it later, even much later, is
-    told from what came of the others, and planning clears it away.
+    A request that may have taken effect never shares its intent with another request: an object that appears later,
+    even much later, is told from the others, and planning deletes it.
     """
 
-    def __init__(self, means: Means, call: Call, path: str) -> None:
-        self._means = means
+    def __init__(self, run: RunContext, call: Call, path: str) -> None:
+        self._run = run
         self._call = call
         self._path = path
-        self._kind = means.kind_of(call)
+        self._kind = run.facts.kind_of(call)
         self._intents: list[Intent] = []  # the latest last, which the next request is for
         self._record: Owner | None = None
         self._body: dict[str, Value] = {}
@@ -67,7 +69,7 @@ class _Create:
         self._in_doubt = False  # or for any of them
         self._may_linger = False  # and that may still be worked on
 
-    async def run(self) -> Made | None:
+    async def carry_out(self) -> CallResult | None:
         """None: it took effect, but its secret is lost, so it was deleted and must be created anew."""
         await self._intend()
         try:
@@ -84,26 +86,28 @@ class _Create:
         await self._remember(answer)
         object_id = self._id(answer)
         if answer.found:
-            return Made(Outcome.ALREADY, object_id, "its answer was lost; found by a fresh list")
-        return Made(Outcome.DONE, object_id)
+            return CallResult(Outcome.ALREADY, object_id, "its answer was lost; found by a fresh list")
+        return CallResult(Outcome.DONE, object_id)
 
     async def _intend(self) -> None:
-        means, call = self._means, self._call
-        intent_id = means.chance.intent()
+        run, call = self._run, self._call
+        intent_id = run.ports.random.intent()
         if call.owner is not None:
-            self._record = requests.owner(call.owner, means.known, self._kind, stack=means.plan.stack, intent=intent_id)
-        self._body = requests.body(call, means.known, self._kind, self._record) or {}
-        places = [means.sinks.place(each) for each in call.deliver.values()]
-        intent = requests.intent(intent_id, call, self._body, self._kind, means.plan, self._path, *places)
+            self._record = requests.owner(
+                call.owner, run.memory.values, self._kind, stack=run.facts.plan.stack, intent=intent_id
+            )
+        self._body = requests.body(call, run.memory.values, self._kind, self._record) or {}
+        places = [run.ports.sinks.place(each) for each in call.deliver.values()]
+        intent = requests.intent(intent_id, call, self._body, self._kind, run.facts.plan, self._path, *places)
         self._intents.append(intent)
         self._is_spent = False
-        await means.step("intend", call, lambda: means.journal.intend(intent))
+        await run.checkpoint("intend", call, lambda: run.ports.journal.intend(intent))
 
     async def _send(self) -> _Answer:
         attempt = 1
         while True:
             try:
-                body = await self._means.step("send", self._call, self._post)
+                body = await self._run.checkpoint("send", self._call, self._post)
             except (Transient, Lost) as failure:
                 found = await self._after(attempt, failure)
             except (Conflict, Gone, Refused) as failure:
@@ -119,11 +123,11 @@ class _Create:
             attempt += 1
 
     async def _post(self) -> Mapping[str, Json]:
-        departure = Departure(self._means.clock)
-        answer = await self._means.platform.send("POST", self._path, requests.payload(self._body), check=departure)
+        departure = Departure(self._run.ports.clock)
+        answer = await self._run.ports.platform.send("POST", self._path, requests.payload(self._body), check=departure)
         if not isinstance(answer, Mapping) or not isinstance(answer.get(self._kind.key), str):
             raise Lost(f"the platform's answer to the create names no {self._kind.key}")
-        self._means.ownership.learn(self._kind, self._object_path(answer), departure.left, answer)
+        self._run.memory.ownership.learn(self._kind, self._object_path(answer), departure.left, answer)
         return answer
 
     async def _after(self, attempt: int, failure: Failure) -> _Answer | None:
@@ -133,8 +137,8 @@ class _Create:
             self._may_linger = self._may_linger or recovery.may_linger(failure)
         try:
             # Waiting comes first: a request that is still being worked on is not in the list yet.
-            least = self._means.retries.lag if self._in_doubt else 0.0
-            await self._means.pause(self._call, attempt, failure, least=least)
+            least = self._run.ports.retries.lag if self._in_doubt else 0.0
+            await self._run.back_off(self._call, attempt, failure, least=least)
         except Failure:
             found = await self._search(failure) if self._in_doubt else None
             if found is None:
@@ -147,7 +151,7 @@ class _Create:
         return await self._kept(found) if found else None
 
     async def _answered(self, body: Mapping[str, Json]) -> _Answer:
-        """A first request that outlived the search for it leaves a second object."""
+        """Deletes the object of an earlier request that took effect only after the search for it."""
         answer = _Answer(body, self._intents[-1], found=False)
         if not self._may_linger or not self._kind.keeps_owner:
             return answer
@@ -155,11 +159,11 @@ class _Create:
         return await self._kept([answer, *(each for each in found if self._id(each) != self._id(answer))])
 
     async def _look(self, cause: Failure) -> list[_Answer]:
-        found = await recovery.look(self._means, self._call, self._intents, cause)
+        found = await recovery.find_by_intent(self._run, self._call, self._intents, cause)
         return [_Answer(body, intent, found=True) for body, intent in found]
 
     async def _kept(self, made: Sequence[_Answer]) -> _Answer:
-        """Of several objects the one that planning would keep, too: the first, or the one whose secret is at hand."""
+        """Keeps one of several objects, as planning would: the first, or the one whose secret is at hand."""
         kept = min(made, key=self._rank)
         for each in made if self._kind.keeps_owner else ():
             if each is not kept:
@@ -175,34 +179,34 @@ class _Create:
 
     async def _deliver(self, answer: _Answer) -> None:
         try:
-            await delivery.deliver(self._means, self._call, self._object(answer), answer.body)
+            await delivery.deliver(self._run, self._call, self._object(answer), answer.body)
         except Refused as failure:
             if isinstance(failure.__cause__, Failure):
                 raise  # it could not be deleted either: the intent stays open
             await self._conclude(None)
             raise
-        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(answer.intent.id))
+        await self._run.checkpoint("receipt", self._call, lambda: self._run.ports.journal.receipt(answer.intent.id))
 
     async def _remember(self, answer: _Answer) -> None:
-        means, call = self._means, self._call
-        means.known.learn(call.address, self._kind, answer.body)
-        means.intents[call.address] = answer.intent.id
+        run, call = self._run, self._call
+        run.memory.values.learn(call.address, self._kind, answer.body)
+        run.memory.intents[call.address] = answer.intent.id
         if self._record is not None:
-            await bind(means, call, requests.locator(self._kind, self._path, self._id(answer)), self._record)
+            await bind(run, call, requests.locator(self._kind, self._path, self._id(answer)), self._record)
         await self._conclude(answer)
 
     async def _conclude(self, made: _Answer | None) -> None:
-        """Of one intent this object came, of the others nothing."""
+        """Records that this object came of its intent, and nothing of the other intents."""
         for intent in self._intents:
             object_id = self._id(made) if made is not None and intent is made.intent else None
             await self._conclude_one(intent, object_id)
 
     async def _conclude_one(self, intent: Intent, object_id: str | None) -> None:
-        means = self._means
-        await means.step("conclude", self._call, lambda: means.journal.conclude(intent.id, object_id))
+        run = self._run
+        await run.checkpoint("conclude", self._call, lambda: run.ports.journal.conclude(intent.id, object_id))
 
     async def _revoke(self, made: _Answer, because: str) -> None:
-        await delivery.revoke(self._means, self._call, self._object(made), because=because)
+        await delivery.revoke(self._run, self._call, self._object(made), because=because)
 
     def _id(self, made: _Answer) -> str:
         return str(made.body[self._kind.key])
@@ -214,12 +218,12 @@ class _Create:
         return f"{self._path}/{quote(str(body[self._kind.key]), safe='')}"
 
 
-async def bind(means: Means, call: Call, locator: str, record: Owner) -> None:
-    """Remember the object of an address; after a move, no longer under its former one."""
-    told_elsewhere = means.kind_of(call).keeps_owner  # the object's own record says what was applied
-    applied = {} if told_elsewhere else dict(record.applied)
-    binding = Binding(locator, applied, record.protect, None if told_elsewhere else record.replaces)
-    former = means.formers.get(call.address)
+async def bind(run: RunContext, call: Call, locator: str, record: Owner) -> None:
+    """Writes the binding of an address to its object; after a move, removes the one of the former address."""
+    has_record = run.facts.kind_of(call).keeps_owner  # which says what was applied
+    applied = {} if has_record else dict(record.applied)
+    binding = Binding(locator, applied, record.protect, None if has_record else record.replaces)
+    former = run.facts.former_addresses.get(call.address)
     bindings = {call.address: binding} if former is None else {call.address: binding, former: None}
-    await means.step("bind", call, lambda: means.journal.bind(bindings))
-    means.bound[call.address] = binding
+    await run.checkpoint("bind", call, lambda: run.ports.journal.bind(bindings))
+    run.memory.bound[call.address] = binding

@@ -1,55 +1,55 @@
-"""One-time secrets: proven deliverable before they exist, delivered before anything else, revoked when that fails.
+"""Delivers one-time secrets: tried before the create, delivered right after it; if that fails, the object is deleted.
 
-Holds to one rule under every fault: no live object of ours whose secret nobody has.
+One rule holds under every fault: there is no live object of ours whose secret nobody has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.engine.context import Means
+from reconciler.engine.context import RunContext
 from reconciler.engine.ports import Failure, Gone, Refused, Undeliverable
 from reconciler.model.plan import Call
 from reconciler.model.value import Json, Secret
 
 
-async def prove(means: Means, call: Call) -> None:
+async def prove(run: RunContext, call: Call) -> None:
     """Raises Refused if a secret of this call would have nowhere to go."""
     for delivery in call.deliver.values():
         try:
-            await means.step("prove", call, lambda d=delivery: means.sinks.prove(d, overwrites=call.overwrites))  # type: ignore[misc]
+            await run.checkpoint("prove", call, lambda d=delivery: run.ports.sinks.prove(d, overwrites=call.overwrites))  # type: ignore[misc]
         except Undeliverable as why:
             raise Refused(f"nothing was created, because its secret cannot be delivered: {why}") from why
 
 
-async def deliver(means: Means, call: Call, path: str, answer: Mapping[str, Json]) -> None:
-    """Hand over every secret of a fresh object. If one cannot be, the object at `path` is deleted; raises Refused."""
+async def deliver(run: RunContext, call: Call, path: str, answer: Mapping[str, Json]) -> None:
+    """Delivers every secret of a new object. If one cannot be, the object at `path` is deleted; raises Refused."""
     try:
         for name, delivery in call.deliver.items():
             text = answer.get(name)
             if not isinstance(text, str) or not text:
                 raise Undeliverable(f"the platform's answer holds no {name}")
             secret = Secret(text, f"{call.address}.{name}")
-            means.veil.add(text)
-            await means.step(
+            run.memory.redactor.add(text)
+            await run.checkpoint(
                 "deliver",
                 call,
-                lambda d=delivery, s=secret: means.sinks.deliver(d, s, overwrites=call.overwrites),  # type: ignore[misc]
+                lambda d=delivery, s=secret: run.ports.sinks.deliver(d, s, overwrites=call.overwrites),  # type: ignore[misc]
             )
     except Undeliverable as why:
-        await revoke(means, call, path, because=str(why))
+        await revoke(run, call, path, because=str(why))
         raise Refused(f"created and deleted again, because its secret could not be delivered: {why}") from why
 
 
-async def revoke(means: Means, call: Call, path: str, *, because: str) -> None:
-    """Delete an object whose secret nobody holds; raises the Failure, with the id, if it stays alive."""
+async def revoke(run: RunContext, call: Call, path: str, *, because: str) -> None:
+    """Deletes an object whose secret nobody holds; raises Refused, with its path, if it cannot be deleted."""
 
     async def attempt() -> None:
-        check = means.ownership.check_made(call, path)
-        await means.step("revoke", call, lambda: means.platform.send("DELETE", path, check=check))
+        check = run.memory.ownership.check_made(call, path)
+        await run.checkpoint("revoke", call, lambda: run.ports.platform.send("DELETE", path, check=check))
 
     try:
-        await means.patiently(call, attempt)
+        await run.with_retries(call, attempt)
     except Gone:
         return
     except Failure as failure:

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from reconciler.engine import requests
 from reconciler.engine.ports import Clock, Failure, Platform, Refused
 from reconciler.model.change import Action, Reason
-from reconciler.model.kind import AlwaysSent, Kind
+from reconciler.model.fields.annotations import AlwaysSent
+from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
@@ -26,7 +27,7 @@ PAGE = 100  # objects: the platform's largest page
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """An object as it was answered at some moment after `began`; `listed`: by a list."""
+    """An object as some response showed it; the request for it began at `began`. `listed`: it was a list."""
 
     began: float
     live: Live
@@ -48,8 +49,8 @@ class _Collection:
         return len(self.unconfirmed) > self.pages and (self.spared is None or self.spared >= self.pages)
 
 
-class Ownership:
-    """What is known in a run of who owns the objects that its calls change."""
+class OwnershipCheck:
+    """What a run knows about who owns the objects that its calls change."""
 
     def __init__(self, plan: Plan, platform: Platform, clock: Clock, kinds: Mapping[str, Kind]) -> None:
         self._plan = plan
@@ -58,22 +59,46 @@ class Ownership:
         self._kinds = kinds
         self._readings: dict[str, _Reading] = {}  # object path → the latest
         self._written: dict[str, float] = {}  # object path → when our latest request on it ended
+        self._additions = {each.address for each in plan.changes if each.reason is Reason.ADDED}
+        self._forgotten = {each.address for each in plan.changes if each.action is Action.FORGET}
+        self._unowned = self._additions | {
+            each.address for each in plan.changes if each.action is Action.ADOPT or each.reason is Reason.TOMBSTONE
+        }  # what nobody need have owned
         self._collections = self._group_calls()
 
     def check(self, call: Call, path: str) -> Check | None:
-        """The check of one attempt of a call to `path`; None if the kind has no owner record."""
-        kind = self._kinds[call.address.kind]
-        if not kind.keeps_owner:
+        """The check of one attempt of a call to `path`; None if neither the object nor its parent has an owner record.
+
+        An object without an owner record is confirmed by its parent's.
+        """
+        found = self._find_record(call, path)
+        if found is None:
             return None
+        kind, path = found
+        if kind.name != call.address.kind:
+            return Check(self, kind, path, lambda parent: self._verify_parent(call, parent), call=call)
+        was_nobodys = call.verb is Verb.DELETE and call.address in self._additions
+        was_ours = self._was_ours(call)
+        return Check(
+            self, kind, path, lambda live: self._verify(live, was_ours=was_ours, was_nobodys=was_nobodys), call=call
+        )
+
+    def _find_record(self, call: Call, path: str) -> tuple[Kind, str] | None:
+        """Kind and path of the object whose owner record says who owns what a call changes."""
+        kind = self._kinds[call.address.kind]
         if call.verb in (Verb.PUT, Verb.REMOVE):
             path = path.rpartition("/")[0]
-        was_nobodys = call.verb is Verb.DELETE and call.address in self._additions
-        return Check(self, kind, path, call=call, was_ours=self._was_ours(call), was_nobodys=was_nobodys)
+        if kind.keeps_owner:
+            return kind, path
+        parent = self._kinds.get(kind.parent.kind) if kind.parent is not None else None
+        if parent is None or not parent.keeps_owner:
+            return None
+        return parent, _collection(_collection(path))
 
     def check_made(self, call: Call, path: str) -> Check | None:
-        """The check of a delete of what this run itself has made for a call."""
+        """The check of a delete of an object that this run created for a call."""
         kind = self._kinds[call.address.kind]
-        return Check(self, kind, path, was_ours=True) if kind.keeps_owner else None
+        return Check(self, kind, path, lambda live: self._verify(live, was_ours=True)) if kind.keeps_owner else None
 
     async def list_collection(self, path: str) -> None:
         """List the collection of an object, if that spares requests. If it fails, each object is read by itself."""
@@ -98,7 +123,7 @@ class Ownership:
             collection.pages = pages
 
     def fresh(self, path: str) -> Live | None:
-        """The object as it was read a moment ago, if it was."""
+        """The object as it was read at most `FRESH` seconds ago; None if it was not."""
         reading = self._readings.get(path)
         return reading.live if reading is not None and self.clock.now() - reading.began <= FRESH else None
 
@@ -118,12 +143,12 @@ class Ownership:
             collection.spared = (collection.spared or 0) + 1
 
     def forget(self, path: str) -> None:
-        """A request that may have changed the object has ended without an answer."""
+        """Drops what is known of an object: a request that may have changed it has ended."""
         self._written[path] = self.clock.now()
         self._readings.pop(path, None)
 
     def learn(self, kind: Kind, path: str, left: float, answer: Json = None) -> None:
-        """Keep what the answer to a request that left at `left` shows of the object, if it does."""
+        """Keeps the object as the response to a request that left at `left` shows it, if it does."""
         self.forget(path)
         if isinstance(answer, Mapping) and isinstance(answer.get(kind.key), str):
             shown = {name: value for name, value in answer.items() if name != kind.one_time}
@@ -131,7 +156,7 @@ class Ownership:
             if live.owner is not None and live.owner.stack == self._plan.stack:
                 self._readings[path] = _Reading(left, live)
 
-    def verify(self, live: Live, *, was_ours: bool, was_nobodys: bool = False) -> None:
+    def _verify(self, live: Live, *, was_ours: bool, was_nobodys: bool = False) -> None:
         """Raises Refused if the owner changed: to another stack, from us to nobody, or from nobody to us."""
         owner = live.owner
         if owner is not None and was_nobodys and owner.stack == self._plan.stack:
@@ -143,6 +168,18 @@ class Ownership:
         if owner is None and was_ours:
             raise Refused(f"{live.id} was left alone: since the plan was made our record on it was removed; plan again")
 
+    def _verify_parent(self, call: Call, parent: Live) -> None:
+        """Raises Refused if the parent's owner is another stack than the plan saw, or for an addition not ours."""
+        seen = self._plan.observed.get(call.address)
+        expected = {self._plan.stack} if seen is None else {self._plan.stack, seen.owner}
+        owner = parent.owner
+        if owner is not None and owner.stack not in expected:
+            became = f"became {owner.address} of stack {owner.stack}"
+            raise Refused(f"{call.target} was left alone: since the plan was made its parent {parent.id} {became}")
+        if owner is None and call.address in self._additions:
+            why = f"our record on its parent {parent.id} was removed"
+            raise Refused(f"{call.target} was left alone: since the plan was made {why}; plan again")
+
     def _was_ours(self, call: Call) -> bool:
         """Whether the plan saw our record on the object, or this run made it."""
         if call.target is None:
@@ -150,25 +187,18 @@ class Ownership:
         if call.owner is not None:
             return call.owner.intent is not None
         if call.verb is Verb.DELETE:
-            return call.address not in self._anybodys
-        seen = self._plan.seen.get(call.address)
+            return call.address not in self._unowned
+        seen = self._plan.observed.get(call.address)
         return seen is not None and bool(seen.owner) and call.address not in self._forgotten
 
     def _group_calls(self) -> dict[str, _Collection]:
+        """The collections in which calls change objects, by path."""
         found: dict[str, _Collection] = {}
-        self._anybodys = {
-            each.address
-            for each in self._plan.changes
-            if each.action is Action.ADOPT or each.reason in (Reason.TOMBSTONE, Reason.ADDED)
-        }
-        self._additions = {each.address for each in self._plan.changes if each.reason is Reason.ADDED}
-        self._forgotten = {each.address for each in self._plan.changes if each.action is Action.FORGET}
         for call in self._plan.calls:
-            kind = self._kinds[call.address.kind]
-            if call.target is None or not kind.keeps_owner or kind.parent is not None:
-                continue  # a child is read with its parent or by itself
-            path = str(call.path)
-            path = path.rpartition("/")[0] if call.verb in (Verb.PUT, Verb.REMOVE) else path
+            checked = self._find_record(call, str(call.path)) if call.target is not None else None
+            if checked is None or checked[0].parent is not None:
+                continue  # a child with a record is read by itself
+            kind, path = checked
             if (collection := found.get(_collection(path))) is None:
                 pages = 1 + len(requests.ids(self._plan, kind.name)) // PAGE
                 collection = found[_collection(path)] = _Collection(kind, pages)
@@ -181,21 +211,20 @@ class Check:
 
     def __init__(
         self,
-        ownership: Ownership,
+        ownership: OwnershipCheck,
         kind: Kind,
         path: str,
+        verify: Callable[[Live], None],
         *,
-        was_ours: bool,
-        was_nobodys: bool = False,
         call: Call | None = None,
     ) -> None:
+        """`kind` and `path` are of the object that is read, and that `verify` raises Refused for."""
         self.path = path
         self.call = call
         self.left = float("-inf")
         self._ownership = ownership
         self._kind = kind
-        self._was_ours = was_ours
-        self._was_nobodys = was_nobodys
+        self._verify = verify
 
     def is_due(self) -> bool:
         return self._ownership.fresh(self.path) is None
@@ -210,10 +239,12 @@ class Check:
             live, seconds = await self._read(read)
             if seconds > FRESH:  # the process may have slept over the answer
                 live, _ = await self._read(read)
-        self._ownership.verify(live, was_ours=self._was_ours, was_nobodys=self._was_nobodys)
+        self._verify(live)
         self._ownership.confirmed(self)
         self.left = self._ownership.clock.now()
-        return _kept(self._kind, live) if self.call is not None and self.call.verb is Verb.UPDATE else {}
+        call = self.call
+        updates = call is not None and call.verb is Verb.UPDATE and call.address.kind == live.kind
+        return _kept(self._kind, live) if updates else {}
 
     async def _read(self, read: Callable[[], Awaitable[Json]]) -> tuple[Live, float]:
         """The object, and the seconds since its reading began."""

@@ -1,4 +1,4 @@
-"""What the engine needs of the world, and the five ways in which a request can fail.
+"""The engine's ports, and the five ways in which a request can fail.
 
 Failure
 ├── Transient   not done, may work later: try again
@@ -21,7 +21,10 @@ from reconciler.model.value import Json, Secret
 
 
 class Failure(Exception):
-    """`code` is the platform's own error code (`ERR_NGROK_446`), `status` the HTTP status; empty and 0 if none came."""
+    """Why a request did not succeed.
+
+    `code` is the platform's own error code (`ERR_NGROK_446`), `status` the HTTP status; empty and 0 if none came.
+    """
 
     def __init__(self, text: str, *, code: str = "", status: int = 0) -> None:
         super().__init__(text)
@@ -30,7 +33,7 @@ class Failure(Exception):
 
 
 class Transient(Failure):
-    """`retry_after`: seconds the platform asked to wait, or None."""
+    """Not done, and may work later. `retry_after`: seconds the platform asked to wait, or None."""
 
     def __init__(self, text: str, *, code: str = "", status: int = 0, retry_after: float | None = None) -> None:
         super().__init__(text, code=code, status=status)
@@ -38,14 +41,16 @@ class Transient(Failure):
 
 
 class Conflict(Failure):
-    pass
+    """Not done: the object is not as expected."""
 
 
 class Gone(Failure):
-    pass
+    """There is no such object."""
 
 
 class Refused(Failure):
+    """Not done, and the same request never will be."""
+
     @property
     def is_permission(self) -> bool:
         """Whether the key, not the request, is what is wrong."""
@@ -58,11 +63,11 @@ class Refused(Failure):
 
 
 class Lost(Failure):
-    pass
+    """Sent, and whether it was done is unknown."""
 
 
-class Withheld(Exception):
-    """Nothing was sent, and nothing more is to be, because of its cause."""
+class NotSent(Exception):
+    """The request was withheld, as every further one will be; the cause says why."""
 
 
 class Reader(Protocol):
@@ -143,7 +148,7 @@ class Intent:
 
 
 class Journal(Protocol):
-    """Durable memory. Each method returns only when what it was told would survive a loss of power."""
+    """Durable memory. Each method returns once a loss of power would not undo it."""
 
     async def intend(self, intent: Intent) -> None: ...
 
@@ -164,7 +169,7 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
-class Chance(Protocol):
+class Random(Protocol):
     def intent(self) -> str:
         """A new intent id: 16 characters, never the same twice."""
 

@@ -1,4 +1,4 @@
-"""Finds out what became of a create whose answer never came, before anything is created again.
+"""Finds out whether a create without a response took effect, before anything is created again.
 
 An object carries the intent it was created for in its owner record. A kind that has nowhere to keep one is found by
 its natural key among the ids that were not there before.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from reconciler.engine import observe, requests
-from reconciler.engine.context import Means
+from reconciler.engine.context import RunContext
 from reconciler.engine.ports import Failure, Intent, Journal, Lost, Reader
 from reconciler.engine.requests import natural_key
 from reconciler.model import owner_record as owners
@@ -30,14 +30,14 @@ def may_linger(failure: Lost) -> bool:
     return failure.status not in _ENDED
 
 
-async def look(
-    means: Means, call: Call, intents: Sequence[Intent], cause: Failure
+async def find_by_intent(
+    run: RunContext, call: Call, intents: Sequence[Intent], cause: Failure
 ) -> list[tuple[Mapping[str, Json], Intent]]:
     """The objects that came of one create's intents, each with its own, by a fresh list. Raises Lost if the list cannot
     be had."""
-    kind = means.kind_of(call)
+    kind = run.facts.kind_of(call)
     try:
-        return await means.patiently(call, lambda: means.step("look", call, lambda: _matches(means, kind, intents)))
+        return await run.with_retries(call, lambda: run.checkpoint("look", call, lambda: _matches(run, kind, intents)))
     except Failure as failure:
         raise Lost(
             f"the answer to the create was lost ({cause}), and whether it took effect cannot be told, because the list "
@@ -45,10 +45,10 @@ async def look(
         ) from failure
 
 
-async def _matches(means: Means, kind: Kind, intents: Sequence[Intent]) -> list[tuple[Mapping[str, Json], Intent]]:
-    known = requests.ids(means.plan, kind.name)
-    there = await _newest(means.platform, kind, intents[0].path, known)
-    found = ((body, next((each for each in intents if came_of(kind, body, each)), None)) for body in there)
+async def _matches(run: RunContext, kind: Kind, intents: Sequence[Intent]) -> list[tuple[Mapping[str, Json], Intent]]:
+    known = requests.ids(run.facts.plan, kind.name)
+    there = await _newest(run.ports.platform, kind, intents[0].path, known)
+    found = ((body, next((each for each in intents if find_created(kind, body, each)), None)) for body in there)
     return [(body, intent) for body, intent in found if intent is not None]
 
 
@@ -82,7 +82,7 @@ def _reaches_back(found: Sequence[Mapping[str, Json]], kind: Kind, known: frozen
     )
 
 
-def came_of(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
+def find_created(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
     """Whether this object is the one the intent asked for."""
     if kind.keeps_owner:
         text = body.get("metadata")
@@ -113,7 +113,7 @@ def _found(kind: Kind, intent: Intent, snapshot: Snapshot) -> list[Live]:
     return [
         live
         for live in there
-        if observe.collection(kind, live.parent_id) == intent.path and came_of(kind, live.body, intent)
+        if observe.collection(kind, live.parent_id) == intent.path and find_created(kind, live.body, intent)
     ]
 
 

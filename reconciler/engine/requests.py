@@ -11,11 +11,11 @@ from urllib.parse import quote, unquote
 from reconciler.engine.ports import Intent, Refused
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import canon, digests, settle
+from reconciler.model.canonical import canonicalize, digests, settle
 from reconciler.model.kind import Kind
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, OwnerDraft, Plan
-from reconciler.model.redaction import Veil
+from reconciler.model.redaction import Redactor
 from reconciler.model.snapshot import Place
 from reconciler.model.value import (
     Json,
@@ -29,15 +29,15 @@ from reconciler.model.value import (
 )
 
 
-class Known:
-    """What references stand for by now: live objects as the plan saw them, and what this run was answered."""
+class ResolvedValues:
+    """The values behind references: of live objects as the plan saw them, and of responses in this run."""
 
     def __init__(self, plan: Plan) -> None:
         self._resolved = plan.resolved
         self._answers: dict[Address, Mapping[str, Json]] = {}
 
     def learn(self, address: Address, kind: Kind, answer: Json) -> None:
-        """Keep an object's fields as the platform answered them; never its one-time secret."""
+        """Keeps an object's fields as a response shows them; never its one-time secret."""
         if isinstance(answer, Mapping):
             fields = {name: value for name, value in answer.items() if name != kind.one_time}
             if kind.key in fields:
@@ -77,7 +77,7 @@ def payload(body: Mapping[str, Value] | None) -> dict[str, Json] | None:
     return None if body is None else dict(reveal(body))
 
 
-def body(call: Call, known: Known, kind: Kind, owner: Owner | None) -> dict[str, Value] | None:
+def body(call: Call, known: ResolvedValues, kind: Kind, owner: Owner | None) -> dict[str, Value] | None:
     """The request's body, with the owner record in `metadata` where the kind keeps one."""
     if call.body is None and owner is None:
         return None
@@ -95,7 +95,7 @@ def body(call: Call, known: Known, kind: Kind, owner: Owner | None) -> dict[str,
     return filled
 
 
-def owner(draft: OwnerDraft, known: Known, kind: Kind, *, stack: str, intent: str) -> Owner:
+def owner(draft: OwnerDraft, known: ResolvedValues, kind: Kind, *, stack: str, intent: str) -> Owner:
     """The record a call writes: every applied field as its digest, now that references are known."""
     # A binding keeps no intent: there the address is the salt.
     salt = intent if kind.keeps_owner else str(draft.address)
@@ -141,12 +141,14 @@ def intent(
 def natural_key(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Json]:
     """The identity fields that an object shows, in canonical form."""
     shown = [kind.by_name[name] for name in kind.identity if name in fields]
-    return {field.name: reveal(canon(field, fields[field.name])) for field in shown}
+    return {field.name: reveal(canonicalize(field, fields[field.name])) for field in shown}
 
 
-def veil(plan: Plan) -> Veil:
+def redactor_of(plan: Plan) -> Redactor:
     """Over all secrets of the plan: a platform may quote what it refuses."""
-    return Veil(each for call in plan.calls for each in _secrets([call.body, call.owner.text if call.owner else ""]))
+    return Redactor(
+        each for call in plan.calls for each in _secrets([call.body, call.owner.text if call.owner else ""])
+    )
 
 
 def _secrets(value: Value) -> list[str]:
@@ -164,6 +166,6 @@ def _secrets(value: Value) -> list[str]:
 
 def ids(plan: Plan, kind: str) -> frozenset[str]:
     """Objects of the kind that were there when the plan was made."""
-    seen = {each.id for address, each in plan.seen.items() if address.kind == kind}
+    seen = {each.id for address, each in plan.observed.items() if address.kind == kind}
     others = (each for found in plan.elsewhere.values() for each in found)
     return frozenset(seen | {id for name, id in (*plan.unmanaged, *others) if name == kind})

@@ -1,4 +1,4 @@
-"""How long to wait before another attempt, or that there is no point. Pure: chance is handed in as a number."""
+"""How long to wait before another attempt, and when to give up. Pure: randomness is a parameter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.engine.ports import Failure, Lost, Transient
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetryPolicy:
     """Exponential backoff with full jitter: the n-th wait is uniform between 0 and `base * 2**(n-1)` seconds.
 
     attempts            in all, the first one included
@@ -27,17 +27,17 @@ class Policy:
     lag: float = 1.0
 
 
-READS = Policy(attempts=5)
-"""A person waits for a list: a wrong address must not take minutes to be told."""
+READS = RetryPolicy(attempts=5)
+"""For lists, for which a person waits: a wrong address must not take minutes to be reported."""
 
-FIRST_CONTACT = Policy(attempts=3, base=0.3)
-"""Nobody was ever there: most likely the address is wrong, and that is to be told within a second or so."""
+FIRST_CONTACT = RetryPolicy(attempts=3, base=0.3)
+"""Before the first response: most likely the address is wrong, which is to be reported within a second or so."""
 
 _THROTTLED = 8  # times the base: the request budget refills over a minute, so quick attempts only waste it
 
 
-def wait(attempt: int, failure: Failure, fraction: float, policy: Policy) -> float | None:
-    """Seconds to wait after the `attempt`-th attempt failed, or None: give up. `fraction` is chance in [0, 1)."""
+def wait(attempt: int, failure: Failure, fraction: float, policy: RetryPolicy) -> float | None:
+    """Seconds to wait after the `attempt`-th attempt failed; None: give up. `fraction`: a random number in [0, 1)."""
     if not isinstance(failure, (Transient, Lost)):
         return None
     if attempt >= (policy.state_attempts if failure.status == 400 else policy.attempts):

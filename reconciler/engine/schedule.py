@@ -1,4 +1,4 @@
-"""Which calls of a plan may start now, and why the others may not. Pure bookkeeping: it starts nothing itself."""
+"""Which calls of a plan may start now, and which never will because a call that they need failed. It starts nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Schedule:
         self._states[call.id] = State.BLOCKED if needs else State.READY
 
     def _chains(self) -> dict[str, int]:
-        """How many calls must follow each other after a call: the longest chain of those that need it."""
+        """For each call the length of the longest chain of calls that wait for it."""
         behind = dict.fromkeys(self._place, 0)
         for call in reversed(self._calls):
             for need in call.needs:
@@ -74,8 +74,8 @@ class Schedule:
     def take(self) -> Call | None:
         """A ready call, now running; None when nothing may start.
 
-        What most has to wait for comes first, or at the end only chains would be left, and places for more; among
-        equals it goes by the plan's order.
+        The one with the longest chain of calls behind it comes first, or chains would be left to the end, one call at
+        a time; among equals the plan's order counts.
         """
         while self._ready:
             call = self._calls[heapq.heappop(self._ready)[1]]
@@ -85,7 +85,7 @@ class Schedule:
         return None
 
     def end(self, call_id: str, outcome: Outcome) -> list[tuple[Call, str]]:
-        """Record how a call ended; answers the calls that can no longer be tried, each with the reason."""
+        """Record how a call ended; returns the calls that can no longer be tried, each with the reason."""
         self._states[call_id] = State.ENDED
         self._outcomes[call_id] = outcome
         if outcome in _SUCCESS:
@@ -117,14 +117,6 @@ class Schedule:
             self._outcomes[call.id] = Outcome.SKIPPED
         self._ready.clear()
         return left
-
-    def why_blocked(self, call_id: str) -> str | None:
-        """What a blocked call waits for, or None if it is not blocked."""
-        if self._states[call_id] is not State.BLOCKED:
-            return None
-        call = self._calls[self._place[call_id]]
-        waits = [need for need in dict.fromkeys(call.needs) if self._outcomes.get(need) not in _SUCCESS]
-        return "waits for " + ", ".join(f"{need} ({self._states[need]})" for need in waits)
 
 
 def _because(cause: str, outcome: Outcome) -> str:

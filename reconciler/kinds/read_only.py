@@ -1,14 +1,14 @@
-"""What the platform shows and no manifest declares: tunnels, the sessions of agents, endpoints of every type, users,
-Kubernetes operators, which register themselves.
+"""Kinds that can be listed and not declared: tunnels, agent sessions, endpoints, users, Kubernetes operators.
 
-They are listed and referred to, never planned: the folder's other files are the kinds that plans are about.
+Manifests may refer to their objects; plans never change them. The kinds that plans change are in `catalog`.
 """
 
 from functools import cache
 
 from reconciler import kinds
 from reconciler.kinds.catalog.cloud_endpoint import CloudEndpointRead
-from reconciler.model.kind import Kind, Part, Read, Ref, Spec
+from reconciler.model.fields.spec import Part, Read, Ref, Spec
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 
 
@@ -139,7 +139,7 @@ class AbuseReportRead(Read):
 
 def _kind(spec: type[Spec], read: type[Read], path: str, list_key: str, prefix: str, *offers: str) -> Kind:
     untimed = "created_at" not in read.model_fields
-    return Kind(spec, path, list_key, prefix, read, untimed=untimed, offers=offers)
+    return Kind(spec, path, list_key, prefix, read, untimed=untimed, supports=offers)
 
 
 KINDS = (

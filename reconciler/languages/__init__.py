@@ -1,1 +1,1 @@
-"""YAML scalars, CEL expressions and names of traffic policies: texts that stand within other texts."""
+"""Languages inside manifests: YAML scalars, CEL expressions, names of traffic policies."""

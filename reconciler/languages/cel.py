@@ -1,7 +1,7 @@
-"""The Common Expression Language: whether a text is an expression, which names it leans on, and what it answers. Pure.
+"""CEL, the Common Expression Language: compiles an expression, lists the names it uses, and evaluates it. Pure.
 
-Google's own implementation does the work and is loaded with the first expression. Its complaints are put into our
-words here, each with its line and column within the expression; what an expression is for, others know.
+Google's own implementation does the work and is loaded with the first expression. Its error messages are rewritten
+here, each with line and column within the expression. What an expression is for is up to the caller.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Language:
     def expression(self, text: str, answers: str = "BOOL") -> Expression:
         """What may be asked; Unfit if the text is no expression, or cannot answer with this type. No type: with any."""
         program = _compiled(text, _env(self.names, self._instants))
-        told = program.return_type().name()
-        if answers and told not in (answers, "DYN"):
-            raise Unfit(Wrong(f"answers with {a(told)}, not with {a(answers)}"))
+        result_type = program.return_type().name()
+        if answers and result_type not in (answers, "DYN"):
+            raise Unfit(Wrong(f"answers with {a(result_type)}, not with {a(answers)}"))
         written = program.serialize()
         if cel_cost.estimate(written, {}) > cel_cost.MOST:
             raise Unfit(Wrong(_TOO_MUCH))
@@ -109,8 +109,8 @@ class Language:
 
         `around` are values that `spelt` has spelt already: what many have in common is looked through once.
         """
-        told = {**(around or {}), **spelt(values)}
-        return Given(_env(self.names, self._instants).Activation(told), told)
+        variables = {**(around or {}), **spelt(values)}
+        return Given(_env(self.names, self._instants).Activation(variables), variables)
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ class Expression:
             answer = self.program.eval(given.activation)
         except RuntimeError as error:
             raise Failed(_reason(str(error))) from None
-        told = answer.type().name()
-        if told == "ERROR":
+        result_type = answer.type().name()
+        if result_type == "ERROR":
             raise Failed(_reason(str(answer.plain_value())))
-        if self.answers and told != self.answers:
-            raise Failed(f"it answers with {a(told)}, not with {a(self.answers)}")
+        if self.answers and result_type != self.answers:
+            raise Failed(f"it answers with {a(result_type)}, not with {a(self.answers)}")
         return answer.plain_value()
 
 

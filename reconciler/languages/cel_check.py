@@ -21,6 +21,7 @@ _SELECTED: Final = re.compile(r"expression of type '(.*?)' cannot be the operand
 _UNFIT: Final = re.compile(r"found no matching overload for '(.*?)' applied to '\((.*)\)'")
 _HAS: Final = re.compile(r"\bhas\(\s*([A-Za-z_][\w.]*)(\[\s*(?:'[^'\\]*'|\"[^\"\\]*\")\s*\])?\s*\)")
 _SORT_BY: Final = ".sortBy("  # a macro that the implementation has not
+_SPLIT: Final = (".split()", ".SPLIT()")  # the implementation requires a separator, and no second declaration
 _NUMBERS: Final = frozenset({"int", "uint", "double"})
 _KNOWN_TYPES: Final = frozenset("BOOL BYTES DOUBLE DURATION INT LIST MAP STRING TIMESTAMP UINT".split())  # noqa: SIM905
 
@@ -42,14 +43,14 @@ def flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
     """Everything wrong with an expression, in the order of the text. A condition has to be true or false."""
     if cel_fast_path.is_in_order(text, is_condition=is_condition):
         return ()
-    checked = _HAS.sub(_known_to_be_bool, text)
+    checked = _HAS.sub(_known_to_be_bool, text).replace(*_SPLIT)
     if (wrong := cel.broken(checked)) is not None:
         what = f"the expression {wrong.text}"
         return (Flaw(what, "correct it there", Severity.ERROR, "traffic-syntax", wrong.line, wrong.column),)
     if _SORT_BY in checked:
         return tuple(_unknown_names(checked.replace(_SORT_BY, ".map   (")))
     kind, complaints = cel.types(checked, _language())
-    found = {(each.line, each.column): each for each in _told(checked, complaints)}
+    found = {(each.line, each.column): each for each in _flaws(checked, complaints)}
     if not found and is_condition and kind not in ("BOOL", "DYN", ""):
         what = f"the expression answers with {cel.a(kind)}, not with true or false"
         return (Flaw(what, "compare it with something", Severity.ERROR, "traffic-condition"),)
@@ -58,7 +59,7 @@ def flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
 
 @cache
 def _language() -> Any:
-    functions: dict[tuple[str, bool], list[Any]] = {}
+    functions: dict[tuple[str, bool], list[Any]] = {("SPLIT", True): [(["string"], "list<string>")]}
     for table in (traffic_catalog.FUNCTIONS, traffic_catalog.METHODS):
         for receiver, name, arguments, result in traffic_catalog.signatures(table):
             every = ([receiver] if receiver else []) + list(arguments)
@@ -85,7 +86,7 @@ def _unknown_names(text: str) -> Iterator[Flaw]:
             yield _unknown("traffic-function", each.name, traffic_catalog.functions(), each.line, each.column)
 
 
-def _told(text: str, complaints: Collection[cel.Complaint]) -> Iterator[Flaw]:
+def _flaws(text: str, complaints: Collection[cel.Complaint]) -> Iterator[Flaw]:
     lines = text.split("\n")
     calls = {  # where the receivers of unknown functions begin: they need not be told besides
         (each.line, each.column - len(each.undeclared) - len(_before(lines[each.line - 1], each)) - 1)
@@ -121,6 +122,12 @@ def _call(line: str, each: cel.Complaint) -> Flaw:
             return Flaw(what, "correct its arguments", Severity.WARNING, "traffic-types", each.line, begin)
         return _unknown("traffic-function", name, traffic_catalog.functions(), each.line, begin)
     before = _before(line, each)
+    if f"{before}.{name}" in traffic_catalog.functions():
+        what = f"{before}.{name} does not take so many values"
+        return Flaw(what, "correct its arguments", Severity.WARNING, "traffic-types", each.line, begin)
+    if name in traffic_catalog.methods():
+        what = f"{name} takes other values"
+        return Flaw(what, "correct its arguments", Severity.ERROR, "traffic-method", each.line, begin)
     spaces = [full for full in traffic_catalog.functions() if full.startswith(f"{before}.")]
     if spaces:
         known = frozenset(full.rpartition(".")[2] for full in spaces)
@@ -137,11 +144,7 @@ def _call(line: str, each: cel.Complaint) -> Flaw:
     kind = kind.partition("<")[0]
     if wrong or kind not in _KNOWN_TYPES:
         return flaw
-    what = (
-        f"{cel.a(kind)} has no method {name!r}"
-        if name not in traffic_catalog.methods()
-        else f"{name} takes other values"
-    )
+    what = f"{cel.a(kind)} has no method {name!r}"
     return Flaw(what, flaw.remedy, Severity.ERROR, "traffic-method", each.line, begin)
 
 

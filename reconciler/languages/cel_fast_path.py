@@ -1,8 +1,8 @@
-"""Recognizes conditions that are surely in order, as most are, without loading the language's implementation.
+"""Recognizes common valid conditions without loading the CEL implementation.
 
-What it recognizes is a small part of the language: comparisons of known variables with texts and whole numbers, the
-commonest methods and functions, joined by `&&`, `||`, `!` and brackets. It never says that something is wrong: what it
-does not recognize is for `cel_check` to check.
+It knows a small part of the language: comparisons of known variables with texts and whole numbers, the commonest
+methods and functions, joined by `&&`, `||`, `!` and brackets. It never reports an error: what it does not recognize is
+checked by `cel_check`.
 """
 
 from __future__ import annotations

@@ -26,16 +26,16 @@ OLD_PHASES: Final = {"inbound": "on_http_request or on_tcp_connect", "outbound":
 # map, or into each map of a list.
 _ACTIONS: Final = """
 add-headers RS headers!$*
-ai-gateway R on_error total_timeout per_request_timeout max_input_tokens max_output_tokens headers* query_params* \
-body* providers* only_allow_configured_providers only_allow_configured_models model_selection.strategy \
-api_key_selection.strategy
+ai-gateway R on_error=halt|continue total_timeout per_request_timeout max_input_tokens max_output_tokens headers$* \
+query_params$* body$* providers$* only_allow_configured_providers only_allow_configured_models \
+model_selection.strategy api_key_selection.strategy
 basic-auth R credentials!$* realm enforce
 circuit-breaker R error_threshold volume_threshold window_duration tripped_duration num_buckets enforce
 close-connection RT
 compress-response RS algorithms=gzip|deflate|br|compress
 custom-response RS status_code body$ headers$*
 deny RT status_code
-forward-internal RT url!$ on_error=halt|continue
+forward-internal RT url!$ on_error=halt|continue binding=internal
 http-request RS url!$ method=GET|PUT|POST|PATCH|DELETE|OPTIONS query_params.key query_params.value$ headers$* body$ \
 max_redirects timeout retry_condition~ on_error=halt|continue
 jwt-validation R issuer!.allow_list!.value!$ audience.allow_list!.value http!.tokens!.type! http.tokens.method! \
@@ -85,10 +85,10 @@ string conn.k8s.pod.id conn.k8s.pod.metadata.{{name,namespace,error_code,error_m
 string conn.tls.{{cipher_suite,ja4_fingerprint,negotiated_alpn,sni,version}}
 string conn.tls.{{client,server}}.{{issuer,subject,san,serial_number,signature_algorithm}} conn.tls.client.pem
 string conn.tls.{{client,server}}.{{issuer,subject}}.common_name
-string endpoint.{{addr,host,id,url,protocol}} req.{{host,location,method,version}} req.content_type
+string endpoint.{{addr,host,id,url,protocol}} req.{{host,id,location,method,version}} req.content_type
 string req.content_type.raw req.url req.url.{{authority,host,path,query,raw,raw_path,scheme,uri,user_password}}
 string req.user_agent req.user_agent.{{name,version,os,os_version,device,url}}
-string res.location res.content_type res.content_type.raw time.now
+string res.location res.content_type res.content_type.raw
 int conn.bytes_{{in,out}} conn.{{client,server}}_port conn.{{client,server}}_ip.as.number endpoint.port
 int req.content_length req.url.port res.content_length res.status_code
 bool conn.{{client,server}}_ip.{{is_on_blocklist,is_tor_node}} conn.tls.session_resumed
@@ -103,7 +103,7 @@ list<map<string,dyn>> conn.tls.{{client,server}}.extensions
 map<string,string> conn.k8s.pod.metadata.annotations {{req,res}}.content_type.parameters
 map<string,list<string>> {{req,res}}.{{headers,trailers}} req.url.query_params
 map<string,list<map<string,dyn>>> {{req,res}}.cookies
-dyn vars
+dyn vars time.now
 """
 # What actions leave behind, below `actions.ngrok`. What an action did not set is absent, and its type is not promised.
 _RESULTS: Final = """

@@ -1,7 +1,7 @@
-"""Reads YAML in which nothing is out of the ordinary, as nearly all of a project is, and leaves the rest alone.
+"""Reads ordinary YAML fast, and leaves everything unusual to the full reader, `project.yaml.reader`.
 
-What is read here is what the careful reader in `project.yaml.reader` finds in the same text, without the places.
-Tags, anchors, odd or repeated keys, excess and mistakes are not for here.
+The values are those of the full reader, without positions. Tags, anchors, odd or repeated keys, excess and mistakes are
+left to the full reader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_SCALAR: Final = 1024 * 1024  # characters; as much as an included file may h
 _NO_BREAKS: Final = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
 _NO_BREAK: Final = re.compile("[\x85\u2028\u2029]")
 _QUESTION: Final = re.compile(rb"(?:^|[\s\[{,])\?[^\s]")
-_NAMED: Final = re.compile(rb"[&*][\w-]+[^\w\s,\]}-]")
+_NAMED: Final = re.compile(rb"[&*][\w-]++[^\w\s,\]}-]")
 _GLUED: Final = re.compile(r"\?[^\s,\[\]{}]")
 _NAME_ENDS: Final = ("", " ", "\t", "\r", "\n", ",", "]", "}")
 

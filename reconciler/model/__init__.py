@@ -1,1 +1,1 @@
-"""The nouns: frozen values that every other package speaks in. No input, no output, no clock, no chance."""
+"""Frozen data that every other package uses. No input, no output, no clock, no randomness."""

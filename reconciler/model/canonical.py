@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
-from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive, ServerDefault, Shape, Unordered
+from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, ServerDefault, Unordered
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.value import (
     Json,
     JsonTemplate,
@@ -25,30 +27,30 @@ from reconciler.model.value import (
     substitute,
 )
 
-Form = dict[str, Value]  # field name → canonical value
+CanonicalFields = dict[str, Value]  # field name → canonical value
 
 
-def wanted(kind: Kind, spec: Mapping[str, Value]) -> Form:
+def canonical_spec(kind: Kind, spec: Mapping[str, Value]) -> CanonicalFields:
     """The declared side. Fields with a server default are there only when declared."""
     return _declared(kind.fields, spec)
 
 
-def _declared(fields: Iterable[Field], spec: Mapping[str, Value]) -> Form:
+def _declared(fields: Iterable[Field], spec: Mapping[str, Value]) -> CanonicalFields:
     forms = ((each, spec.get(each.name)) for each in fields)
     return {
         each.name: form
         for each, said in forms
         if (ServerDefault not in each or said is not None)
-        and ((form := wanted_in(each, said)) is not None or ServerDefault not in each)
+        and ((form := canonical_value(each, said)) is not None or ServerDefault not in each)
     }
 
 
-def wanted_in(field: Field, value: Value) -> Value:
+def canonical_value(field: Field, value: Value) -> Value:
     """The declared side of one field; None: it is not declared."""
-    return empty(field) if value is None else canon(field, value)
+    return empty(field) if value is None else canonicalize(field, value)
 
 
-def canon(field: Field, value: Value) -> Value:
+def canonicalize(field: Field, value: Value) -> Value:
     """The canonical form of a declared value."""
     if value.__class__ is str and value and field.is_verbatim:
         return value
@@ -68,13 +70,13 @@ def canon(field: Field, value: Value) -> Value:
         case Shape.OBJECT if isinstance(value, dict):
             return _declared(field.fields, value)
         case Shape.LIST if isinstance(value, list):
-            return _canon_list(field, [canon(field.item, each) if field.item else each for each in value])
+            return _canon_list(field, [canonicalize(field.item, each) if field.item else each for each in value])
         case Shape.MAP if isinstance(value, dict):
             return _canon_map(field, value)
     return _canon_plain(field, value)
 
 
-def canon_read(field: Field, value: Json) -> Value:
+def canonicalize_live(field: Field, value: Json) -> Value:
     """The canonical form of a value that a response shows."""
     if (value.__class__ is str and value and field.is_verbatim) or value.__class__ is Sealed:
         return value
@@ -82,18 +84,18 @@ def canon_read(field: Field, value: Json) -> Value:
         return empty(field) if not (value is None and ServerDefault in field) else None
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict):
-            return {sub.name: canon_read(sub, read(sub, value)) for sub in field.fields if InputOnly not in sub}
+            return {sub.name: canonicalize_live(sub, read(sub, value)) for sub in field.fields if InputOnly not in sub}
         case Shape.LIST if isinstance(value, list):
             item = field.item
             if item is not None and item.shape is Shape.OBJECT:
                 value = [
-                    {sub.name: canon_read(sub, read(sub, each)) for sub in item.fields}
+                    {sub.name: canonicalize_live(sub, read(sub, each)) for sub in item.fields}
                     if isinstance(each, dict)
                     else each
                     for each in value
                 ]
             elif item is not None:
-                value = [canon(item, each) for each in value]
+                value = [canonicalize(item, each) for each in value]
             return _canon_list(field, value)
         case Shape.MAP if isinstance(value, dict):
             return _canon_map(field, value)
@@ -101,7 +103,7 @@ def canon_read(field: Field, value: Json) -> Value:
 
 
 def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
-    items = {key: canon(field.item, each) if field.item else each for key, each in value.items()}
+    items = {key: canonicalize(field.item, each) if field.item else each for key, each in value.items()}
     return field.canonical(items) if field.canonical else items
 
 
@@ -137,7 +139,7 @@ def _sort_key(value: Value) -> str:
 def empty(field: Field) -> Value:
     """What absence means, in canonical form."""
     if field.default is not None:
-        return canon(field, field.default)
+        return canonicalize(field, field.default)
     match field.shape:
         case Shape.LIST:
             return []
@@ -152,7 +154,7 @@ def absences(field: Field) -> tuple[Json, ...]:
     if InputOnly in field:
         return ()
     candidates: tuple[Json, ...] = ("", [], {}, False, 0, field.default)
-    return (None, *(each for each in candidates if each is not None and canon_read(field, each) == empty(field)))
+    return (None, *(each for each in candidates if each is not None and canonicalize_live(field, each) == empty(field)))
 
 
 def read(field: Field, body: Mapping[str, Json]) -> Json:
@@ -197,7 +199,7 @@ def leaves(field: Field, value: Value, path: str = "") -> Iterator[tuple[str, Fi
         yield path, field, value
 
 
-def applied(kind: Kind, form: Form) -> dict[str, Value]:
+def applied(kind: Kind, form: CanonicalFields) -> dict[str, Value]:
     """What an owner record has to remember: every leaf that is not its default, and objects that are there at all."""
     record: dict[str, Value] = {}
     for field in kind.fields:
@@ -205,7 +207,7 @@ def applied(kind: Kind, form: Form) -> dict[str, Value]:
             continue
         value = form[field.name]
         inside = applied_in(field, value)
-        record.update(inside or ({field.name: {}} if value != canon(field, field.default) else {}))
+        record.update(inside or ({field.name: {}} if value != canonicalize(field, field.default) else {}))
     return record
 
 
@@ -214,7 +216,7 @@ def applied_in(field: Field, value: Value) -> dict[str, Value]:
     return {
         path: each
         for path, leaf, each in leaves(field, value)
-        if ServerDefault in leaf or each != canon(leaf, leaf.default)
+        if ServerDefault in leaf or each != canonicalize(leaf, leaf.default)
     }
 
 
@@ -229,8 +231,8 @@ def settle(kind: Kind, applied: Mapping[str, Value], resolve: Callable[[Ref], Va
             continue
         leaf, value = leaf_at(kind.fields, path), substitute(value, resolve)
         if leaf is not None:
-            value = canon(leaf, value)
-            if value == (None if ServerDefault in leaf else canon(leaf, leaf.default)):
+            value = canonicalize(leaf, value)
+            if value == (None if ServerDefault in leaf else canonicalize(leaf, leaf.default)):
                 continue
         settled[path] = value
     for top in {path.partition(".")[0] for path in applied.keys() - settled.keys()}:

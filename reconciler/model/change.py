@@ -20,7 +20,7 @@ class Action(StrEnum):
     MOVE = "move"  # the same object under another address; may carry field changes
 
 
-class Mover(StrEnum):
+class ChangedBy(StrEnum):
     """Who moved a field since it was last applied."""
 
     GIT = "changed in Git"
@@ -54,7 +54,7 @@ class FieldChange:
     path: str  # "tls_termination.min_version"
     old: Value
     new: Value  # a Ref or Template inside: known after apply
-    mover: Mover = Mover.UNKNOWN
+    changed_by: ChangedBy = ChangedBy.UNKNOWN
     forces_replacement: bool = False
     position: Position | None = None
 
@@ -81,7 +81,7 @@ class Reason(StrEnum):
     ASKED = "asked for by --replace"
     EXCHANGED = "it trades what only one may have with another"
     PARENT = "what it belongs to is replaced"
-    TWICE = "made twice by two runs at once; the earlier one stays"
+    DUPLICATE = "made twice by two runs at once; the earlier one stays"
 
 
 @dataclass(frozen=True)

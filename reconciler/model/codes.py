@@ -1,7 +1,8 @@
-"""The code of every warning: what it means, and whether `validate --strict` fails on it.
+"""The code of every problem: what it means, why it happens, what to do, and whether `validate --strict` fails on it.
 
 A code never changes once it is released: scripts and code scanners refer to it. `--strict` fails on literal secrets and
 on certain mistakes. It never fails on what this version does not know: a newer platform may accept that.
+`docs/errors.md` is generated from here.
 """
 
 from __future__ import annotations
@@ -9,59 +10,700 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.model.problem import Severity
+
+_WARNING: Final = (Severity.WARNING,)
+_EITHER: Final = (Severity.ERROR, Severity.WARNING)
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
     """`is_strict`: `validate --strict` fails on a warning with this code."""
 
     meaning: str
+    cause: str
+    remedy: str
+    severities: tuple[Severity, ...] = (Severity.ERROR,)
     is_strict: bool = False
 
 
-CODES: Final = {
-    # secrets
-    "literal-secret": Code("A secret is written in plain text in a YAML file.", True),
-    "secret-name-shown": Code("A variable named like a secret is used in a field that plans and reports show.", True),
-    "from-env-shown": Code("A value from the environment is in a field that plans and reports show."),
-    "one-time-secret-undelivered": Code("A resource cannot be created because its one-time secret has no sink."),
-    # manifests
-    "module-without-effect": Code("A module has no effect on traffic that is encrypted up to the upstream.", True),
-    "no-manifests": Code("A path under manifests: contains no manifests.", True),
-    "policy-expression-source": Code("{ref: …}, {from_env: …} or {from_file: …} inside a traffic policy.", True),
-    "retired-kind": Code("The platform no longer accepts new resources of this kind."),
-    "shared-delivery-target": Code("Several environments deliver a one-time secret to the same target."),
-    # what this version does not know
-    "unknown-binding": Code("A binding is not known to this version."),
-    "unknown-event-type": Code("An event type is not known to this version."),
-    "unknown-provider": Code("A webhook provider is not known to this version."),
-    "unreadable-interpolation": Code("Text in a traffic policy looks like an interpolation but cannot be parsed."),
-    # traffic policies: an error where it is surely wrong, a warning where this version does not know
-    "traffic-action": Code("A type of action in a traffic policy is not known to this version."),
-    "traffic-function": Code("An expression of a traffic policy calls a function that is not known to this version."),
-    "traffic-member": Code("An interpolation names a member that a variable does not have.", True),
-    "traffic-method": Code("An expression of a traffic policy calls a method that is not known to this version."),
-    "traffic-phase": Code("A phase, or an action in this phase, is not known to this version."),
-    "traffic-renamed": Code("A traffic policy uses a name of the platform's earlier documentation.", True),
-    "traffic-rules": Code("A phase of a traffic policy holds one rule instead of a list of rules.", True),
-    "traffic-setting": Code("A setting of an action is not known to this version."),
-    "traffic-types": Code("An expression compares values that the platform may refuse to compare."),
-    "traffic-unchecked": Code("An expression of a traffic policy could not be checked."),
-    "traffic-value": Code("A value of a setting is not known to this version."),
-    "traffic-variable": Code("An expression of a traffic policy names a variable that is not known to this version."),
-    # plans and drift
-    "additions-unknown": Code("A list broke off, so it is unknown whether children of an owned object were added."),
-    "known-drift-expired": Code("An entry of drift.ignore is past its date and hides nothing."),
-    "known-drift-unmatched": Code("An entry of drift.ignore, or an --ignore, matches no difference."),
-    "delivered-file-gone": Code("A note: a file to which a one-time secret was delivered is gone from this machine."),
-    "delete-includes-children": Code("The platform deletes other objects together with this one."),
-    "dependency-cannot-be-planned": Code("A resource waits for another one that cannot be planned."),
-    "kind-not-listed": Code("Objects of a kind could not be listed completely, so none is deleted."),
-    "kind-not-readable": Code("The API key may not read some kinds."),
-    "planned-from-snapshot": Code("The plan was made from a snapshot file, not from the account."),
-    "still-in-use": Code("An object that will be deleted is still referenced; the platform will refuse."),
-    # project policies
-    "policy": Code("A policy of the project with severity: warning is not met."),
+_EXPLAIN: Final = "`reconciler explain Kind.field` shows what the field takes."
+
+_FILES: Final = {
+    "invalid-yaml": Code(
+        "A file is not valid YAML.",
+        "An indentation, a quote or a bracket is wrong at the position that the message names, or a little above it.",
+        "Correct the syntax there.",
+    ),
+    "unsupported-yaml": Code(
+        "A file uses a part of YAML that manifests do not support.",
+        "Unknown tags, merge keys (`<<`), keys that are not text, numbers that JSON cannot hold and texts that YAML "
+        "libraries read in different ways are refused.",
+        "Write the value out, or quote it if it is text.",
+    ),
+    "duplicate-key": Code(
+        "A key is written twice in one map.",
+        "YAML allows a key once; parsers that accept a second one keep only one of the values.",
+        "Keep one of the two.",
+    ),
+    "invalid-encoding": Code(
+        "A file or value is not UTF-8 text, or contains a control character.",
+        "The file was saved in another encoding, or is not text.",
+        "Save it as UTF-8, and write control characters as escapes in double quotes.",
+    ),
+    "limit-exceeded": Code(
+        "A file, or what it expands to, is larger than the documented limits.",
+        "Files are limited in size, documents, values and depth, so that no file can exhaust time or memory.",
+        "Split the file, or use fewer aliases and `for_each` items.",
+    ),
+    "too-many-problems": Code(
+        "A file or resource has more problems than are listed.",
+        "The list is cut, because one mistake often causes many problems.",
+        "Correct the listed problems first.",
+    ),
+    "unreadable-file": Code(
+        "A file or folder cannot be read.",
+        "It does not exist, is not a regular file, is too large, or permissions are missing.",
+        "Check the path and the permissions.",
+    ),
+    "path-outside-project": Code(
+        "A path leads out of the project's folder.",
+        "Paths are relative to the project, without `..`, and no symlink on the way leads elsewhere.",
+        "Use a path below the project's folder, without symlinks.",
+    ),
+    "several-documents": Code(
+        "A file contains several YAML documents, or none, where one is expected.",
+        "The project file and environment files are single documents.",
+        "Keep one document.",
+    ),
+    "cannot-format": Code(
+        "`fmt` cannot lay out a file without changing what it says.",
+        "A comment or a text is in a place that the formatter cannot keep.",
+        "Move the comment to a line of its own, or quote the text, as the message says.",
+    ),
 }
+
+_VALUES: Final = {
+    "unknown-field": Code(
+        "A key is not a field of this resource or section.",
+        "The name is misspelt, or belongs to another level of the manifest.",
+        f"Correct the name. {_EXPLAIN}",
+    ),
+    "missing-field": Code(
+        "A required field is missing.",
+        "Some fields are always required, others only beside certain values of other fields.",
+        f"Add the field. {_EXPLAIN}",
+    ),
+    "wrong-type": Code(
+        "A value is of another type than the field takes.",
+        "For example a number in the place of text, or text in the place of a list.",
+        f"Write a value of the expected type. {_EXPLAIN}",
+    ),
+    "unknown-choice": Code(
+        "A value is not one of the field's choices.",
+        "The value is misspelt, or this version does not support it.",
+        "Use one of the choices that the message lists.",
+    ),
+    "invalid-value": Code(
+        "A value does not have the form that its field requires.",
+        "For example a host name with a scheme, an address without a prefix length, or text that is no certificate.",
+        f"Correct the value as the message says. {_EXPLAIN}",
+    ),
+    "value-too-long": Code(
+        "A value is longer than the platform accepts.",
+        "The platform limits texts in bytes of UTF-8, and lists in items.",
+        "Shorten the value.",
+    ),
+    "value-out-of-range": Code(
+        "A number is too small or too large.",
+        "The platform or this program limits the range of the field.",
+        "Use a number within the limits that the message names.",
+    ),
+    "invalid-name": Code(
+        "A name has characters that are not allowed, or is too long.",
+        "Names of resources, variables, environments and tunnels have a restricted form.",
+        "Use a name of the form that the message describes.",
+    ),
+    "empty-list": Code(
+        "A list is empty, and at least one item is required.",
+        "The object would let everything or nothing pass, or could not be reached.",
+        "Add an item, or leave the field out where it is optional.",
+    ),
+    "duplicate-item": Code(
+        "An item is repeated where each may occur once.",
+        "The platform keeps one of equal items, so that the object would always differ from its manifest.",
+        "Keep it once.",
+    ),
+    "conflicting-fields": Code(
+        "Two fields that exclude each other are both set.",
+        "The platform accepts one of them.",
+        "Keep one.",
+    ),
+    "field-not-applicable": Code(
+        "A field is set that has no meaning beside the other values.",
+        "The field belongs to another kind, type or mode of the object.",
+        "Remove the field, or change the value that it depends on.",
+    ),
+    "key-mismatch": Code(
+        "A private key does not belong to its certificate.",
+        "The certificate was issued for another key.",
+        "Set `private_key_pem` to the key that the certificate was issued for.",
+    ),
+    "invalid-period": Code(
+        "A period of validity ends before it begins.",
+        "`valid_until` is not after `valid_after`.",
+        "Choose a later end.",
+    ),
+    "binding-mismatch": Code(
+        "The bindings of an endpoint do not fit its host name.",
+        "Hosts below `.internal` have the binding `internal`, and no other host has it.",
+        "Leave `bindings` out, or change the host name.",
+    ),
+    "conflicting-agent-configs": Code(
+        "Agent configurations that are rendered into one file contradict each other.",
+        "Two of the manifests set one setting to different values.",
+        "Keep one of the two.",
+    ),
+    "known-after-apply": Code(
+        "An agent configuration contains a value that is known only after an apply.",
+        "The file is written without the platform's answers.",
+        "Write the value itself.",
+    ),
+    "unknown-binding": Code(
+        "A binding is not known to this version.",
+        "The name is misspelt, or the platform learned it later.",
+        "Check the spelling. The platform decides.",
+        _WARNING,
+    ),
+    "unknown-event-type": Code(
+        "An event type is not known to this version.",
+        "The name is misspelt, or the platform learned it later.",
+        "Check the spelling. The platform decides.",
+        _WARNING,
+    ),
+    "unknown-provider": Code(
+        "A webhook provider is not known to this version.",
+        "The name is misspelt, or the platform learned it later.",
+        "Check the spelling. The platform decides.",
+        _WARNING,
+    ),
+    "module-without-effect": Code(
+        "A module has no effect on traffic that is encrypted up to the upstream.",
+        "`tls_termination.terminate_at` is `upstream`, so that the platform does not decrypt the traffic.",
+        "Remove the module, or set `tls_termination.terminate_at: edge`.",
+        _EITHER,
+        is_strict=True,
+    ),
+}
+
+_TRAFFIC: Final = {
+    "traffic-unreadable": Code(
+        "A traffic policy is not a readable document.",
+        "It is empty, too large, neither JSON nor YAML, or not a mapping of phases to rules.",
+        "Correct the document at the place that the message names.",
+    ),
+    "traffic-shape": Code(
+        "A part of a traffic policy has the wrong type.",
+        "Phases hold lists of rules, rules are mappings, expressions are texts in a list.",
+        "Write the part as the message says.",
+    ),
+    "traffic-missing": Code(
+        "A part of a traffic policy is missing.",
+        "A rule needs actions, an action needs a type, and some actions need certain settings.",
+        "Add it.",
+    ),
+    "traffic-key": Code(
+        "A rule or action of a traffic policy has an unknown key.",
+        "Rules have the keys `name`, `expressions` and `actions`; actions have `type` and `config`.",
+        "Correct or remove the key.",
+    ),
+    "traffic-syntax": Code(
+        "An expression of a traffic policy is not valid CEL.",
+        "The expression has a syntax error.",
+        "Correct the expression at the place that the message names.",
+    ),
+    "traffic-condition": Code(
+        "A condition of a traffic policy does not evaluate to true or false.",
+        "The expression evaluates to a text, number or other value.",
+        "Compare the value with something.",
+    ),
+    "traffic-action": Code(
+        "A type of action in a traffic policy is not known to this version.",
+        "The name is misspelt, or the platform learned it later.",
+        "Check the spelling. The platform decides.",
+        _WARNING,
+    ),
+    "traffic-function": Code(
+        "An expression of a traffic policy calls an unknown function.",
+        "The name is misspelt (an error), or the platform learned it later (a warning).",
+        "Correct the name.",
+        _EITHER,
+    ),
+    "traffic-member": Code(
+        "An interpolation names a member that a variable does not have.",
+        "The name is misspelt, or the value has no members.",
+        "Correct the name.",
+        _EITHER,
+        is_strict=True,
+    ),
+    "traffic-method": Code(
+        "An expression of a traffic policy calls an unknown method.",
+        "The name is misspelt or belongs to another type (an error), or the platform learned it later (a warning).",
+        "Correct the name.",
+        _EITHER,
+    ),
+    "traffic-phase": Code(
+        "A phase, or an action in this phase, is not known to this version.",
+        "The name is misspelt, the action belongs to another phase, or the platform learned it later.",
+        "Check the spelling, or move the action.",
+        _WARNING,
+    ),
+    "traffic-renamed": Code(
+        "A traffic policy uses a name of the platform's earlier documentation.",
+        "The platform renamed a phase, action, setting or variable.",
+        "Use the new name.",
+        _WARNING,
+        is_strict=True,
+    ),
+    "traffic-rules": Code(
+        "A traffic policy holds one rule or action instead of a list of them, or an action in place of a rule.",
+        "A `-` is missing, or the line `- actions:`. The platform refuses such a policy.",
+        "Write the line that the message names.",
+    ),
+    "traffic-setting": Code(
+        "A setting of an action is unknown.",
+        "The name is misspelt (an error), or the platform learned it later (a warning).",
+        "Correct the name.",
+        _EITHER,
+    ),
+    "traffic-types": Code(
+        "An expression compares or passes values of types that do not fit together.",
+        "The operator or function is not defined for these types; null and mixed numbers are a warning.",
+        "Correct the expression.",
+        _EITHER,
+    ),
+    "traffic-unchecked": Code(
+        "An expression of a traffic policy could not be checked.",
+        "It uses a part of the language that is not documented.",
+        "Simplify the expression. The platform decides.",
+        _WARNING,
+    ),
+    "traffic-value": Code(
+        "A value of a setting is not known to this version.",
+        "The value is misspelt, or the platform learned it later.",
+        "Check the spelling. The platform decides.",
+        _WARNING,
+    ),
+    "traffic-variable": Code(
+        "An expression of a traffic policy names an unknown variable.",
+        "The name is misspelt (an error), or the platform learned it later (a warning).",
+        "Correct the name.",
+        _EITHER,
+    ),
+    "policy-expression-source": Code(
+        "`{ref: …}`, `{from_env: …}` or `{from_file: …}` is used inside a traffic policy.",
+        "Within a policy the platform gets the map as it is written.",
+        "Write `${{ Kind/name.output }}` or `${{ var.name }}` in quotes, or take the whole policy from a file.",
+        _WARNING,
+        is_strict=True,
+    ),
+    "unreadable-interpolation": Code(
+        "Text in a traffic policy looks like an interpolation but cannot be parsed.",
+        "`${…}` holds something that is not an expression of the platform; it may be meant for another system.",
+        "Correct the expression if the platform should evaluate it.",
+        _WARNING,
+    ),
+}
+
+_REFERENCES: Final = {
+    "unknown-kind": Code(
+        "A kind does not exist.",
+        "The name is misspelt; kinds begin with a capital letter.",
+        "Correct the name. `reconciler kinds` lists all kinds.",
+    ),
+    "invalid-address": Code(
+        "A text is not the address of a resource.",
+        "Addresses are written `Kind/name`.",
+        "Write `Kind/name`.",
+    ),
+    "duplicate-address": Code(
+        "Two manifests declare the same address.",
+        "The kind and the name are the same.",
+        "Rename or remove one of them.",
+    ),
+    "duplicate-object": Code(
+        "Two manifests declare the same object of the platform.",
+        "They name one id, or have equal values in fields that are unique on the platform, or a child is declared "
+        "both in its parent's spec and in a manifest of its own.",
+        "Keep one of them.",
+    ),
+    "duplicate-name": Code(
+        "Two policies have the same name.",
+        "Each policy of a project needs a name of its own.",
+        "Rename one.",
+    ),
+    "circular-reference": Code(
+        "Resources refer to each other in a circle.",
+        "None of them could be created first.",
+        "Remove one of the references that the message lists.",
+    ),
+    "invalid-reference": Code(
+        "A reference cannot be used here.",
+        "It is not written as `Kind/name` or `Kind/name.output`, leads to a kind that the field does not take, or to "
+        "a resource without an object.",
+        "Write a reference that the field takes, or the value itself.",
+    ),
+    "unknown-reference": Code(
+        "A reference leads to a resource that is not declared.",
+        "The address is misspelt, or the resource is declared in another project.",
+        "Declare the resource, or use the id of the existing object.",
+    ),
+    "reference-to-absent": Code(
+        "A reference leads to a resource that is declared absent or left out.",
+        "`ensure` is `absent` or `forgotten` there, or the environment leaves the resource out.",
+        "Remove the reference too.",
+    ),
+    "unknown-output": Code(
+        "A resource does not have this output.",
+        "The name is misspelt, belongs to another kind, or is a field whose value is written in the manifest.",
+        "Use one of the outputs that the message lists.",
+    ),
+    "one-time-secret-reference": Code(
+        "A reference reads a one-time secret.",
+        "The platform shows the secret only in its answer to the create, so that no later plan can know it.",
+        "Use `deliver` on the resource that has the secret.",
+    ),
+    "invalid-id": Code(
+        "An id does not belong to the kind.",
+        "Ids of each kind have a prefix of their own.",
+        "Correct the id.",
+    ),
+    "invalid-move": Code(
+        "An entry of `moved` cannot be an earlier address of this resource.",
+        "It is of another kind, is the present address, or belongs to another resource.",
+        "Name the earlier address, or remove the line.",
+    ),
+    "undeclared-resource": Code(
+        "An environment patches a resource that no manifest declares.",
+        "The address is misspelt, or its manifest was removed.",
+        "Declare the resource, or remove the patch.",
+    ),
+}
+
+_SOURCES: Final = {
+    "unknown-variable": Code(
+        "A variable is not defined.",
+        "The name is misspelt, or missing below `variables:`.",
+        "Define it below `variables:` in `reconciler.yaml`.",
+    ),
+    "variable-without-value": Code(
+        "A variable has no value.",
+        "It has no default, and neither the environment nor `--var` sets it.",
+        "Set it with `--var`, in the environment's file, or by a default.",
+    ),
+    "unset-environment-variable": Code(
+        "An environment variable that a manifest reads is not set, is empty, or is not text.",
+        "The process was started without it.",
+        "Set the variable.",
+    ),
+    "reserved-environment-variable": Code(
+        "A manifest reads an environment variable of this program.",
+        "Variables that begin with `RECONCILER_` configure the program and may hold its keys.",
+        "Use another variable; only `platform:` in `reconciler.yaml` may read these.",
+    ),
+    "invalid-expression": Code(
+        "An expression, a `${{ … }}` or a map such as `{from_env: NAME}`, is not valid.",
+        "It is not closed, has several sources or the wrong type of operand, or is used where nothing is substituted.",
+        "Correct the expression as the message says.",
+    ),
+    "invalid-for-each": Code(
+        "A manifest with `for_each` cannot be expanded.",
+        "`${{ each.… }}` names a value that an item does not have, or two instances would have one name.",
+        "Correct the expression, and use `${{ each.key }}` in the name.",
+    ),
+    "unknown-environment": Code(
+        "An environment has no file.",
+        "There is no `environments/NAME.yaml`.",
+        "Correct the name, or write the file.",
+    ),
+    "no-manifests": Code(
+        "A path under `manifests:` contains no manifests.",
+        "The folder has no `*.yaml` or `*.yml` files.",
+        "Correct the path, or add manifests.",
+        _WARNING,
+    ),
+    "missing-base-url": Code(
+        "The platform's address is not known.",
+        "Neither `platform.base_url` nor `RECONCILER_BASE_URL` is set.",
+        "Set one of them.",
+    ),
+    "missing-api-key": Code(
+        "There is no API key.",
+        "Neither `platform.api_key` nor `RECONCILER_API_KEY` is set.",
+        "Set one of them.",
+    ),
+    "invalid-api-key": Code(
+        "The API key cannot be sent.",
+        "It is blank, or holds a space, a line break or a character beyond ASCII.",
+        "Set it to the key alone.",
+    ),
+}
+
+_SECRETS: Final = {
+    "literal-secret": Code(
+        "A secret is written in plain text in a YAML file.",
+        "Everyone who may read the repository may read the secret.",
+        "Write `{from_env: NAME}` or `{from_file: PATH}`, and replace the secret.",
+        _WARNING,
+        is_strict=True,
+    ),
+    "secret-name-shown": Code(
+        "A variable named like a secret is used in a field that plans and reports show.",
+        "The field is not secret, so that its value is shown and stored on the platform.",
+        "Put secrets into secret fields, or rename the variable if it holds none.",
+        _WARNING,
+        is_strict=True,
+    ),
+    "from-env-shown": Code(
+        "A value from the environment is in a field that plans and reports show.",
+        "`from_env` is meant for secrets, and this field is not secret.",
+        "Use a variable, `${{ var.name }}`.",
+        _WARNING,
+    ),
+    "secret-shown": Code(
+        "A secret is used in a field that plans and the platform show.",
+        "The value, or its source, is also used in a secret field.",
+        "Use secrets only in secret fields.",
+    ),
+    "secret-in-template": Code(
+        "A secret is put together from references.",
+        "Values that are known only after an apply cannot be part of a secret.",
+        "Take the whole secret from a file or variable.",
+    ),
+    "one-time-secret-undelivered": Code(
+        "A resource cannot be created because its one-time secret has no sink.",
+        "The platform shows the secret only once, and it would be lost.",
+        "Add `deliver` to the manifest.",
+        _EITHER,
+    ),
+    "shared-delivery-target": Code(
+        "Two deliveries write to the same target.",
+        "The later delivery would overwrite the secret of the earlier one, in this environment or in another.",
+        "Give each a target of its own.",
+        _EITHER,
+    ),
+    "reserved-delivery-target": Code(
+        "A delivery writes to a file of the project itself.",
+        "Manifests, settings, the store and the folders of Git are never overwritten.",
+        "Name a file of its own, such as `secrets/NAME`.",
+    ),
+}
+
+_PLATFORM: Final = {
+    "retired-kind": Code(
+        "The platform no longer accepts new resources of this kind.",
+        "The platform retired the kind.",
+        "Declare the kind that replaces it, as the message says.",
+        _WARNING,
+    ),
+    "metadata-too-long": Code(
+        "`metadata` leaves no room for the owner record.",
+        "The owner record is kept in the object's metadata, whose size the platform limits.",
+        "Shorten `metadata`.",
+    ),
+    "reserved-metadata": Code(
+        "`metadata` contains the key of the owner record.",
+        "The key is reserved for ownership.",
+        "Use another key.",
+    ),
+}
+
+_PLANS: Final = {
+    "circular-calls": Code(
+        "The calls of a plan wait for each other in a circle.",
+        "An object must be released, or deleted, before it is taken or created again, while others need it.",
+        "Apply the change in two steps, as the message says.",
+    ),
+    "exclusive-key-taken": Code(
+        "Another object holds a value that only one object may have.",
+        "For example a host name or a port that the platform gives to one endpoint at a time.",
+        "Release the value there, or adopt the object that holds it.",
+    ),
+    "last-part-in-use": Code(
+        "A change would leave an object without any of its parts while another object needs one.",
+        "The platform refuses to remove the last part as long as the object is in use.",
+        "Keep or add a part until the change is applied, or detach the object first.",
+    ),
+    "separated-parts": Code(
+        "An object that stays would be deleted with the object that it is part of.",
+        "Only one of the two is deleted or selected.",
+        "Keep both or delete both, and select both.",
+    ),
+    "reference-unavailable": Code(
+        "A reference leads to an object that does not exist and will not be created by this plan.",
+        "The target is not selected, or will be deleted.",
+        "Select the target too, or correct the reference.",
+    ),
+    "shared-owner-record": Code(
+        "Several objects carry the owner record of one resource.",
+        "An object was copied with its metadata, or several runs created it.",
+        "Remove the record from all but one by hand, or delete the others.",
+    ),
+    "ambiguous-match": Code(
+        "Several live objects could be the declared one.",
+        "Several addresses of `moved`, or several objects with the same natural key, lead to an object.",
+        "Name the object with `id:`, or keep one address in `moved`.",
+    ),
+    "conflicting-id": Code(
+        "`id:` names another object than the one that carries the owner record.",
+        "The resource already manages another object.",
+        "Release that object first, with `ensure: absent` or `ensure: forgotten`.",
+    ),
+    "unknown-id": Code(
+        "`id:` names an object that does not exist.",
+        "The id is misspelt, of another account, or the object was deleted.",
+        "Correct the id, or remove the line to create the object anew.",
+    ),
+    "owned-by-another-stack": Code(
+        "A live object is managed by another stack.",
+        "Its owner record names that stack.",
+        "Remove it there with `ensure: forgotten`, then adopt it here.",
+    ),
+    "not-owned": Code(
+        "A live object that no stack manages would be deleted or replaced.",
+        "Objects without an owner record are changed in place at most.",
+        "Adopt the object first, or delete it by hand.",
+    ),
+    "cannot-be-replaced": Code(
+        "A resource must be replaced, and may not be.",
+        "`lifecycle.replace` is `false`, or only modules of the object are managed.",
+        "Undo the change, allow the replacement, or leave the resource out of `--replace`.",
+    ),
+    "ignored-field-needed": Code(
+        "A change needs the value of a field that is left to others.",
+        "The field is in `lifecycle.ignore`, so that no manifest has its value.",
+        "Declare the field.",
+    ),
+    "dependency-cannot-be-planned": Code(
+        "A resource waits for another one that cannot be planned.",
+        "The other resource has a problem of its own.",
+        "Solve the problem of the other resource first.",
+        _WARNING,
+    ),
+    "still-in-use": Code(
+        "An object that will be deleted is still referenced; the platform will refuse.",
+        "The referrer is not managed by this stack, or its manifest still refers to the object.",
+        "Remove the reference first.",
+        _EITHER,
+    ),
+    "delete-includes-children": Code(
+        "The platform deletes other objects together with this one.",
+        "They are parts of the object.",
+        "Check that they may be deleted, or keep the object.",
+        _WARNING,
+    ),
+    "kind-not-listed": Code(
+        "Objects of a kind could not be listed completely.",
+        "The platform answered with an error before the last page. Objects that were not seen are never deleted.",
+        "Run the command again; the message tells what the platform answered.",
+        _EITHER,
+    ),
+    "kind-not-readable": Code(
+        "The API key may not read some kinds.",
+        "The key has a limited scope.",
+        "Use a key that may read them. Nothing of these kinds is compared or deleted.",
+        _WARNING,
+    ),
+    "additions-unknown": Code(
+        "It is unknown whether children of an owned object were added.",
+        "A list of objects could not be read to its end.",
+        "Run `drift` again with a key that may list them.",
+        _WARNING,
+    ),
+    "known-drift-expired": Code(
+        "An entry of `drift.ignore` is past its date and hides nothing.",
+        "The date in `until` is over.",
+        "Remove the entry, or set a later `until`.",
+        _WARNING,
+    ),
+    "known-drift-unmatched": Code(
+        "An entry of `drift.ignore`, or an `--ignore`, matches no difference.",
+        "The drift is gone, or the pattern is misspelt.",
+        "Remove the entry, or correct the pattern.",
+        _WARNING,
+    ),
+    "delivered-file-gone": Code(
+        "A file to which a one-time secret was delivered is gone from this machine.",
+        "It was moved or deleted since.",
+        "If the secret is lost, issue a new one with `apply --replace ADDRESS`.",
+        (Severity.NOTE,),
+    ),
+    "credential-created-twice": Code(
+        "Several credentials exist for one declaration.",
+        "Runs with different stores each created it, and the token of each may be in use.",
+        "Add `id:` with the credential to keep to the manifest, and apply: the others will be deleted.",
+    ),
+    "invalid-signing-key": Code(
+        "A key that signs snapshots cannot be read.",
+        "The value is not an Ed25519 private key in PEM.",
+        "Make one with `openssl genpkey -algorithm ed25519`.",
+    ),
+    "unusable-snapshot": Code(
+        "A snapshot file cannot be planned from.",
+        "It is damaged, not signed by the project's key, too old, or of another stack, account or version.",
+        "Take it again with `reconciler snapshot`.",
+    ),
+    "planned-from-snapshot": Code(
+        "The plan was made from a snapshot file, not from the account.",
+        "`plan --snapshot` reads a file.",
+        "Compare the age of the snapshot with the changes made since.",
+        _WARNING,
+    ),
+    "not-adoptable": Code(
+        "A resource to adopt is not declared, or is declared absent.",
+        "`adopt` connects a declaration with an existing object, so the declaration has to be there.",
+        "Declare it; `reconciler import --target Kind/name` writes a manifest for what exists.",
+    ),
+    "adoption-with-changes": Code(
+        "`adopt` would change the object, or create one.",
+        "`adopt` only takes over an object that is as declared.",
+        "Declare what is live, or let `apply --adopt` take it over and change it.",
+    ),
+    "unusable-plan-file": Code(
+        "A plan file cannot be applied.",
+        "It is damaged, was changed, is not signed by the key, or is of another version.",
+        "Plan again.",
+    ),
+    "plan-file-rule": Code(
+        "A plan file breaks a rule that every plan keeps.",
+        "The file was edited, or was not made by `plan --out`.",
+        "Plan again.",
+    ),
+    "plan-delivery-differs": Code(
+        "A plan file delivers a one-time secret elsewhere than the manifests say.",
+        "The manifests changed after the plan was made, cannot be read, or the file was edited.",
+        "Plan again.",
+    ),
+    "policy": Code(
+        "A policy of the project is not met, or cannot be evaluated.",
+        "The policy's check is false for the resource, change or plan; its severity decides whether that is an error.",
+        "Correct the resource, or write an exemption into the policy.",
+        _EITHER,
+    ),
+}
+
+AREAS: Final = {
+    "Files": _FILES,
+    "Fields and values": _VALUES,
+    "Traffic policies": _TRAFFIC,
+    "Addresses and references": _REFERENCES,
+    "Settings, variables and environments": _SOURCES,
+    "Secrets": _SECRETS,
+    "The platform's rules": _PLATFORM,
+    "Plans and drift": _PLANS,
+}
+
+CODES: Final = {code: entry for area in AREAS.values() for code, entry in area.items()}
 
 
 def is_strict(code: str) -> bool:

@@ -17,7 +17,7 @@ ANY: Final = "*"  # in a place: whatever member is there
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class FieldRename:
     """One name that differs, in the objects of a collection: inside the members that `place` leads through."""
 
     collection: str
@@ -27,7 +27,7 @@ class Spelling:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Dialect:
     """
     base_url             where the platform is unless a project says otherwise
     version              the header that names the version of the API, and its value
@@ -40,7 +40,7 @@ class Profile:
     base_url: str | None
     version: tuple[str, str]
     requests_per_minute: int = 0
-    spellings: tuple[Spelling, ...] = ()
+    spellings: tuple[FieldRename, ...] = ()
     retired: frozenset[str] = frozenset()
     retired_code: str = ""
     _collections: tuple[str, ...] = field(init=False, default=())
@@ -78,7 +78,7 @@ class Profile:
         }
         return self.sent(path, found)
 
-    def _of(self, path: str) -> Iterator[Spelling]:
+    def _of(self, path: str) -> Iterator[FieldRename]:
         if any(path.startswith(each) for each in self._collections):
             for each in self.spellings:
                 if path == each.collection or path.startswith(f"{each.collection}/"):
@@ -103,23 +103,23 @@ def _respelt(value: Mapping[str, Any], place: tuple[str, ...], old: str, new: st
 _DESTINATIONS = "/event_destinations"
 _CREDS = ("target", ANY, "auth", "creds")
 
-SPECIFICATION: Final = Profile("specification", base_url=None, version=("Service-Version", "2"))
-NGROK: Final = Profile(
+SPECIFICATION: Final = Dialect("specification", base_url=None, version=("Service-Version", "2"))
+NGROK: Final = Dialect(
     "ngrok",
     base_url="https://api.ngrok.com",
     version=("Ngrok-Version", "2"),
     requests_per_minute=120,
     spellings=(
-        Spelling(_DESTINATIONS, _CREDS, "cloud_access_key_id", "aws_access_key_id"),
-        Spelling(_DESTINATIONS, _CREDS, "cloud_secret_access_key", "aws_secret_access_key"),
-        Spelling(_DESTINATIONS, ("target", ANY), "tags", "ddtags"),
-        Spelling(_DESTINATIONS, ("target", ANY), "site", "ddsite"),
-        Spelling(_DESTINATIONS, ("target",), "delivery", "firehose"),
-        Spelling(_DESTINATIONS, ("target",), "stream", "kinesis"),
-        Spelling(_DESTINATIONS, ("target",), "logs", "cloudwatch_logs"),
-        Spelling(_DESTINATIONS, ("target",), "metrics", "datadog"),
-        Spelling(_DESTINATIONS, ("target",), "ingestion", "azure_logs_ingestion"),
-        Spelling("/endpoints", (), "upstream_proto", "upstream_protocol"),
+        FieldRename(_DESTINATIONS, _CREDS, "cloud_access_key_id", "aws_access_key_id"),
+        FieldRename(_DESTINATIONS, _CREDS, "cloud_secret_access_key", "aws_secret_access_key"),
+        FieldRename(_DESTINATIONS, ("target", ANY), "tags", "ddtags"),
+        FieldRename(_DESTINATIONS, ("target", ANY), "site", "ddsite"),
+        FieldRename(_DESTINATIONS, ("target",), "delivery", "firehose"),
+        FieldRename(_DESTINATIONS, ("target",), "stream", "kinesis"),
+        FieldRename(_DESTINATIONS, ("target",), "logs", "cloudwatch_logs"),
+        FieldRename(_DESTINATIONS, ("target",), "metrics", "datadog"),
+        FieldRename(_DESTINATIONS, ("target",), "ingestion", "azure_logs_ingestion"),
+        FieldRename("/endpoints", (), "upstream_proto", "upstream_protocol"),
     ),
     retired=frozenset(
         {
@@ -136,4 +136,4 @@ NGROK: Final = Profile(
     ),
     retired_code="ERR_NGROK_7008",
 )
-PROFILES: Final[Mapping[Name, Profile]] = {each.name: each for each in (SPECIFICATION, NGROK)}
+DIALECTS: Final[Mapping[Name, Dialect]] = {each.name: each for each in (SPECIFICATION, NGROK)}

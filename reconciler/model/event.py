@@ -1,4 +1,4 @@
-"""What the engine tells while it works. Printers, logs and tests only listen."""
+"""Events that the engine reports while it works. Printers, logs and tests only listen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of earlier looks and runs: no values, only what moved, who moved it, and how calls ended.
+"""Past drift checks and runs: what drifted, what changed it, and how calls ended. No values.
 
 Times are seconds since 1970, in UTC.
 """
@@ -9,29 +9,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Mover, Reason
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class DriftedResource:
     """A resource that differed at a look. `fields`: paths."""
 
     address: Address
     action: Action
     reason: Reason
-    mover: Mover
+    changed_by: ChangedBy
     fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Look:
+class DriftCheck:
     """What one look at the account found, beside so many declared resources."""
 
     at: float
     declared: int
     commit: str = ""
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[DriftedResource, ...] = ()
 
 
 @dataclass(frozen=True)

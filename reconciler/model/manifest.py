@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from typing_extensions import Doc
 
 from reconciler.model.address import Address
+from reconciler.model.fields.spec import Written
 from reconciler.model.problem import Position
 from reconciler.model.value import Json, Value
 
@@ -19,23 +23,20 @@ class Ensure(StrEnum):
     FORGOTTEN = "forgotten"  # the object stays, our record on it goes
 
 
-class UnmanagedChildren(StrEnum):
-    """What happens to children of a resource that exist on the platform and that no manifest declares."""
+class Lifecycle(Written):
+    """Exceptions to the rule."""
 
-    REPORT = "report"  # as drift
-    DELETE = "delete"  # once the delete is approved; until then as REPORT
-    IGNORE = "ignore"
+    protect: Annotated[bool, Doc("Never delete it, even when it is gone from the manifests.")] = False
+    ignore: Annotated[list[str], Doc("Fields that are left to others, by dotted path.")] = []
+    adopt: Annotated[bool, Doc("Take over an object that exists already and belongs to nobody.")] = False
+    replace: Annotated[bool, Doc("False: a change that needs another object is a problem instead.")] = True
+    unmanaged_children: Annotated[
+        Literal["report", "delete", "ignore"],
+        Doc("What happens to children that exist on the platform and that no manifest declares."),
+    ] = "report"
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle:
-    """Exceptions to the rule, per resource."""
-
-    protect: bool = False
-    ignore: tuple[str, ...] = ()
-    adopt: bool = False
-    replace: bool = True  # False: a change that needs another object is a problem instead
-    unmanaged_children: UnmanagedChildren = UnmanagedChildren.REPORT
+_NO_EXCEPTIONS = Lifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Declaration:
     positions: Mapping[Path, Position] = field(default_factory=dict, repr=False)
     id: str | None = None
     ensure: Ensure = Ensure.PRESENT
-    lifecycle: Lifecycle = Lifecycle()
+    lifecycle: Lifecycle = _NO_EXCEPTIONS
     moved: tuple[Address, ...] = ()  # earlier addresses of the same object
     deliver: Mapping[str, Delivery] = field(default_factory=dict)  # output field → sink
     rotate: Rotation | None = None

@@ -17,7 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import leaf_at
-from reconciler.model.kind import Field, InputOnly, Kind, ServerDefault
+from reconciler.model.fields.annotations import InputOnly, ServerDefault
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
 from reconciler.model.value import digest
 
 KEY = "reconciler"

@@ -14,7 +14,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Template, Value
 
-VERSION = 2  # of the plan's JSON form; raised with every change a reader would notice
+VERSION = 3  # of the plan's JSON form; raised with every change a reader would notice
 
 
 class Verb(StrEnum):
@@ -73,16 +73,18 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observed:
     """A live object as the plan saw it: canonical value (sensitive: digest) per field."""
 
     id: str
     fields: Mapping[str, Json]
-    owner: str = ""  # whose it was: "prod TLSEdge/payments", with ", protected" if it was; empty: nobody's
+    owner: str = ""
+    """Whose it was: "prod TLSEdge/payments", with ", protected" if it was; empty: nobody's. Of an object without an
+    owner record the stack of its parent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Consent:
+class Approval:
     """Something the user must allow by name: `--allow delete:ReservedDomain=1`."""
 
     what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account"
@@ -103,7 +105,7 @@ class Forecast:
     """What carrying it out will take. Seconds are at the request budget; 0 where there is none."""
 
     calls: int
-    seconds: float
+    estimated_seconds: float
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,8 @@ class Plan:
     changes: tuple[Change, ...] = ()
     calls: tuple[Call, ...] = ()  # in an order that satisfies every `needs`
     problems: tuple[Problem, ...] = ()
-    consents: tuple[Consent, ...] = ()
-    seen: Mapping[Address, Seen] = field(default_factory=dict)
+    approvals: tuple[Approval, ...] = ()
+    observed: Mapping[Address, Observed] = field(default_factory=dict)
     resolved: Mapping[str, Json] = field(default_factory=dict)  # "Kind/name.output" of live objects calls refer to
     bindings: Mapping[Address, Binding | None] = field(default_factory=dict)  # for the store to remember or forget
     additions: tuple[Change, ...] = ()  # children of our objects that nobody declares, and that no call deletes
@@ -131,7 +133,9 @@ class Plan:
     judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were asked, and a digest of each
     commit: str = ""
     created: float = 0.0  # when it was created, seconds since 1970: tells it from another plan of the same content
-    taken: float = 0.0  # when the snapshot file was that it was made from, seconds since 1970; 0: made from the account
+    snapshot_time: float = (
+        0.0  # when the snapshot file was that it was made from, seconds since 1970; 0: made from the account
+    )
     forecast: Forecast = Forecast(0, 0.0)
     version: int = VERSION
 
@@ -164,10 +168,10 @@ class Plan:
         return tuple(problem for problem in self.errors if problem.confined)
 
     @property
-    def withheld(self) -> tuple[Consent, ...]:
-        return tuple(consent for consent in self.consents if not (consent.granted or consent.is_optional))
+    def missing_approvals(self) -> tuple[Approval, ...]:
+        return tuple(consent for consent in self.approvals if not (consent.granted or consent.is_optional))
 
     @property
-    def withheld_options(self) -> tuple[Consent, ...]:
+    def missing_optional_approvals(self) -> tuple[Approval, ...]:
         """Consents that are not given, and that nothing else waits for."""
-        return tuple(consent for consent in self.consents if consent.is_optional and not consent.granted)
+        return tuple(consent for consent in self.approvals if consent.is_optional and not consent.granted)

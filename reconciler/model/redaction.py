@@ -1,4 +1,4 @@
-"""Removes secrets from text that was not written by us: a platform or a driver may quote what it was sent.
+"""Removes secrets from foreign text, such as errors of a platform or a driver that quote what they were sent.
 
 A secret is replaced as a whole value, not inside a longer word or number. With the secret `http://127.0.0.1:80`, the
 text `cannot reach http://127.0.0.1:809` stays readable. A long secret is replaced inside a longer word too. Three
@@ -26,7 +26,7 @@ _PERCENT = re.compile(r"%[0-9A-F]{2}")
 _CUT = re.compile(r"\s*(…|\.\.\.)")
 
 
-class Veil:
+class Redactor:
     """Removes the same secrets from many texts.
 
     White space inside a long secret is ignored, since messages are often wrapped or put on one line.
@@ -43,7 +43,7 @@ class Veil:
     def add(self, secret: str) -> None:
         self._new.append(secret)
 
-    def over(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text without the secrets."""
         if not text:
             return text
@@ -136,9 +136,9 @@ def _is_random(part: str) -> bool:
     return sum(each.search(part) is not None for each in _CLASSES) > 1
 
 
-def conceal(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:
-    """One text without some secrets; see `Veil`."""
-    return Veil(secrets, shown).over(text)
+def redact(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:
+    """One text without some secrets; see `Redactor`."""
+    return Redactor(secrets, shown).redact(text)
 
 
 def _spellings(secret: str) -> tuple[set[str], set[str]]:

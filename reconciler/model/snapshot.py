@@ -1,4 +1,4 @@
-"""What was seen on the platform, and whether a list was seen to its end."""
+"""Live objects as read from the platform, and whether each list was read to its end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ NOT_OFFERED: Final = "the platform does not offer "
 """So begins why a list is incomplete if there is no such collection; then comes its path."""
 
 
+LiveKey = tuple[str, str]
+"""Kind and locator: names a live object within the account."""
+
+
 class _Seen(NamedTuple):
     kind: str
     id: str
@@ -23,7 +27,7 @@ class _Seen(NamedTuple):
     owner: Owner | None
     metadata: str
     locator: str
-    key: tuple[str, str]
+    key: LiveKey
 
 
 class Live(_Seen):

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
-from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive, Shape, Unordered
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, Unordered
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Ref, Value
-from reconciler.planning.importing.describe import Attachment, described
-from reconciler.planning.planner import paired
+from reconciler.planning.importing.describe import Attachment, describe
+from reconciler.planning.planner import match_all
 
 GONE: Final = object()
 """The value of a field that a manifest should not mention."""
@@ -73,8 +75,8 @@ class _Accepting:
     def __init__(self, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], both: bool) -> None:
         self._manifest, self._snapshot = manifest, snapshot
         self._kinds = {kind.name: kind for kind in kinds}
-        self._names: Mapping[tuple[str, str], Address] = paired(manifest, snapshot, kinds)
-        self._movers = {Mover.PLATFORM, Mover.BOTH, Mover.UNKNOWN} if both else {Mover.PLATFORM}
+        self._names: Mapping[tuple[str, str], Address] = match_all(manifest, snapshot, kinds)
+        self._movers = {ChangedBy.PLATFORM, ChangedBy.BOTH, ChangedBy.UNKNOWN} if both else {ChangedBy.PLATFORM}
         self.offered: dict[str, Offer] = {}
         self.declined: list[Declined] = []
 
@@ -89,12 +91,12 @@ class _Accepting:
         if live is None:
             return
         kind = self._kinds[change.address.kind]
-        spec, _ = described(kind, live, self._whose)
+        spec, _ = describe(kind, live, self._whose)
         for field in change.fields:
-            if field.mover in self._movers:
+            if field.changed_by in self._movers:
                 self._offer(change.address, kind, spec, field)
-            elif field.mover in (Mover.BOTH, Mover.UNKNOWN):
-                who = "it was changed in Git too" if field.mover is Mover.BOTH else "who moved it is not known"
+            elif field.changed_by in (ChangedBy.BOTH, ChangedBy.UNKNOWN):
+                who = "it was changed in Git too" if field.changed_by is ChangedBy.BOTH else "who moved it is not known"
                 self._decline(f"{change.address}.{field.path}", f"{who}; --both takes the platform's value")
 
     def _live(self, change: Change) -> Live | None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.known_drift import IgnoredDifference, KnownDrift
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 
-_GIT = (Mover.GIT, Mover.FOLLOWS)
-_RECORDED = (Mover.PLATFORM, Mover.BOTH)  # which only a record can tell
+_GIT = (ChangedBy.GIT, ChangedBy.FOLLOWS)
+_RECORDED = (ChangedBy.PLATFORM, ChangedBy.BOTH)  # which only a record can tell
 _WHOLE = (Action.CREATE, Action.DELETE)  # of which no field can be ignored by itself
 _ENDS = re.compile(r"[.\[]")
 
@@ -57,7 +57,7 @@ class _Hiding:
             return None
         if change.action in _WHOLE:
             return change
-        fields = [each for each in change.fields if each.mover in _GIT or not self._hides(address, each.path)]
+        fields = [each for each in change.fields if each.changed_by in _GIT or not self._hides(address, each.path)]
         hidden = [each for each in change.fields if each not in fields]
         if not hidden:
             return change
@@ -86,7 +86,7 @@ def _matches(glob: str, address: str, path: str) -> bool:
 
 def _without(change: Change, fields: Sequence[FieldChange], hidden: Sequence[FieldChange]) -> Change:
     """The change with these fields alone: the record that tells who changed the hidden ones is proof for the others."""
-    is_proven = any(each.mover in _RECORDED for each in hidden) and all(each.mover in _GIT for each in fields)
+    is_proven = any(each.changed_by in _RECORDED for each in hidden) and all(each.changed_by in _GIT for each in fields)
     left = replace(change, fields=tuple(fields), is_pending=bool(fields) and is_proven)
     if change.reason is Reason.IMMUTABLE and not any(each.forces_replacement for each in fields):
         left = replace(left, action=Action.UPDATE, reason=Reason.FIELDS, order=None, risks=())

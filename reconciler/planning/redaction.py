@@ -12,21 +12,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import canon, read
-from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, Sensitive
+from reconciler.model.canonical import canonicalize, read
+from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Sealed, Secret, Value, digest
-from reconciler.planning.planner import paired
+from reconciler.planning.planner import match_all
 
 _TOLD = ("id", "created_at", "metadata")
 _Salts = Mapping[tuple[str, str], Sequence[str]]
 
 
-def redacted(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind]) -> Snapshot:
+def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind]) -> Snapshot:
     """The snapshot without secrets. The manifest tells which addresses its digests will be asked for."""
     catalogue = {kind.name: kind for kind in kinds}
-    known = paired(manifest, snapshot, kinds)
+    known = match_all(manifest, snapshot, kinds)
     bound = {(address.kind, each.id): address for address, each in snapshot.bindings.items()}
     listings = {
         name: replace(
@@ -47,7 +49,7 @@ def redacted(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind]) -> S
     return replace(snapshot, listings=listings)
 
 
-def sealed(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[str, Sealed]:
+def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[str, Sealed]:
     """What stands for each declared secret, by its source, where the secret itself cannot be had."""
     catalogue = {kind.name: kind for kind in kinds}
     intents = _intents(manifest, snapshot, kinds)
@@ -56,7 +58,7 @@ def sealed(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dic
         for path, field, secret in _secrets(catalogue[address.kind].fields, declaration.spec):
             if secret.source.startswith("manifest:"):
                 continue  # whoever reads the manifest has it
-            meant = canon(field, secret)
+            meant = canonicalize(field, secret)
             assert isinstance(meant, Secret)
             salts = [f"{address}:{path}", str(address), *intents[address]]
             one = _seal(meant, salts, manifest.stack)
@@ -73,7 +75,7 @@ def sealed(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dic
 
 def _intents(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[Address, list[str]]:
     intents: dict[Address, list[str]] = defaultdict(list)
-    for (kind, locator), address in paired(manifest, snapshot, kinds).items():
+    for (kind, locator), address in match_all(manifest, snapshot, kinds).items():
         for live in snapshot.of(kind).objects:
             if live.locator == locator and live.owner is not None:
                 intents[address].append(live.owner.intent)
@@ -131,7 +133,7 @@ class _Sealing:
         return value
 
     def _sealed(self, field: Field, text: str, path: str) -> Sealed:
-        meant = canon(field, Secret(text, "live"))
+        meant = canonicalize(field, Secret(text, "live"))
         return _seal(meant, [*self.salts, *(f"{name}:{path}" for name in self.names)], self.stack)
 
 

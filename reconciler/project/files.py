@@ -18,21 +18,26 @@ MANIFESTS: Final = (".yaml", ".yml")
 
 
 class Unreadable(Exception):
-    """Why a file cannot be read, and what to do."""
+    """Why a file cannot be read, and what to do; `code` as of a Problem."""
 
-    def __init__(self, text: str, remedy: str = "") -> None:
+    def __init__(self, text: str, remedy: str = "", code: str = "unreadable-file") -> None:
         super().__init__(text)
         self.remedy = remedy
+        self.code = code
 
 
-def inside(path: str) -> str:
+def path_inside(path: str) -> str:
     """The path in its shortest form, relative to the project's root. Unreadable if it leads out."""
     if "\0" in path or not path:
-        raise Unreadable("not a path", "write a path below the project's root")
+        raise Unreadable("not a path", "write a path below the project's root", code="path-outside-project")
     if PurePosixPath(path).is_absolute() or path.startswith("~"):
-        raise Unreadable(f"{cut(path)} is not a relative path", "only files below the project's root can be named")
+        raise Unreadable(
+            f"{cut(path)} is not a relative path",
+            "only files below the project's root can be named",
+            code="path-outside-project",
+        )
     if ".." in PurePosixPath(path).parts:
-        raise Unreadable(f"{cut(path)} leads upwards", "a path may not contain '..'")
+        raise Unreadable(f"{cut(path)} leads upwards", "a path may not contain '..'", code="path-outside-project")
     return os.path.normpath(path)
 
 
@@ -42,7 +47,11 @@ def read(root: Path, path: str, limit: int) -> bytes:
     try:
         real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - unlike resolve(), it follows a ring to itself
         if os.path.commonpath((home, real)) != home:
-            raise Unreadable(f"{cut(path)} is a symlink out of the project", "keep the file inside the project")
+            raise Unreadable(
+                f"{cut(path)} is a symlink out of the project",
+                "keep the file inside the project",
+                code="path-outside-project",
+            )
         if real == home:
             raise Unreadable(f"{cut(path)} is not a regular file", "name a file")
         handle = _open(home, os.path.relpath(real, home))
@@ -75,14 +84,16 @@ def _open(home: str, path: str) -> int:
         os.close(here)
 
 
-def refuse_detour(root: Path, path: str) -> None:
+def refuse_symlink(root: Path, path: str) -> None:
     """Unreadable if a file written to the path would end up elsewhere, by a symlink on the way."""
     home = os.path.realpath(root)
     if os.path.realpath(root / path) != os.path.normpath(f"{home}/{path}"):
-        raise Unreadable(f"{cut(path)} leads through a symlink", "name a folder that is none")
+        raise Unreadable(
+            f"{cut(path)} leads through a symlink", "name a folder that is none", code="path-outside-project"
+        )
 
 
-def manifests(root: Path, path: str) -> Iterator[str]:
+def find_manifests(root: Path, path: str) -> Iterator[str]:
     """The manifest files at or below a path, relative to the root; hidden files and folders are skipped.
 
     Unreadable if a folder cannot be looked into.
@@ -92,7 +103,11 @@ def manifests(root: Path, path: str) -> Iterator[str]:
         return
     home = os.path.realpath(root)
     if os.path.commonpath((home, os.path.realpath(root / path))) != home:
-        raise Unreadable(f"{cut(path)} is a symlink out of the project", "keep the folder inside the project")
+        raise Unreadable(
+            f"{cut(path)} is a symlink out of the project",
+            "keep the folder inside the project",
+            code="path-outside-project",
+        )
     for folder, folders, names in os.walk(root / path, onerror=_unlisted):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         here = Path(folder).relative_to(root)

@@ -28,7 +28,7 @@ _REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[(?P<ex
 _NO_PACKAGE: Final = "is not a package; write a wheel's URL, git+https://…@commit, or a name and its version"
 
 
-def of(host: str, package: str = "") -> Mapping[str, str]:
+def read_pipelines(host: str, package: str = "") -> Mapping[str, str]:
     """Texts by path below the repository's root, for one of HOSTS; they install this package, if it is said."""
     root = (_PACKAGED if _PACKAGED.is_dir() else _SOURCE) / host
     found = sorted(file for file in root.rglob("*") if file.is_file())
@@ -40,7 +40,7 @@ def of(host: str, package: str = "") -> Mapping[str, str]:
     return texts
 
 
-def is_said(host: str, text: str) -> bool:
+def is_mentioned(host: str, text: str) -> bool:
     """Whether the file of PACKAGE_IN, as it is now, names something."""
     return _UNSAID[host].search(text) is None
 
@@ -78,23 +78,23 @@ def package(text: str) -> str | None:
 def installed_from() -> str:
     """Where this very reconciler came from, as pip spells it, if that is to be had elsewhere too (PEP 610)."""
     try:
-        told = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
-        found = _spelt(told)
+        origin = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
+        found = _requirement(origin)
     except (metadata.PackageNotFoundError, OSError, ValueError, AttributeError, KeyError, TypeError):
         return ""
     return found if found and package(found) is None else ""
 
 
-def _spelt(told: Mapping[str, Any]) -> str:
-    url = str(told.get("url", ""))
+def _requirement(origin: Mapping[str, Any]) -> str:
+    url = str(origin.get("url", ""))
     if urlsplit(url).scheme not in ("https", "ssh"):
         return ""
-    below = f"#subdirectory={told['subdirectory']}" if told.get("subdirectory") else ""
-    if "vcs_info" in told:
-        return f"{told['vcs_info']['vcs']}+{url}@{told['vcs_info']['commit_id']}{below}"
-    if "archive_info" not in told:
+    below = f"#subdirectory={origin['subdirectory']}" if origin.get("subdirectory") else ""
+    if "vcs_info" in origin:
+        return f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}{below}"
+    if "archive_info" not in origin:
         return ""
-    sha256 = (told["archive_info"].get("hashes") or {}).get("sha256")
+    sha256 = (origin["archive_info"].get("hashes") or {}).get("sha256")
     return url + (f"#sha256={sha256}" if sha256 and not below else below)
 
 

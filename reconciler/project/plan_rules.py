@@ -20,9 +20,11 @@ from reconciler import kinds
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
-from reconciler.model.kind import Finding, Kind, PathOnly, UpdateOnly, fields_of
+from reconciler.model.fields.annotations import PathOnly, UpdateOnly
+from reconciler.model.fields.field import fields_of
+from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Plan, Verb, create_id
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Finding, Problem, Severity
 from reconciler.model.value import JsonTemplate, Ref, Secret, Template
 from reconciler.project.documents import validation
 
@@ -44,15 +46,16 @@ def problems_of(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Proble
     changes: dict[Address, list[Change]] = {}
     for change in plan.changes:
         changes.setdefault(change.address, []).append(change)
-        if change.id is not None and change.address not in plan.seen:
+        if change.id is not None and change.address not in plan.observed:
             yield _problem(change.address, f"changes {change.id}, and does not say how the plan saw it")
-    for address, seen in plan.seen.items():
-        if seen.owner and not seen.owner.startswith(f"{plan.stack} "):
+    for address, seen in plan.observed.items():
+        has_record = kinds.get(address.kind).keeps_owner
+        if has_record and seen.owner and not seen.owner.startswith(f"{plan.stack} "):
             yield _problem(address, f"acts on an object of {seen.owner}")
     for call in plan.calls:
         for text in _wrong(plan, call, changes.get(call.address, [])):
             yield _problem(call.address, f"{call.id}: {text}")
-    yield from _unapproved(plan, changes, absent)
+    yield from _find_unapproved(plan, changes, absent)
 
 
 def _problem(address: Address, text: str) -> Problem:
@@ -66,8 +69,8 @@ def _wrong(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
     if call.verb is Verb.CREATE and call.id != create_id(call.address):
         yield "is not the id of a create"
     if not _fits(kind, call):
-        yield f"{_spelt(call.path)} is not a path of {kind.name} for this"
-    seen = plan.seen.get(call.address)
+        yield f"{_path_text(call.path)} is not a path of {kind.name} for this"
+    seen = plan.observed.get(call.address)
     known = {seen.id.rpartition("/")[2]} if seen is not None else set()
     known |= {change.id for change in changes if change.id is not None}
     if call.target is not None and call.target not in known:
@@ -78,7 +81,7 @@ def _wrong(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
 
 def _fits(kind: Kind, call: Call) -> bool:
     """Whether the path is one to which the kind sends such a request, and names the call's target."""
-    path = _spelt(call.path)
+    path = _path_text(call.path)
     collection, item, module = _paths(kind)
     match call.verb:
         case Verb.CREATE:
@@ -94,7 +97,7 @@ def _fits(kind: Kind, call: Call) -> bool:
     return unquote(found["id"]) == call.target
 
 
-def _spelt(path: str | Template) -> str:
+def _path_text(path: str | Template) -> str:
     """The path with a word in the place of each reference."""
     return path if isinstance(path, str) else "".join("_" if isinstance(part, Ref) else part for part in path.parts)
 
@@ -138,7 +141,7 @@ def _wrong_body(kind: Kind, call: Call) -> Iterator[str]:
             yield "sends a body"
         return
     if call.verb is Verb.PUT:
-        module = _spelt(call.path).rpartition("/")[2]
+        module = _path_text(call.path).rpartition("/")[2]
         body: dict[str, Any] = {module: dict(call.body or {})}
     else:
         body = dict(call.body or {})
@@ -174,13 +177,15 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
             yield each
 
 
-def _unapproved(plan: Plan, changes: Mapping[Address, list[Change]], absent: Collection[Address]) -> Iterator[Problem]:
+def _find_unapproved(
+    plan: Plan, changes: Mapping[Address, list[Change]], absent: Collection[Address]
+) -> Iterator[Problem]:
     """Deletions that need approval, for which the file lists no approval."""
     needed: Counter[tuple[str, str]] = Counter()
     for call in plan.calls:
         if call.verb is not Verb.DELETE:
             continue
-        kind, seen = kinds.get(call.address.kind), plan.seen.get(call.address)
+        kind, seen = kinds.get(call.address.kind), plan.observed.get(call.address)
         is_seen = seen is not None and seen.id.rpartition("/")[2] == call.target
         buried = call.address in absent and any(
             change.reason is Reason.TOMBSTONE for change in changes.get(call.address, [])
@@ -191,7 +196,7 @@ def _unapproved(plan: Plan, changes: Mapping[Address, list[Change]], absent: Col
         elif kind.irreplaceable and not buried:
             needed["delete", kind.name] += 1
     listed: Counter[tuple[str, str]] = Counter()
-    for each in plan.consents:
+    for each in plan.approvals:
         listed[each.what, each.kind] = max(listed[each.what, each.kind], each.count)
     for (what, name), count in sorted(needed.items()):
         if listed[what, name] < count:

@@ -17,7 +17,7 @@ from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
 from reconciler.rendering.wire import snapshot_json
 from reconciler.rendering.wire.codec import Malformed
-from reconciler.rendering.wire.snapshot_json import Taken
+from reconciler.rendering.wire.snapshot_json import SnapshotFile
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -27,7 +27,7 @@ _SCHEME = "ed25519:"
 _MAKE_ONE = "make a pair with `openssl genpkey -algorithm ed25519`"
 
 
-def write(taken: Taken, key: Secret | None) -> str:
+def write(taken: SnapshotFile, key: Secret | None) -> str:
     """The text of a file, signed if there is a private key (PEM)."""
     content = snapshot_json.encode(taken)
     signature = None
@@ -36,36 +36,36 @@ def write(taken: Taken, key: Secret | None) -> str:
     return json.dumps(content | {"integrity": _integrity(content), "signature": signature}, indent=1) + "\n"
 
 
-def read(text: str, file: str, public_key: str | None) -> Taken:
+def read(text: str, file: str, public_key: str | None) -> SnapshotFile:
     """What was taken. Rejected if the file was changed, or the public key does not vouch for it."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise _refused(file, "it is not JSON, or not the whole file", _TAKE) from None
+        raise _rejection(file, "it is not JSON, or not the whole file", _TAKE) from None
     if not isinstance(content, dict) or content.get("format") != snapshot_json.FORMAT:
-        raise _refused(file, "it is no snapshot", _TAKE)
+        raise _rejection(file, "it is no snapshot", _TAKE)
     integrity, signature = content.pop("integrity", None), content.pop("signature", None)
     if integrity != _integrity(content):
-        raise _refused(file, "it was changed after it was written", _TAKE)
+        raise _rejection(file, "it was changed after it was written", _TAKE)
     if public_key is not None:
         _verify(file, content, signature, public_key)
     try:
         return snapshot_json.decode(content)
     except Malformed as wrong:
-        raise _refused(file, str(wrong), _TAKE) from None
+        raise _rejection(file, str(wrong), _TAKE) from None
 
 
-def refuse_stale(taken: Taken, file: str, stack: str, account: str | None, now: float, max_age: int) -> None:
+def refuse_stale(taken: SnapshotFile, file: str, stack: str, account: str | None, now: float, max_age: int) -> None:
     """Rejected if it is of another stack or account, or too old (seconds)."""
     if taken.stack != stack:
-        raise _refused(file, f"it is of the stack {taken.stack}, not {stack}", _TAKE)
+        raise _rejection(file, f"it is of the stack {taken.stack}, not {stack}", _TAKE)
     if account is not None and taken.account != account:
-        raise _refused(file, f"it is of the account {taken.account or '(no name)'}, not {account}", _TAKE)
+        raise _rejection(file, f"it is of the account {taken.account or '(no name)'}, not {account}", _TAKE)
     age = now - taken.at
     if age < -_AHEAD:
-        raise _refused(file, "it was taken in the future", "set the clock, or take it again")
+        raise _rejection(file, "it was taken in the future", "set the clock, or take it again")
     if age > max_age:
-        raise _refused(file, f"it is {in_words(age)} old", f"{_TAKE}, or allow more with --max-age")
+        raise _rejection(file, f"it is {in_words(age)} old", f"{_TAKE}, or allow more with --max-age")
 
 
 def in_words(seconds: float) -> str:
@@ -97,13 +97,13 @@ def _verify(file: str, content: Mapping[str, Json], signature: Json, public_key:
     from cryptography.exceptions import InvalidSignature
 
     if not isinstance(signature, str):
-        raise _refused(file, "it is not signed", "take it with RECONCILER_SNAPSHOT_KEY set")
+        raise _rejection(file, "it is not signed", "take it with RECONCILER_SNAPSHOT_KEY set")
     try:
         signed = base64.b64decode(signature.removeprefix(_SCHEME), validate=True)
         _public(public_key).verify(signed, _octets(content))
     except (InvalidSignature, binascii.Error, ValueError):
         remedy = "take it again, or give the public key that belongs to RECONCILER_SNAPSHOT_KEY"
-        raise _refused(file, "its signature is not of the project's key", remedy) from None
+        raise _rejection(file, "its signature is not of the project's key", remedy) from None
 
 
 def _private(key: Secret) -> Ed25519PrivateKey:
@@ -117,7 +117,7 @@ def _private(key: Secret) -> Ed25519PrivateKey:
         found = None
     if not isinstance(found, Ed25519PrivateKey):
         what = f"the value of {key.source} is no Ed25519 private key in PEM"
-        raise Rejected([Problem(what, _MAKE_ONE)])
+        raise Rejected([Problem(what, _MAKE_ONE, code="invalid-signing-key")])
     return found
 
 
@@ -145,5 +145,5 @@ def _octets(content: Mapping[str, Json]) -> bytes:
     return f"{snapshot_json.FORMAT}\n".encode() + json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _refused(file: str, what: str, remedy: str) -> Rejected:
-    return Rejected([Problem(f"{file} cannot be used: {what}", remedy)])
+def _rejection(file: str, what: str, remedy: str) -> Rejected:
+    return Rejected([Problem(f"{file} cannot be used: {what}", remedy, code="unusable-snapshot")])

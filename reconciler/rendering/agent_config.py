@@ -71,7 +71,15 @@ def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> 
     problems += _unknown(wanted)
     if signs_in is None:
         text = "nothing says with what token the agent signs in"
-        problems.append(Problem(text, "name a credential, or an authtoken", str(names[0]), declared[names[0]].position))
+        problems.append(
+            Problem(
+                text,
+                "name a credential, or an authtoken",
+                str(names[0]),
+                declared[names[0]].position,
+                code="missing-field",
+            )
+        )
     merged = Merged(
         names=tuple(address.name for address in names),
         version=str(version.value) if version else VERSION,
@@ -139,6 +147,7 @@ def _disagreements(said: Sequence[Said], path: Path) -> Iterator[Problem]:
                 "keep one of the two",
                 f"{each.by}.{where}",
                 each.position,
+                code="conflicting-agent-configs",
             )
 
 
@@ -168,13 +177,21 @@ def _unknown(wanted: Iterable[Declaration]) -> Iterator[Problem]:
             for item in value if isinstance(value, list) else [value]:
                 if item is not None and not isinstance(item, Ref):
                     yield Problem(
-                        f"expected a reference, found {item!r}", words, f"{each.address}.{name}", each.at(name)
+                        f"expected a reference, found {item!r}",
+                        words,
+                        f"{each.address}.{name}",
+                        each.at(name),
+                        code="wrong-type",
                     )
         for path, value in _texts(each.spec, ()):
             if not isinstance(value, (str, bool, Secret)) and path[0] not in _REFERENCES:
                 where = ".".join(str(step) for step in path)
                 yield Problem(
-                    "is not known before an apply", "write the value itself", f"{each.address}.{where}", each.at(*path)
+                    "is not known before an apply",
+                    "write the value itself",
+                    f"{each.address}.{where}",
+                    each.at(*path),
+                    code="known-after-apply",
                 )
 
 

@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reconciler.model.kind import Behaviour, Field, Kind
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
 from reconciler.rendering import terminal_text
@@ -44,7 +46,7 @@ def _row(kind: Kind, live: Live) -> tuple[str, ...]:
     whose = f"{owner.stack} {owner.address}" if owner is not None else ""
     since = live.body.get("created_at") or live.body.get("started_at") or ""
     row = (live.locator, _told(kind, live.body), whose, str(since))
-    name, *rest = (terminal_text.clean(text) for text in row)
+    name, *rest = (terminal_text.sanitize(text) for text in row)
     return name, *(terminal_text.cut(text, _LONGEST) for text in rest)
 
 

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.change import Action, Mover, Reason
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.plan import Plan
 from reconciler.model.value import Json
 from reconciler.rendering.plan import phrases
-from reconciler.rendering.plan.outline import ChangeRow, Outline, outline
+from reconciler.rendering.plan.outline import ChangeRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour
 
 FORMAT = "reconciler drift"
@@ -49,7 +49,7 @@ class Notice:
 
 
 def notice(plan: Plan) -> Notice:
-    rows = outline(plan)
+    rows = build_outline(plan)
     told = phrases.drifted(rows, None).removeprefix("Drift: ").removesuffix(".")
     return Notice(f"Drift in {rows.stack}: {told}", tuple(_lines(rows)), _written(rows))
 
@@ -73,12 +73,12 @@ def _said(row: ChangeRow) -> str:
     """Who moved which of its fields; or, where nobody moved a single one, what became of it."""
     if row.action in (Action.CREATE, Action.DELETE):
         return phrases.reason(row, Flavour.DRIFT)
-    moved = {mover: [field.path for field in row.fields if field.mover is mover] for mover in phrases.SIDES}
+    moved = {mover: [field.path for field in row.fields if field.changed_by is mover] for mover in phrases.SIDES}
     told = [f"{_MOVERS.get(mover, str(mover))}: {_some(paths)}" for mover, paths in moved.items() if paths]
     return "; ".join(told) or phrases.reason(row, Flavour.DRIFT)
 
 
-_MOVERS = {Mover.UNKNOWN: "who changed it is not known"}
+_MOVERS = {ChangedBy.UNKNOWN: "who changed it is not known"}
 
 
 def _some(paths: Sequence[str]) -> str:

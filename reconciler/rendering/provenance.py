@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.change import Mover
+from reconciler.model.change import ChangedBy
 from reconciler.model.provenance import Origin, Trace
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value, canonical
 from reconciler.rendering.plan.outline import SENSITIVE, UNSET
-from reconciler.rendering.terminal_text import clean, cut
+from reconciler.rendering.terminal_text import cut, sanitize
 from reconciler.rendering.terminal_text import width as cells_of
 
 _LIVE = "on the platform"
@@ -20,7 +20,7 @@ class LiveValue:
     """What the platform holds, hidden where it is sensitive, and who moved it if it differs from what is declared."""
 
     value: Value
-    mover: Mover | None = None
+    changed_by: ChangedBy | None = None
 
 
 def text(subject: str, traces: Sequence[Trace], live: Sequence[LiveValue | None], width: int) -> str:
@@ -32,10 +32,10 @@ def text(subject: str, traces: Sequence[Trace], live: Sequence[LiveValue | None]
 
 def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -> Iterator[str]:
     name = f"{subject}.{trace.path}" if trace.path else subject
-    yield cut(f"{clean(name)}: {_shown(trace.value)}", width)
+    yield cut(f"{sanitize(name)}: {_shown(trace.value)}", width)
     rows = [_row(each) for each in trace.origins]
     if live is not None:
-        said = f"{_LIVE}, {live.mover}" if live.mover else _LIVE
+        said = f"{_LIVE}, {live.changed_by}" if live.changed_by else _LIVE
         rows.append(("", said, _shown(live.value), ""))
     columns = [max(cells_of(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:
@@ -45,8 +45,8 @@ def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -
 
 
 def _row(origin: Origin) -> tuple[str, str, str, str]:
-    where = clean(str(origin.position)) if origin.position else ""
-    what = ("  " if origin.feeds else "") + clean(origin.what)
+    where = sanitize(str(origin.position)) if origin.position else ""
+    what = ("  " if origin.feeds else "") + sanitize(origin.what)
     written = origin.gist or (_shown(origin.written) if origin.written is not None or not origin.feeds else "")
     return where, what, written, "" if origin.counts else " (covered)"
 
@@ -58,8 +58,8 @@ def _shown(value: Value) -> str:
         case Secret() | Hidden():
             return SENSITIVE
         case Ref() | Template():
-            return clean(str(value))
-    return clean(canonical(_plain(value)).decode(errors="backslashreplace"))
+            return sanitize(str(value))
+    return sanitize(canonical(_plain(value)).decode(errors="backslashreplace"))
 
 
 def _plain(value: Value) -> Value:

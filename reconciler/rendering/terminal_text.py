@@ -25,7 +25,7 @@ _ORDER = re.compile(r"::(?=[A-Za-z][A-Za-z-]*(\s[^\n]*)?::)|##(?=[A-Za-z]*\[)")
 ELLIPSIS = "…"
 
 
-def clean(text: str) -> str:
+def sanitize(text: str) -> str:
     """On one line, with everything a terminal or a pipeline might obey spelt out: `\\x1b`, `\\u202e`, `\\n`."""
     if not _PRINTABLE_ASCII.fullmatch(text):
         text = "".join(_legible(text))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class AccountMembership:
     """`account` in a few words, and `witnesses` (`Kind:locator`): objects that were there when it was last applied."""
 
     account: str

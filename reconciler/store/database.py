@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from reconciler.model.redaction import Veil
+from reconciler.model.redaction import Redactor
 from reconciler.store import errors, postgres, schema
 from reconciler.store.errors import MEMORY, Damaged, Foreign, Unavailable
 
-_BUSY = 30  # seconds to wait for another process's commit
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x7263_6E63  # "rcnc" in the header of our files: SQLite leaves the number to the application
 _BROKEN = ("malformed", "unsupported file format", "no such table", "no such column")
@@ -35,21 +35,35 @@ _SCHEMES = {
 }
 SERIALIZED = 0x7263_6E63  # the key of the advisory lock around the creation of the schema on a server
 _HAS_SCHEMA = text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :name")
-_veil = Veil(())  # over what drivers say, who may quote the URL they were given
+_veil = Redactor(())  # over what drivers say, who may quote the URL they were given
 
 
-def opened(where: str) -> tuple[Engine, str]:
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds until an attempt is given up.
+
+    busy     while another process works with the file
+    connect  to a server, which waits for 2 at least; the URL may say otherwise
+    answer   of a server; a lock lives twice as long without a heartbeat
+    """
+
+    busy: float = 30.0
+    connect: int = 10
+    answer: float = 30.0
+
+
+def open_database(where: str, timeouts: Timeouts) -> tuple[Engine, str]:
     """The database behind a path or URL, and how to call it in messages (without a password)."""
     if where == MEMORY:
-        return _in_memory(), "the store in memory"
+        return _in_memory(timeouts), "the store in memory"
     if "://" not in where:
-        return _file(Path(where)), where
+        return _file(Path(where), timeouts), where
     url = _url(where)
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
             raise Unavailable(where, "a store in memory survives nothing", f"say {MEMORY} if that is meant")
-        return _file(Path(url.database)), url.database
-    return _server(url)
+        return _file(Path(url.database), timeouts), url.database
+    return _server(url, timeouts)
 
 
 def _url(where: str) -> URL:
@@ -70,7 +84,7 @@ def _url(where: str) -> URL:
 
 
 @contextmanager
-def explained(place: str) -> Iterator[None]:
+def explain_errors(place: str) -> Iterator[None]:
     """Database errors as ours: damaged, or not available."""
     try:
         yield
@@ -88,25 +102,25 @@ def explained(place: str) -> Iterator[None]:
     except UnicodeDecodeError as failure:  # of what SQLite quotes where it does not understand it
         raise Damaged(place, "a text in it is not UTF-8") from failure
     except SQLAlchemyError as failure:
-        raise Unavailable(place, _veil.over(str(failure))) from failure
+        raise Unavailable(place, _veil.redact(str(failure))) from failure
     except OSError as failure:
         raise errors.unavailable(place, failure.strerror or str(failure)) from failure
 
 
 def _line(failure: DatabaseError) -> str:
-    return _veil.over(str(failure.orig).strip().partition("\n")[0])
+    return _veil.redact(str(failure.orig).strip().partition("\n")[0])
 
 
 # --- a server ---------------------------------------------------------------------------------------------------------
 
 
-def _server(url: URL) -> tuple[Engine, str]:
+def _server(url: URL, timeouts: Timeouts) -> tuple[Engine, str]:
     shown = postgres.shown(url)
     for each in postgres.passwords(url):
         _veil.add(each)
-    with explained(shown):
+    with explain_errors(shown):
         try:
-            engine = postgres.engine(url)
+            engine = postgres.engine(url, connect=timeouts.connect, answer=timeouts.answer)
         except ImportError as failure:
             why = f"its driver is not installed: {failure}"
             raise Unavailable(shown, why, "install reconciler with its extra postgres") from failure
@@ -137,16 +151,16 @@ def _create_served(engine: Engine) -> None:
 # --- a file -----------------------------------------------------------------------------------------------------------
 
 
-def _file(path: Path) -> Engine:
+def _file(path: Path, timeouts: Timeouts) -> Engine:
     place = str(path)
-    with explained(place):
+    with explain_errors(place):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             if Path(f"{path}-wal").exists():
                 raise Damaged(f"{path}-wal", "the database it belongs to is gone")
             _make(path)
         _check_header(path, place)
-        engine = _engine(path)
+        engine = _engine(path, timeouts)
         try:
             _bring_up(engine, place)
             _check_pages(engine, place)
@@ -204,9 +218,9 @@ def _make(path: Path) -> None:
         fresh.unlink()
 
 
-def _engine(path: Path) -> Engine:
+def _engine(path: Path, timeouts: Timeouts) -> Engine:
     url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, connect_args={"timeout": _BUSY, "check_same_thread": False})
+    engine = create_engine(url, connect_args={"timeout": timeouts.busy, "check_same_thread": False})
 
     def prepare(connection: sqlite3.Connection, _: Any) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -216,7 +230,7 @@ def _engine(path: Path) -> Engine:
     return engine
 
 
-def _in_memory() -> Engine:
+def _in_memory(timeouts: Timeouts) -> Engine:
     """One connection, which is the database; whoever wants it waits for its turn."""
     engine = create_engine(
         "sqlite://",
@@ -224,7 +238,7 @@ def _in_memory() -> Engine:
         poolclass=QueuePool,
         pool_size=1,
         max_overflow=0,
-        pool_timeout=_BUSY,
+        pool_timeout=timeouts.busy,
     )
     with engine.begin() as connection:
         _create(connection)

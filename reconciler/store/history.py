@@ -1,4 +1,4 @@
-"""Keeps what looks at the account found, and tells of looks and runs: for reports, never for a decision."""
+"""Records what drift checks found, and lists drift checks and runs: for reports, never for a decision."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 from sqlalchemy import Engine, Row, Select, func, insert, select
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Mover, Reason
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
-from reconciler.model.history import Look, Moved, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.store import database, schema
 
 
-class Chronicle:
+class History:
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self._place = place
 
-    async def record(self, stack: str, look: Look) -> None:
+    async def record(self, stack: str, look: DriftCheck) -> None:
         """Returns when it is durable."""
         name = f"{look.at:.6f}-{os.getpid()}"
         rows = [
@@ -32,14 +32,14 @@ class Chronicle:
                 "address": str(each.address),
                 "action": each.action.value,
                 "reason": each.reason.value,
-                "mover": each.mover.value,
+                "mover": each.changed_by.value,
                 "fields": json.dumps(each.fields),
             }
             for each in look.moved
         ]
 
         def write() -> None:
-            with database.explained(self._place), self._engine.begin() as connection:
+            with database.explain_errors(self._place), self._engine.begin() as connection:
                 head = {"id": name, "stack": stack, "at": look.at, "declared": look.declared, "commit": look.commit}
                 connection.execute(insert(schema.looks), [head])
                 if rows:
@@ -47,24 +47,24 @@ class Chronicle:
 
         await asyncio.to_thread(write)
 
-    async def looks(self, stack: str, since: float = 0.0) -> tuple[Look, ...]:
+    async def looks(self, stack: str, since: float = 0.0) -> tuple[DriftCheck, ...]:
         """Oldest first."""
         look, drift = schema.looks, schema.drifts
         wanted = (look.c.stack == stack) & (look.c.at >= since)
         heads = await self._rows(select(look).where(wanted).order_by(look.c.at, look.c.id))
-        moved: Mapping[str, list[Moved]] = defaultdict(list)
+        moved: Mapping[str, list[DriftedResource]] = defaultdict(list)
         rows = select(drift).join(look, look.c.id == drift.c.look).where(wanted).order_by(drift.c.address)
         for row in await self._rows(rows):
             moved[row.look].append(
-                Moved(
+                DriftedResource(
                     Address.parse(row.address),
                     Action(row.action),
                     Reason(row.reason),
-                    Mover(row.mover),
+                    ChangedBy(row.mover),
                     tuple(json.loads(row.fields)),
                 )
             )
-        return tuple(Look(row.at, row.declared, row.commit, tuple(moved.get(row.id, ()))) for row in heads)
+        return tuple(DriftCheck(row.at, row.declared, row.commit, tuple(moved.get(row.id, ()))) for row in heads)
 
     async def runs(self, stack: str, since: float = 0.0) -> tuple[Run, ...]:
         """Oldest first, with how many calls ended how."""
@@ -86,7 +86,7 @@ class Chronicle:
 
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
         def read() -> Sequence[Row[Any]]:
-            with database.explained(self._place), self._engine.connect() as connection:
+            with database.explain_errors(self._place), self._engine.connect() as connection:
                 return connection.execute(query).all()
 
         return await asyncio.to_thread(read)

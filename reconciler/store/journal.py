@@ -16,7 +16,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import create_id
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, schema
-from reconciler.store.account import Membership
+from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LASTS
 
@@ -70,7 +70,8 @@ class StoreJournal:
         run: str,
         plan: str = "",
         holder: str | None = None,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float],
+        elapsed: Callable[[], float],
     ) -> None:
         self._engine = engine
         self._place = place
@@ -79,6 +80,7 @@ class StoreJournal:
         self._plan = plan
         self._holder = holder
         self._now = now
+        self._elapsed = elapsed
         self._told = 0
         self._stood = float("-inf")  # when the lock was last seen to be ours
         self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
@@ -124,7 +126,7 @@ class StoreJournal:
             rows.append((_BIND, {"seal": schema.seal(*content.values()), **content}))
         await self._write([("binding", address) for address in bindings], *rows)
 
-    async def belong(self, membership: Membership) -> None:
+    async def belong(self, membership: AccountMembership) -> None:
         """Remember which account the stack belongs to."""
         content = {
             "stack": self._stack,
@@ -170,7 +172,7 @@ class StoreJournal:
 
         Asks the database only if nothing was written for a while.
         """
-        if self._holder is not None and _awake() - self._stood > LASTS / 4:
+        if self._holder is not None and self._elapsed() - self._stood > LASTS / 4:
             await self._write([])
 
     async def _write(self, about: Collection[Hashable], *rows: tuple[Executable, Row]) -> None:
@@ -199,9 +201,9 @@ class StoreJournal:
                     done.exception()  # a caller that was cancelled will not fetch it
 
     def _commit(self, batch: Sequence[Write]) -> StoreError | None:
-        began = _awake()
+        began = self._elapsed()
         try:
-            with database.explained(self._place), self._engine.begin() as connection:
+            with database.explain_errors(self._place), self._engine.begin() as connection:
                 self._check_lock(connection)
                 for statement, rows in _together(batch):
                     connection.execute(statement, rows)
@@ -224,8 +226,8 @@ class StoreJournal:
             await self._writer
 
 
-def _awake() -> float:
-    """Seconds that go on while the machine sleeps, as those of `time.monotonic` do not."""
+def seconds_since_start() -> float:
+    """Since the machine started; goes on while it sleeps, as `time.monotonic` does not."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 

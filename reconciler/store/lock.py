@@ -1,4 +1,4 @@
-"""One run at a time per stack. The lock lives by its heartbeat and dies by itself: nobody ever unlocks by hand."""
+"""The lock of a stack: one run at a time. It expires without its heartbeat, so nobody ever has to unlock by hand."""
 
 from __future__ import annotations
 
@@ -13,12 +13,27 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, Engine, Float, cast, delete, extract, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    Float,
+    and_,
+    cast,
+    delete,
+    extract,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.store import database, schema
 from reconciler.store.errors import Locked, LockLost, StoreError
 
+_LOCKS = schema.locks
 LASTS = 60.0  # seconds without a heartbeat until anybody may take the lock over
 
 
@@ -37,7 +52,7 @@ class Holder:
 
 
 @asynccontextmanager
-async def held(
+async def hold_lock(
     engine: Engine,
     place: str,
     stack: str,
@@ -51,117 +66,119 @@ async def held(
 
     `on_loss` is called when the lock cannot be kept: then no further change may be started.
     """
-    mine = holder or Holder.this_process()
-    acquiring = asyncio.ensure_future(asyncio.to_thread(_acquire, engine, place, stack, mine, lasts, now))
+    row = _LockRow(engine, place, stack, holder or Holder.this_process(), lasts, now)
+    acquiring = asyncio.ensure_future(asyncio.to_thread(row.acquire))
     try:
         await asyncio.shield(acquiring)
     except asyncio.CancelledError:
         # The thread cannot be stopped: what it gets is given back.
         await asyncio.gather(acquiring, return_exceptions=True)
-        await asyncio.to_thread(_release, engine, place, stack, mine)
+        await asyncio.to_thread(row.release)
         raise
-    beat = asyncio.ensure_future(_beat(engine, place, stack, mine, lasts, now, on_loss))
+    beat = asyncio.ensure_future(_beat(row, on_loss))
     try:
-        yield mine
+        yield row.holder
     finally:
         beat.cancel()
         await asyncio.gather(beat, return_exceptions=True)
         with suppress(StoreError):  # it expires by itself, and what the block came to is worth more
-            await asyncio.to_thread(_release, engine, place, stack, mine)
+            await asyncio.to_thread(row.release)
 
 
-def _acquire(engine: Engine, place: str, stack: str, mine: Holder, lasts: float, now: Callable[[], float]) -> None:
-    lock = schema.locks
-    moment = _moment(engine, now)
-    content = {
-        "holder": mine.token,
-        "host": mine.host,
-        "machine": mine.machine,
-        "pid": mine.pid,
-        "since": moment,
-        "expires": moment + lasts,
-    }
-    with database.explained(place):
-        dead = _dead_holder(engine, stack, mine)
-        with engine.begin() as connection:
-            # A lock that ends far in the future was written by a clock that was wrong.
-            expired = or_(lock.c.expires <= moment, lock.c.expires > moment + 10 * lasts, lock.c.holder == dead)
-            if connection.execute(update(lock).where(lock.c.stack == stack, expired).values(**content)).rowcount:
-                return
-        try:
-            with engine.begin() as connection:
-                connection.execute(insert(lock).values(stack=stack, **content))
-        except IntegrityError as failure:
-            raise _refusal(engine, stack, moment) from failure
-
-
-def _moment(engine: Engine, now: Callable[[], float]) -> ColumnElement[float]:
-    """Seconds since 1970, for a statement. Who shares a server shares its clock: any other may be wrong."""
-    if engine.dialect.name == "postgresql":
-        return cast(extract("epoch", func.clock_timestamp()), Float)
-    return literal(now(), Float)
-
-
-def _dead_holder(engine: Engine, stack: str, mine: Holder) -> str:
-    """The token of a holder that is surely dead: a process of this very machine that exists no more."""
-    with engine.connect() as connection:
-        row = connection.execute(select(schema.locks).where(schema.locks.c.stack == stack)).first()
-    if row is None or row.machine != mine.machine or row.pid == mine.pid:
-        return ""
-    try:
-        os.kill(row.pid, 0)
-    except ProcessLookupError:
-        return str(row.holder)
-    except OSError:
-        return ""
-    return ""
-
-
-def _refusal(engine: Engine, stack: str, moment: ColumnElement[float]) -> Locked:
-    lock = schema.locks
-    with engine.connect() as connection:
-        held_by = select(lock, (lock.c.expires - moment).label("left")).where(lock.c.stack == stack)
-        row = connection.execute(held_by).first()
-    if row is None:
-        return Locked(stack, "some host", 0, "just now", 1.0)  # released while we looked
-    since = datetime.fromtimestamp(row.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return Locked(stack, row.host, row.pid, since, row.left)
-
-
-async def _beat(
-    engine: Engine,
-    place: str,
-    stack: str,
-    mine: Holder,
-    lasts: float,
-    now: Callable[[], float],
-    on_loss: Callable[[StoreError], None],
-) -> None:
-    kept = now()
+async def _beat(row: _LockRow, on_loss: Callable[[StoreError], None]) -> None:
+    kept = row.now()
     while True:
-        await asyncio.sleep(lasts / 4)
+        await asyncio.sleep(row.lasts / 4)
         try:
-            await asyncio.to_thread(_renew, engine, place, stack, mine, _moment(engine, now) + lasts)
-            kept = now()
+            await asyncio.to_thread(row.renew)
+            kept = row.now()
         except StoreError as failure:
             # A database that is busy or away for a moment leaves time for another beat.
-            if isinstance(failure, LockLost) or now() - kept > lasts / 2:
+            if isinstance(failure, LockLost) or row.now() - kept > row.lasts / 2:
                 on_loss(failure)
                 return
 
 
-def _renew(engine: Engine, place: str, stack: str, mine: Holder, expires: ColumnElement[float]) -> None:
-    lock = schema.locks
-    with database.explained(place), engine.begin() as connection:
-        ours = update(lock).where(lock.c.stack == stack, lock.c.holder == mine.token)
-        if not connection.execute(ours.values(expires=expires)).rowcount:
-            raise LockLost(stack)
+@dataclass(frozen=True, slots=True)
+class _LockRow:
+    """The row of one stack's lock, as one holder acquires, renews and releases it. Each method is a transaction."""
 
+    engine: Engine
+    place: str
+    stack: str
+    holder: Holder
+    lasts: float
+    now: Callable[[], float]
 
-def _release(engine: Engine, place: str, stack: str, mine: Holder) -> None:
-    lock = schema.locks
-    with database.explained(place), engine.begin() as connection:
-        connection.execute(delete(lock).where(lock.c.stack == stack, lock.c.holder == mine.token))
+    def acquire(self) -> None:
+        """Raises Locked while somebody else has it."""
+        moment, mine = self._moment(), self.holder
+        content = {
+            "holder": mine.token,
+            "host": mine.host,
+            "machine": mine.machine,
+            "pid": mine.pid,
+            "since": moment,
+            "expires": moment + self.lasts,
+        }
+        with database.explain_errors(self.place):
+            dead = self._dead_holder()
+            with self.engine.begin() as connection:
+                # A lock that ends far in the future was written by a clock that was wrong.
+                expires = _LOCKS.c.expires
+                expired = or_(expires <= moment, expires > moment + 10 * self.lasts, _LOCKS.c.holder == dead)
+                taking = update(_LOCKS).where(_LOCKS.c.stack == self.stack, expired).values(**content)
+                if connection.execute(taking).rowcount:
+                    return
+            try:
+                with self.engine.begin() as connection:
+                    connection.execute(insert(_LOCKS).values(stack=self.stack, **content))
+            except IntegrityError as failure:
+                raise self._refusal(moment) from failure
+
+    def renew(self) -> None:
+        """Raises LockLost if it is not ours any more."""
+        with database.explain_errors(self.place), self.engine.begin() as connection:
+            renewal = update(_LOCKS).where(self._is_ours).values(expires=self._moment() + self.lasts)
+            if not connection.execute(renewal).rowcount:
+                raise LockLost(self.stack)
+
+    def release(self) -> None:
+        with database.explain_errors(self.place), self.engine.begin() as connection:
+            connection.execute(delete(_LOCKS).where(self._is_ours))
+
+    @property
+    def _is_ours(self) -> ColumnElement[bool]:
+        return and_(_LOCKS.c.stack == self.stack, _LOCKS.c.holder == self.holder.token)
+
+    def _moment(self) -> ColumnElement[float]:
+        """Seconds since 1970, for a statement. Who shares a server shares its clock: any other may be wrong."""
+        if self.engine.dialect.name == "postgresql":
+            return cast(extract("epoch", func.clock_timestamp()), Float)
+        return literal(self.now(), Float)
+
+    def _dead_holder(self) -> str:
+        """The token of a holder that is surely dead: a process of this very machine that exists no more."""
+        with self.engine.connect() as connection:
+            row = connection.execute(select(_LOCKS).where(_LOCKS.c.stack == self.stack)).first()
+        if row is None or row.machine != self.holder.machine or row.pid == self.holder.pid:
+            return ""
+        try:
+            os.kill(row.pid, 0)
+        except ProcessLookupError:
+            return str(row.holder)
+        except OSError:
+            return ""
+        return ""
+
+    def _refusal(self, moment: ColumnElement[float]) -> Locked:
+        with self.engine.connect() as connection:
+            held_by = select(_LOCKS, (_LOCKS.c.expires - moment).label("left")).where(_LOCKS.c.stack == self.stack)
+            row = connection.execute(held_by).first()
+        if row is None:
+            return Locked(self.stack, "some host", 0, "just now", 1.0)  # released while we looked
+        since = datetime.fromtimestamp(row.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return Locked(self.stack, row.host, row.pid, since, row.left)
 
 
 def _machine() -> str:

@@ -14,16 +14,17 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, event
 
 DRIVER = "postgresql+psycopg"  # SQLAlchemy's own choice is the driver's predecessor
-_CONNECTS = "10"  # seconds until one that does not let us in is given up; the URL may say otherwise
-_ANSWERS = 30.0  # seconds for an answer; a lock lives twice as long without a heartbeat
 
 
-def engine(url: URL) -> Engine:
-    """Raises ImportError where the driver is not installed."""
+def engine(url: URL, *, connect: int, answer: float) -> Engine:
+    """`connect` and `answer`: seconds until a server is given up that does not let us in, or does not answer.
+
+    Raises ImportError where the driver is not installed.
+    """
     for each in ("psycopg", "sqlalchemy"):  # both write to standard error what they then raise, unless somebody listens
         logging.getLogger(each).addHandler(logging.NullHandler())
-    made = create_engine(url.set(query={"connect_timeout": _CONNECTS, **url.query}), pool_pre_ping=True)
-    event.listen(made, "do_connect", _connected)
+    made = create_engine(url.set(query={"connect_timeout": str(connect), **url.query}), pool_pre_ping=True)
+    event.listen(made, "do_connect", partial(_connect, answer))
     return made
 
 
@@ -41,14 +42,14 @@ def passwords(url: URL) -> Iterator[str]:
             yield from [value] if isinstance(value, str) else value
 
 
-def _connected(dialect: Any, _: object, arguments: Any, options: Any) -> Any:
+def _connect(answer: float, dialect: Any, _: object, arguments: Any, options: Any) -> Any:
     connection = dialect.connect(*arguments, **options)
     # The driver waits for every answer in here, and for ever: a timeout that the server keeps ends with the server.
-    connection.wait = partial(_wait, connection, connection.wait)
+    connection.wait = partial(_wait, connection, connection.wait, answer)
     return connection
 
 
-def _wait(connection: Any, wait: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def _wait(connection: Any, wait: Callable[..., Any], answer: float, *arguments: Any, **options: Any) -> Any:
     silent = threading.Event()
 
     def cut() -> None:
@@ -56,14 +57,14 @@ def _wait(connection: Any, wait: Callable[..., Any], *arguments: Any, **options:
         with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
 
-    patience = threading.Timer(_ANSWERS, cut)
+    patience = threading.Timer(answer, cut)
     patience.daemon = True
     patience.start()
     try:
         return wait(*arguments, **options)
     except Exception as failure:
         if silent.is_set():
-            raise type(failure)(f"connection given up: the server did not answer for {_ANSWERS:.0f} s") from failure
+            raise type(failure)(f"connection given up: the server did not answer for {answer:.0f} s") from failure
         raise
     finally:
         patience.cancel()

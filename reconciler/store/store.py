@@ -18,15 +18,16 @@ from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, Issued, Place
 from reconciler.store import database, lock, schema
-from reconciler.store.account import Membership
+from reconciler.store.account import AccountMembership
+from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, StoreError
-from reconciler.store.history import Chronicle
-from reconciler.store.journal import StoreJournal
+from reconciler.store.history import History
+from reconciler.store.journal import StoreJournal, seconds_since_start
 from reconciler.store.lock import Holder
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class RecordedCall:
     """How one call of an earlier run ended. `started` and `at`: seconds since 1970."""
 
     run: str
@@ -54,20 +55,30 @@ class Progress:
 
 
 @asynccontextmanager
-async def opened(where: str, *, now: Callable[[], float] = time.time) -> AsyncIterator[Store]:
-    """The store at a path or URL; made if there is none. Raises a StoreError."""
-    engine, place = await asyncio.to_thread(database.opened, where)
+async def open_store(
+    where: str,
+    *,
+    now: Callable[[], float] = time.time,
+    elapsed: Callable[[], float] = seconds_since_start,
+    timeouts: Timeouts | None = None,
+) -> AsyncIterator[Store]:
+    """The store at a path or URL; made if there is none. Raises a StoreError.
+
+    `now` is the wall clock, `elapsed` one that nobody sets and that goes on while the machine sleeps.
+    """
+    engine, place = await asyncio.to_thread(database.open_database, where, timeouts or Timeouts())
     try:
-        yield Store(engine, place, now)
+        yield Store(engine, place, now, elapsed)
     finally:
         await asyncio.to_thread(engine.dispose)
 
 
 class Store:
-    def __init__(self, engine: Engine, place: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, engine: Engine, place: str, now: Callable[[], float], elapsed: Callable[[], float]) -> None:
         self._engine = engine
         self._place = place
         self._now = now
+        self._elapsed = elapsed
 
     async def bindings(self, stack: str) -> Mapping[Address, Binding]:
         """What is remembered of objects that keep no owner record."""
@@ -152,17 +163,17 @@ class Store:
         place = [] if row.place is None else [row.place]  # older rows have none
         self._check(row, row.id, row.stack, row.address, row.path, row.before, row.identity, *place)
 
-    async def membership(self, stack: str) -> Membership | None:
+    async def membership(self, stack: str) -> AccountMembership | None:
         """Which account the stack belongs to; None if it was never applied."""
         table = schema.accounts
         for row in await self._rows(select(table).where(table.c.stack == stack)):
             self._check(row, row.stack, row.account, row.witnesses)
-            return Membership(row.account, tuple(json.loads(row.witnesses)))
+            return AccountMembership(row.account, tuple(json.loads(row.witnesses)))
         return None
 
     async def progress(self, plan: str) -> Progress:
         """How far earlier runs applied the plan file with this digest. Creates whose intent is still open do not count:
-        see `lost.settle`."""
+        see `recovery.settle`."""
         table, made, known = schema.plan_calls, schema.intents, schema.receipts
         query = (
             select(table, made.c.object, known.c.intent.label("receipt"))
@@ -180,7 +191,7 @@ class Store:
                 calls.add(row.call)
         return Progress(frozenset(calls), complete)
 
-    async def history(self, stack: str, *, limit: int = 1000) -> tuple[Past, ...]:
+    async def history(self, stack: str, *, limit: int = 1000) -> tuple[RecordedCall, ...]:
         """How calls ended, the latest first."""
         run, outcome = schema.runs, schema.outcomes
         rows = await self._rows(
@@ -191,7 +202,7 @@ class Store:
             .limit(limit)
         )
         return tuple(
-            Past(
+            RecordedCall(
                 row.run,
                 row.command,
                 row.started,
@@ -207,15 +218,15 @@ class Store:
         )
 
     @property
-    def chronicle(self) -> Chronicle:
+    def drift_history(self) -> History:
         """What looks found and runs came to, for reports."""
-        return Chronicle(self._engine, self._place)
+        return History(self._engine, self._place)
 
     def lock(
         self, stack: str, *, on_loss: Callable[[StoreError], None], lasts: float = lock.LASTS
     ) -> AbstractAsyncContextManager[Holder]:
-        """The lock of a stack; see `lock.held`."""
-        return lock.held(self._engine, self._place, stack, on_loss=on_loss, lasts=lasts, now=self._now)
+        """The lock of a stack; see `lock.hold_lock`."""
+        return lock.hold_lock(self._engine, self._place, stack, on_loss=on_loss, lasts=lasts, now=self._now)
 
     @asynccontextmanager
     async def journal(
@@ -236,6 +247,7 @@ class Store:
             plan=plan,
             holder=holder.token if holder else None,
             now=self._now,
+            elapsed=self._elapsed,
         )
         outcome = "broke off"
         try:
@@ -249,14 +261,14 @@ class Store:
 
     async def _rows(self, query: Select[Any]) -> list[Row[Any]]:
         def read() -> list[Row[Any]]:
-            with database.explained(self._place), self._engine.connect() as connection:
+            with database.explain_errors(self._place), self._engine.connect() as connection:
                 return list(connection.execute(query))
 
         return await asyncio.to_thread(read)
 
     async def _run(self, statement: Any) -> None:
         def write() -> None:
-            with database.explained(self._place), self._engine.begin() as connection:
+            with database.explain_errors(self._place), self._engine.begin() as connection:
                 connection.execute(statement)
 
         await asyncio.to_thread(write)

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.api import agent
 from reconciler.api.origin import Origin
-from reconciler.api.platform import HTTPPlatform, changing
+from reconciler.api.platform import HTTPPlatform, open_platform
 from reconciler.engine.ports import Failure, Gone, Lost, Refused, Transient
 from tests.api.wire import CUT, answer, wire
 
@@ -53,30 +53,30 @@ def test_a_path_is_the_agent_s_by_the_collection_it_begins_with(path: str, their
 def test_a_failure_of_the_agent_is_one_of_the_engine_s(
     method: str, status: int, body: Any, failure: type[Failure], code: str
 ) -> None:
-    found = agent.failure(method, status, body, THERE)
+    found = agent.failure_of(method, status, body, THERE)
     assert (type(found), found.code) == (failure, code)
 
 
 def test_a_refusal_of_the_agent_says_nothing_about_the_key() -> None:
-    found = agent.failure("GET", 403, {"msg": "no"}, THERE)
+    found = agent.failure_of("GET", 403, {"msg": "no"}, THERE)
     assert isinstance(found, Refused)
     assert not found.is_permission
 
 
 def test_what_an_agent_says_is_harmless_on_a_terminal() -> None:
     said = {"msg": "\x1b[31mred", "details": {"err": "\x1b]0;title\x07"}}
-    assert "\x1b" not in str(agent.failure("POST", 400, said, THERE))
+    assert "\x1b" not in str(agent.failure_of("POST", 400, said, THERE))
 
 
 def test_a_failure_names_the_agent_that_it_is_of() -> None:
     assert (
-        str(agent.failure("GET", 500, None, THERE))
+        str(agent.failure_of("GET", 500, None, THERE))
         == "no reason given (the agent at http://127.0.0.1:4040, status 500)"
     )
 
 
 async def test_what_has_no_tunnels_is_no_agent_rather_than_a_platform_without_them() -> None:
-    async with wire(answer(None, 404)) as beside, agent.opened(beside.base_url, reading=True) as opened:
+    async with wire(answer(None, 404)) as beside, agent.open_agent(beside.base_url, reading=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match=f"is {beside.base_url} the address of an agent"):
             await opened.list("/api/tunnels", "tunnels")
@@ -90,21 +90,21 @@ async def _send(opening: AbstractAsyncContextManager[HTTPPlatform]) -> None:
 
 async def test_requests_for_the_agent_go_there_without_the_key_and_all_others_do_not() -> None:
     async with wire(answer({"id": "x"}, 201)) as platform, wire(answer({"name": "orders"}, 201)) as beside:
-        await _send(changing(platform.account(agent=beside.base_url)))
+        await _send(open_platform(platform.account(agent=beside.base_url)))
     assert [each.target for each in beside.asked] == ["/api/tunnels"]
     assert [each.target for each in platform.asked] == ["/ip_policies"]
     assert "authorization" not in beside.asked[0].headers
 
 
 async def test_a_connection_that_breaks_after_a_start_was_sent_leaves_it_in_doubt() -> None:
-    async with wire(CUT) as beside, agent.opened(beside.base_url, reading=False) as opened:
+    async with wire(CUT) as beside, agent.open_agent(beside.base_url, reading=False) as opened:
         assert opened is not None
         with pytest.raises(Lost):
             await opened.send("POST", "/api/tunnels", {"name": "orders"})
 
 
 async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
-    async with agent.opened("http://127.0.0.1:4040", reading=True) as opened:
+    async with agent.open_agent("http://127.0.0.1:4040", reading=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match="not for this client"):
             await opened.send("POST", "/api/tunnels", {})
@@ -112,7 +112,7 @@ async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
 
 @pytest.mark.parametrize("body", [{"tunnels": None}, {"tunnels": ["x"]}, [], None, {}])
 async def test_what_is_no_list_of_tunnels_is_refused_and_not_empty(body: Any) -> None:
-    async with wire(answer(body)) as beside, agent.opened(beside.base_url, reading=True) as opened:
+    async with wire(answer(body)) as beside, agent.open_agent(beside.base_url, reading=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match="is it the address of an agent"):
             await opened.list("/api/tunnels", "tunnels")

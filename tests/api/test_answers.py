@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.answers import DEEPEST, decoded
+from reconciler.api.answers import DEEPEST, decode
 
 
 @pytest.mark.parametrize(
@@ -19,17 +19,17 @@ from reconciler.api.answers import DEEPEST, decoded
     ],
 )
 def test_half_a_character_becomes_the_sign_for_what_cannot_be_read(content: bytes, value: Any) -> None:
-    assert decoded(content) == (value, True)
+    assert decode(content) == (value, True)
 
 
 @pytest.mark.parametrize("content", [b"NaN", b"-Infinity", b"1e999", b"{", b"", b"\xff", b"[" * 5000])
 def test_what_is_no_json_that_anybody_means_is_refused(content: bytes) -> None:
-    assert decoded(content) == (None, False)
+    assert decode(content) == (None, False)
 
 
 def test_what_is_too_deep_is_refused() -> None:
     value: Any = 1
     for _ in range(DEEPEST):
         value = [value]
-    assert decoded(json.dumps(value).encode()) == (value, True)
-    assert decoded(json.dumps({"a": [value]}).encode()) == (None, False)
+    assert decode(json.dumps(value).encode()) == (value, True)
+    assert decode(json.dumps({"a": [value]}).encode()) == (None, False)

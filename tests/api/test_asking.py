@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.exchange import Answer, ask
+from reconciler.api.exchange import Response, ask
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Refused, Transient
 from tests.api.certificates import serving
@@ -16,16 +16,16 @@ from tests.api.wire import CUT, Serve, answer, listening, wire
 SECRET = "/hook/canaryOfTheAddress"
 
 
-async def asked(base_url: str, *, longest: int = 2**20, seconds: float = 10.0) -> Answer:
+async def asked(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Response:
     origin = Origin.parse(base_url)
     return await asyncio.to_thread(
-        ask, origin, "POST", f"{base_url}{SECRET}?x=%2F", {"X-Mark": "1"}, b"{}", seconds=seconds, longest=longest
+        ask, origin, "POST", f"{base_url}{SECRET}?x=%2F", {"X-Mark": "1"}, b"{}", seconds=seconds, largest=largest
     )
 
 
-async def failing(base_url: str, *, longest: int = 2**20, seconds: float = 10.0) -> Failure:
+async def failing(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Failure:
     with pytest.raises(Failure) as failed:
-        await asked(base_url, longest=longest, seconds=seconds)
+        await asked(base_url, largest=largest, seconds=seconds)
     assert "canary" not in str(failed.value)
     return failed.value
 
@@ -68,14 +68,14 @@ async def pouring(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 async def test_an_answer_without_end_is_cut_off() -> None:
     async with listening(pouring) as port:
-        failure = await failing(f"http://127.0.0.1:{port}", longest=2**20)
+        failure = await failing(f"http://127.0.0.1:{port}", largest=2**20)
     assert isinstance(failure, Refused)
     assert str(failure) == f"http://127.0.0.1:{port} answered with more than 1 MB"
 
 
 async def test_a_body_that_nobody_wants_is_not_read() -> None:
     async with listening(pouring) as port:
-        said = await asked(f"http://127.0.0.1:{port}", longest=0)
+        said = await asked(f"http://127.0.0.1:{port}", largest=0)
     assert (said.status, said.content) == (200, b"")
 
 
@@ -92,7 +92,7 @@ async def test_a_certificate_that_is_not_trusted_is_called_so(tmp_path: Path) ->
         failure = await failing(f"https://localhost:{there.port}")
     assert isinstance(failure, Refused)
     assert str(failure) == (
-        f"https://localhost:{there.port} cannot be reached: its certificate is not trusted: self-signed certificate; "
+        f"cannot reach https://localhost:{there.port}: its certificate is not trusted: self-signed certificate; "
         "SSL_CERT_FILE names the authorities to trust"
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.client import Account
-from reconciler.api.platform import changing, reading
+from reconciler.api.platform import open_platform, open_reader
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
 from reconciler.model.value import Json, Secret
 from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
@@ -23,7 +23,7 @@ METHODS = ["POST", "PATCH", "PUT", "DELETE"]
 
 async def failing(method: str, *answers: Any, **more: Any) -> Failure:
     """The Failure of one attempt: for a GET, of a reader that has run out of patience."""
-    async with wire(*answers) as there, changing(there.account(**more), clock=VirtualClock()) as platform:
+    async with wire(*answers) as there, open_platform(there.account(**more), clock=VirtualClock()) as platform:
         with pytest.raises(Failure) as failed:
             await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {"a": 1}))
     assert KEY not in str(failed.value)
@@ -31,7 +31,7 @@ async def failing(method: str, *answers: Any, **more: Any) -> Failure:
 
 
 async def test_a_request_carries_key_version_and_name_and_its_body_as_json() -> None:
-    async with wire(answer({"id": "x"}, 201)) as there, changing(there.account()) as platform:
+    async with wire(answer({"id": "x"}, 201)) as there, open_platform(there.account()) as platform:
         assert await platform.send("POST", "/edges/tls", {"description": "ü"}) == {"id": "x"}
     (request,) = there.asked
     assert (request.method, request.target, request.body) == ("POST", "/edges/tls", '{"description":"ü"}'.encode())
@@ -43,21 +43,24 @@ async def test_a_request_carries_key_version_and_name_and_its_body_as_json() -> 
 
 
 async def test_the_public_platform_is_spoken_to_in_its_own_header() -> None:
-    async with wire(answer({})) as there, changing(there.account(profile="ngrok", requests_per_minute=0)) as platform:
+    async with (
+        wire(answer({})) as there,
+        open_platform(there.account(profile="ngrok", requests_per_minute=0)) as platform,
+    ):
         await platform.get("/x")
     assert there.asked[0].headers["ngrok-version"] == "2"
     assert "service-version" not in there.asked[0].headers
 
 
 async def test_a_request_without_a_body_has_no_content_type() -> None:
-    async with wire(answer(None, 204)) as there, changing(there.account()) as platform:
+    async with wire(answer(None, 204)) as there, open_platform(there.account()) as platform:
         assert await platform.send("DELETE", "/edges/tls/x") is None
     assert "content-type" not in there.asked[0].headers
     assert there.asked[0].body == b""
 
 
 async def test_connections_are_kept_alive() -> None:
-    async with wire(answer({})) as there, reading(there.account()) as reader:
+    async with wire(answer({})) as there, open_reader(there.account()) as reader:
         for _ in range(3):
             await reader.get("/x")
     assert [request.connection for request in there.asked] == [1, 1, 1]
@@ -66,7 +69,7 @@ async def test_connections_are_kept_alive() -> None:
 async def test_the_path_of_the_base_address_is_kept() -> None:
     async with wire(answer({})) as there:
         account = Account(f"{there.base_url}/api/", Secret(KEY, "test"))
-        async with reading(account) as reader:
+        async with open_reader(account) as reader:
             await reader.get("/edges/tls")
     assert there.asked[0].target == "/api/edges/tls"
 
@@ -135,7 +138,7 @@ async def test_a_message_is_shown_without_what_a_terminal_would_obey() -> None:
     ids=["closed", "reset", "truncated body", "truncated head", "not HTTP"],
 )
 async def test_a_change_whose_answer_breaks_off_is_lost(method: str, broken: bytes) -> None:
-    async with wire(answer({}), broken) as there, changing(there.account()) as platform:
+    async with wire(answer({}), broken) as there, open_platform(there.account()) as platform:
         await platform.get("/x")  # over a connection that has been used, and over a fresh one below
         with pytest.raises(Lost):
             await platform.send(method, "/x", {})
@@ -146,7 +149,7 @@ async def test_a_change_whose_answer_breaks_off_is_lost(method: str, broken: byt
 async def test_one_exchange_is_one_request_even_if_its_connection_breaks(method: str) -> None:
     """aiohttp repeats a PUT or DELETE on a connection that was used before, unless it is told not to."""
     answers = (answer({}), CUT, answer({"id": "x"}))
-    async with wire(*answers) as there, changing(there.account()) as platform:
+    async with wire(*answers) as there, open_platform(there.account()) as platform:
         await platform.get("/x")
         with pytest.raises(Lost):
             await platform.send(method, "/x", {})
@@ -183,7 +186,7 @@ class FiveSeconds:
 async def test_a_check_follows_the_wait_for_the_budget_and_the_request_follows_the_check(used: int) -> None:
     clock = VirtualClock()
     check = FiveSeconds(clock, read_at=-10 if used == 2 else 0)  # old from the start, or only after the wait
-    async with wire(answer({})) as there, changing(there.account(requests_per_minute=3), clock=clock) as platform:
+    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=3), clock=clock) as platform:
         for _ in range(used):
             await platform.get("/x")
         await platform.send("PATCH", "/object", {"a": 1}, check=check)
@@ -194,7 +197,7 @@ async def test_a_check_follows_the_wait_for_the_budget_and_the_request_follows_t
 
 async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
     clock = VirtualClock()
-    async with wire(answer({})) as there, changing(there.account(), clock=clock) as platform:
+    async with wire(answer({})) as there, open_platform(there.account(), clock=clock) as platform:
         await platform.send("DELETE", "/object", check=FiveSeconds(clock))
     assert [(each.method, each.body) for each in there.asked] == [("DELETE", b'{"kept":1}')]
 
@@ -202,7 +205,7 @@ async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
 async def test_what_a_check_refuses_is_not_sent_and_not_counted() -> None:
     clock = VirtualClock()
     check = FiveSeconds(clock, read_at=-10, refusal=Refused("of another stack"))
-    async with wire(answer({})) as there, changing(there.account(requests_per_minute=2), clock=clock) as platform:
+    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
         with pytest.raises(Refused, match="another stack"):
             await platform.send("PATCH", "/object", {"a": 1}, check=check)
         await platform.get("/x")
@@ -219,7 +222,7 @@ async def test_the_lock_is_checked_after_the_object_was_read() -> None:
 
     async with (
         wire(answer({})) as there,
-        changing(there.account(), clock=clock, before_write=before_write) as platform,
+        open_platform(there.account(), clock=clock, before_write=before_write) as platform,
     ):
         await platform.send("PATCH", "/object", {}, check=FiveSeconds(clock, read_at=-10))
     assert order[-1] == "lock after 1 requests"
@@ -229,7 +232,7 @@ async def test_the_lock_is_checked_after_the_object_was_read() -> None:
 @pytest.mark.parametrize("broken", [CUT, RESET, answer({"id": "x" * 100})[:-20] + CUT])
 async def test_a_read_whose_answer_breaks_off_is_tried_again(broken: bytes) -> None:
     answers = (broken, broken, answer({"id": "x"}))
-    async with wire(*answers) as there, reading(there.account(), clock=VirtualClock()) as reader:
+    async with wire(*answers) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
         assert await reader.get("/x") == {"id": "x"}
     assert isinstance(await failing("GET", broken), Transient)
 
@@ -240,7 +243,7 @@ async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> No
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     account = Account(f"http://127.0.0.1:{port}", Secret(KEY, "test"))
-    async with changing(account, clock=VirtualClock()) as platform:
+    async with open_platform(account, clock=VirtualClock()) as platform:
         with pytest.raises(Transient, match=f"cannot reach http://127.0.0.1:{port}"):
             await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {}))
 
@@ -250,14 +253,14 @@ async def test_an_address_is_told_whole_although_a_secret_is_like_it() -> None:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     alike = tuple(Secret(text, "test") for text in (address[:-1], f"{address}9", address))
-    async with changing(Account(address, Secret(KEY, "test"), secrets=alike), clock=VirtualClock()) as platform:
+    async with open_platform(Account(address, Secret(KEY, "test"), secrets=alike), clock=VirtualClock()) as platform:
         with pytest.raises(Transient, match=f"cannot reach {address}: "):
             await platform.get("/x")
 
 
 async def test_a_name_that_does_not_resolve_has_sent_nothing() -> None:
     account = Account("https://nowhere.invalid:9", Secret(KEY, "test"))
-    async with changing(account, clock=VirtualClock()) as platform:
+    async with open_platform(account, clock=VirtualClock()) as platform:
         with pytest.raises(Transient, match="cannot reach"):
             await platform.send("POST", "/x", {})
 
@@ -297,21 +300,21 @@ async def test_json_that_is_none_is_not_an_answer(content: bytes) -> None:
 
 
 async def test_an_answer_of_no_end_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.api.client._TOO_LONG", 1000)
+    monkeypatch.setattr("reconciler.api.client.LARGEST", 1000)
     assert isinstance(await failing("GET", answer({"x": "y" * 2000})), Refused)
     assert isinstance(await failing("POST", answer({"x": "y" * 2000})), Lost)
 
 
 async def test_a_packed_answer_is_unpacked() -> None:
     packed = answer(gzip.compress(b'{"id":"x"}'), Content_Encoding="gzip")
-    async with wire(packed) as there, changing(there.account()) as platform:
+    async with wire(packed) as there, open_platform(there.account()) as platform:
         assert await platform.get("/x") == {"id": "x"}
         assert await platform.send("POST", "/x", {}) == {"id": "x"}
 
 
 async def test_requests_of_one_client_do_not_mix() -> None:
     """What is made once for all requests stays as it was made."""
-    async with wire(answer({})) as there, changing(there.account()) as platform:
+    async with wire(answer({})) as there, open_platform(there.account()) as platform:
         await platform.send("POST", "/a", {"n": 1})
         await platform.get("/a?limit=1")
         await platform.send("PATCH", "/b", {"n": 2})
@@ -347,7 +350,7 @@ async def test_the_platform_says_how_long_to_wait(header: str) -> None:
 async def test_after_a_429_nothing_leaves_before_the_time_the_platform_named() -> None:
     clock = VirtualClock()
     answers = (answer({}, 429, Retry_After="7"), answer({}))
-    async with wire(*answers) as there, changing(there.account(), clock=clock, chance=SeededChance()) as platform:
+    async with wire(*answers) as there, open_platform(there.account(), clock=clock, random=SeededChance()) as platform:
         with pytest.raises(Transient):
             await platform.send("POST", "/x", {})
         await platform.send("POST", "/x", {})
@@ -355,7 +358,7 @@ async def test_after_a_429_nothing_leaves_before_the_time_the_platform_named() -
 
 
 async def test_a_reader_cannot_change_anything() -> None:
-    async with wire(answer({})) as there, reading(there.account()) as reader:
+    async with wire(answer({})) as there, open_reader(there.account()) as reader:
         assert not hasattr(reader, "send")
         for method in METHODS:
             with pytest.raises(Refused, match="not for this client to send"):
@@ -364,7 +367,7 @@ async def test_a_reader_cannot_change_anything() -> None:
 
 
 async def test_a_cancelled_request_stays_cancelled() -> None:
-    async with wire(slow) as there, changing(there.account()) as platform:
+    async with wire(slow) as there, open_platform(there.account()) as platform:
         task = asyncio.ensure_future(platform.send("POST", "/x", {}))
         while not there.asked:  # noqa: ASYNC110 - the server of the test has no event to wait for
             await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.api.errors import harmless, retry_after
+from reconciler.api.errors import retry_after, sanitize
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -45,4 +45,4 @@ def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> 
     ],
 )
 def test_text_from_the_platform_is_made_harmless(text: str, shown: str) -> None:
-    assert harmless(text) == shown
+    assert sanitize(text) == shown

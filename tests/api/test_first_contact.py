@@ -7,7 +7,7 @@ import pytest
 from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.api.errors import Unreachable
-from reconciler.api.platform import reading
+from reconciler.api.platform import open_reader
 from reconciler.engine.observe import observe
 from reconciler.engine.retry import FIRST_CONTACT, READS
 from reconciler.model.value import Secret
@@ -24,7 +24,7 @@ async def closed() -> str:
 async def test_nobody_there_is_told_within_a_second_or_so() -> None:
     clock, told = VirtualClock(), list[str]()
     account = Account(await closed(), Secret(KEY, "test"))
-    opening = reading(account, clock=clock, chance=SeededChance(), on_retry=lambda _seconds, why: told.append(why))
+    opening = open_reader(account, clock=clock, random=SeededChance(), on_retry=lambda _seconds, why: told.append(why))
     async with opening as reader:
         snapshot = await observe(reader, kinds.every())
     whys = {listing.why for listing in snapshot.listings.values()}
@@ -35,7 +35,7 @@ async def test_nobody_there_is_told_within_a_second_or_so() -> None:
 async def test_whoever_answered_once_is_given_more_time() -> None:
     clock = VirtualClock()
     async with wire(answer({"ip_policies": []})) as there:
-        opening = reading(there.account(), clock=clock, chance=SeededChance())
+        opening = open_reader(there.account(), clock=clock, random=SeededChance())
         reader = await opening.__aenter__()
         await reader.get("/ip_policies")
     with pytest.raises(Unreachable):

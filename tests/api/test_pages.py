@@ -11,7 +11,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.api import platform
-from reconciler.api.platform import reading
+from reconciler.api.platform import open_reader
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Failure, Gone, Refused
 from tests.api.wire import Wire, answer, wire
@@ -27,7 +27,7 @@ def leading_on(*ids: str, to: str = "/bot_users?before_id=x&limit=2") -> Any:
 
 
 async def listed(there: Wire) -> list[str]:
-    async with reading(there.account(), clock=VirtualClock()) as reader:
+    async with open_reader(there.account(), clock=VirtualClock()) as reader:
         return [str(each["id"]) async for page in reader.pages("/bot_users", "bot_users") for each in page]
 
 
@@ -92,7 +92,7 @@ async def test_a_list_that_never_ends_stops_at_a_bound_and_is_unknown(
         ids = [f"bot_{number}_{index}" for index in range(size)]
         return page(*ids, following=f"{there.base_url}/bot_users?before_id={number}")
 
-    async with wire(endless) as there, reading(there.account(), clock=VirtualClock()) as reader:
+    async with wire(endless) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
         snapshot = await asyncio.wait_for(observe(reader, [kinds.get("BotUser")]), 20)
     assert len(there.asked) == 40 / size
     listing = snapshot.of("BotUser")
@@ -172,7 +172,7 @@ async def test_no_spelling_of_an_address_carries_the_key_to_another_listener() -
             own = [f"127.0.0.1:{there.port}", f"http://127.0.0.1:{there.port}"]
             return page("bot_1", following="".join(chance.choices(pieces + own, k=chance.randint(1, 6))))
 
-        async with wire(spelled) as there, reading(there.account(), clock=VirtualClock()) as reader:
+        async with wire(spelled) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
             for _ in range(500):
                 try:
                     async for _page in reader.pages("/bot_users", "bot_users"):

@@ -17,7 +17,7 @@ from reconciler.api.code_hosts import GitHub
 from reconciler.api.errors import Unreachable
 from reconciler.api.notifications import Webhook
 from reconciler.api.origin import Origin
-from reconciler.api.platform import changing, reading
+from reconciler.api.platform import open_platform, open_reader
 from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
@@ -42,7 +42,7 @@ class Tunnel:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         self.asked.append(head.splitlines()[0])
-        self.logins += [line.split(": ")[1] for line in head.splitlines() if line.startswith("Proxy-Authorization: ")]
+        self.logins += [line.split(": ")[1] for line in head.splitlines() if _is_login(line)]
         if self.refusal:
             writer.write(self.refusal)
             await writer.drain()
@@ -53,6 +53,10 @@ class Tunnel:
             await asyncio.gather(_copied(reader, back), _copied(there, writer))
         finally:
             back.close()
+
+
+def _is_login(line: str) -> bool:
+    return line.lower().startswith("proxy-authorization: ")
 
 
 async def _copied(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
@@ -83,7 +87,7 @@ async def test_requests_go_by_the_proxy_that_the_environment_names(
     monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
     async with wire(answer({"id": "x"}), tls=serving(tmp_path, PLATFORM)) as there, tunnel(there.port) as (by, port):
         monkeypatch.setenv(variable, f"http://ops:{QUOTED}@127.0.0.1:{port}")
-        async with changing(Account(f"https://{PLATFORM}:4443", Secret(KEY, "test"))) as platform:
+        async with open_platform(Account(f"https://{PLATFORM}:4443", Secret(KEY, "test"))) as platform:
             assert await platform.get("/x") == {"id": "x"}
             assert await platform.send("POST", "/x", {}) == {"id": "x"}
     assert by.asked == [f"CONNECT {PLATFORM}:4443 HTTP/1.1"]  # one connection, which was kept
@@ -108,11 +112,13 @@ async def test_what_is_on_this_machine_is_spoken_to_directly(monkeypatch: pytest
     async with tunnel() as (by, port), wire(answer({})) as there:
         for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
-        async with reading(there.account()) as reader:
+        async with open_reader(there.account()) as reader:
             await reader.get("/x")
         await asyncio.to_thread(Webhook(f"{there.base_url}/hook").post, "{}", 0.0)
         with pytest.raises(Refused):
-            await asyncio.to_thread(GitHub(there.base_url, Secret(KEY, "test"), "octo/infra", 1).keep, "text", "text")
+            await asyncio.to_thread(
+                GitHub(there.base_url, Secret(KEY, "test"), "octo/infra", 1).upsert_comment, "text", "text"
+            )
     assert by.asked == []
     assert len(there.asked) > 2
 
@@ -121,7 +127,7 @@ async def failing(refusal: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Fail
     async with tunnel(refusal=refusal) as (by, port):
         monkeypatch.setenv("HTTPS_PROXY", f"http://ops:{QUOTED}@127.0.0.1:{port}")
         account = Account(f"https://{PLATFORM}", Secret(KEY, "test"))
-        async with changing(account, clock=VirtualClock()) as platform:
+        async with open_platform(account, clock=VirtualClock()) as platform:
             with pytest.raises(Failure) as failed:
                 await platform.send("POST", "/x", {})
     return failed.value, by
@@ -148,7 +154,7 @@ async def test_a_proxy_that_is_not_there_is_named_without_its_login(monkeypatch:
     async with tunnel() as (_, port):
         pass
     monkeypatch.setenv("HTTPS_PROXY", f"http://ops:{QUOTED}@127.0.0.1:{port}")
-    async with changing(Account(f"https://{PLATFORM}", Secret(KEY, "test")), clock=VirtualClock()) as platform:
+    async with open_platform(Account(f"https://{PLATFORM}", Secret(KEY, "test")), clock=VirtualClock()) as platform:
         with pytest.raises(Unreachable) as failed:
             await platform.send("POST", "/x", {})
     assert str(failed.value) == f"cannot reach https://{PLATFORM}: the proxy 127.0.0.1:{port}: connection refused"
@@ -180,8 +186,8 @@ async def test_webhooks_and_reviews_go_by_the_same_proxy(monkeypatch: pytest.Mon
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
         for told in (
             lambda: hook.post("{}", 0.0),
-            lambda: GitHub(review, Secret(KEY, "test"), "octo/infra", 1).keep("text", "text"),
+            lambda: GitHub(review, Secret(KEY, "test"), "octo/infra", 1).upsert_comment("text", "text"),
         ):
-            with pytest.raises(Refused, match="cannot be reached: the proxy answered 403 Forbidden"):
+            with pytest.raises(Refused, match=r"cannot reach .*: the proxy answered 403 Forbidden"):
                 await asyncio.to_thread(told)
     assert by.asked == ["CONNECT hooks.example:443 HTTP/1.1", "CONNECT api.example:443 HTTP/1.1"]

@@ -11,12 +11,12 @@ import pytest
 
 from reconciler import kinds
 from reconciler.api.client import Account
-from reconciler.api.clock import MachineChance, MachineClock
-from reconciler.api.platform import HTTPPlatform, changing, reading
+from reconciler.api.clock import MachineClock, MachineRandom
+from reconciler.api.platform import HTTPPlatform, open_platform, open_reader
 from reconciler.engine.apply import apply
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Refused
-from reconciler.engine.retry import Policy
+from reconciler.engine.retry import RetryPolicy
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
@@ -24,11 +24,11 @@ from reconciler.model.plan import OwnerDraft, Plan
 from reconciler.model.value import Ref, Secret, Template
 from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.store.journal import StoreJournal
-from reconciler.store.store import Store, opened
+from reconciler.store.store import Store, open_store
 from tests.engine.world import create, delete, update
 from tests.platform import KEY, Sandbox
 
-QUICK = Policy(base=0.001)
+QUICK = RetryPolicy(base=0.001)
 BACKEND = Address("HTTPResponseBackend", "hello")
 AGENT = Address("TunnelCredential", "agent")
 
@@ -39,7 +39,7 @@ def account(sandbox: Sandbox, **more: Any) -> Account:
 
 @pytest.fixture
 async def platform(sandbox: Sandbox) -> AsyncIterator[HTTPPlatform]:
-    async with changing(account(sandbox)) as opened_platform:
+    async with open_platform(account(sandbox)) as opened_platform:
         yield opened_platform
 
 
@@ -56,7 +56,7 @@ class Run:
             platform=self.platform,
             journal=self.journal,
             clock=MachineClock(),
-            chance=MachineChance(),
+            random=MachineRandom(),
             sinks=ProjectSinks(self.root),
             stop=asyncio.Event(),
             retries=QUICK,
@@ -66,7 +66,7 @@ class Run:
 
 @pytest.fixture
 async def run(platform: HTTPPlatform, tmp_path: Path) -> AsyncIterator[Run]:
-    async with opened(str(tmp_path / "prod.db")) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(tmp_path / "prod.db")) as store, store.journal("prod", command="apply") as journal:
         yield Run(platform, tmp_path, store, journal)
 
 
@@ -137,12 +137,12 @@ async def test_a_bot_user_found_after_a_lost_answer_is_bound(sandbox: Sandbox, r
 
 
 async def test_a_wrong_key_is_a_matter_of_permission(sandbox: Sandbox) -> None:
-    async with reading(Account(sandbox.base_url, Secret("wrong", "test"))) as reader:
+    async with open_reader(Account(sandbox.base_url, Secret("wrong", "test"))) as reader:
         with pytest.raises(Refused) as failed:
             await observe(reader, kinds.every())
     assert failed.value.is_permission
 
 
 async def test_the_public_platforms_header_is_understood(sandbox: Sandbox) -> None:
-    async with reading(account(sandbox, profile="ngrok", requests_per_minute=0)) as reader:
+    async with open_reader(account(sandbox, profile="ngrok", requests_per_minute=0)) as reader:
         assert [page async for page in reader.pages("/bot_users", "bot_users")] == [[]]

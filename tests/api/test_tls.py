@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.agent import opened
+from reconciler.api.agent import open_agent
 from reconciler.api.client import Account
 from reconciler.api.errors import Unreachable
-from reconciler.api.platform import changing, reading
+from reconciler.api.platform import open_platform, open_reader
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
 from tests.api.certificates import authority, serving
@@ -20,7 +20,7 @@ from tests.engine.world import VirtualClock
 
 async def failing(base_url: str, method: str = "POST") -> Failure:
     clock = VirtualClock()
-    async with changing(Account(base_url, Secret(KEY, "test")), clock=clock) as platform:
+    async with open_platform(Account(base_url, Secret(KEY, "test")), clock=clock) as platform:
         with pytest.raises(Failure) as failed:
             await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {}))
     assert clock.slept == []  # another try would find the same
@@ -48,7 +48,7 @@ async def test_an_authority_of_ones_own_is_trusted_once_it_is_named(
         failure = await failing(account.base_url, "GET")
         assert "unable to get local issuer certificate; SSL_CERT_FILE names the authorities to trust" in str(failure)
         monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
-        async with reading(account) as reader:
+        async with open_reader(account) as reader:
             assert await reader.get("/x") == {"id": "x"}
 
 
@@ -84,7 +84,7 @@ async def test_a_port_of_plain_http_is_said_to_speak_no_tls() -> None:
 
 
 async def test_an_agent_without_tls_is_told_in_the_same_words() -> None:
-    async with listening(plain) as port, opened(f"https://127.0.0.1:{port}", reading=False) as agent:
+    async with listening(plain) as port, open_agent(f"https://127.0.0.1:{port}", reading=False) as agent:
         assert agent is not None
         with pytest.raises(Refused, match=f"cannot reach the agent at https://127.0.0.1:{port}: it does not speak TLS"):
             await agent.send("POST", "/api/tunnels", {})
@@ -96,7 +96,10 @@ async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def test_a_server_that_goes_away_meanwhile_may_be_back_later() -> None:
-    async with listening(closing) as port, changing(Account(f"https://127.0.0.1:{port}", Secret(KEY, "t"))) as platform:
+    async with (
+        listening(closing) as port,
+        open_platform(Account(f"https://127.0.0.1:{port}", Secret(KEY, "t"))) as platform,
+    ):
         with pytest.raises(Unreachable, match=r"cannot reach .*: (it closed the connection|connection reset by peer)$"):
             await platform.send("POST", "/x", {})
 
@@ -114,5 +117,5 @@ async def test_certificates_that_cannot_be_read_are_said_to_be_so(
     (tmp_path / "empty.pem").write_text("")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
     with pytest.raises(Refused, match=told):
-        async with reading(Account("https://localhost:1", Secret(KEY, "test"))):
+        async with open_reader(Account("https://localhost:1", Secret(KEY, "test"))):
             pass

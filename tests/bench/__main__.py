@@ -68,6 +68,7 @@ SECTIONS: dict[str, Callable[[Bench, bool], list[Row]]] = {
     "start": lambda bench, full: bench.start_up(),
     "validate": lambda bench, full: bench.validates(),
     "plan": _plans,
+    "warm": lambda bench, full: bench.warm_plan(),
     "requests": lambda bench, full: bench.requests(1_000),
     "latency": lambda bench, full: bench.latency(10_000),
     "apply": lambda bench, full: bench.applies((1_000, 5_000)),

@@ -14,23 +14,23 @@ from pathlib import Path
 
 from reconciler import kinds
 from reconciler.api.client import Account
-from reconciler.api.clock import MachineChance, MachineClock
-from reconciler.api.platform import changing
+from reconciler.api.clock import MachineClock, MachineRandom
+from reconciler.api.platform import open_platform
 from reconciler.engine.apply import apply
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.value import Secret
 from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.store import store
 from tests.bench import worlds
-from tests.bench.worlds import World
+from tests.bench.worlds import SizedProject
 
 
 async def main(project: str, url: str, where: str, at_once: int) -> None:
-    plan = worlds.all_creates(World(0, Path(project)))
+    plan = worlds.all_creates(SizedProject(0, Path(project)))
     account = Account(url, Secret(worlds.KEY, "bench"), connections=at_once)
     async with (
-        store.opened(where) as memory,
-        changing(account) as platform,
+        store.open_store(where) as memory,
+        open_platform(account) as platform,
         memory.journal(plan.stack, command="bench") as journal,
     ):
         wall, cpu, done = time.monotonic(), time.process_time(), 0
@@ -40,7 +40,7 @@ async def main(project: str, url: str, where: str, at_once: int) -> None:
             platform=platform,
             journal=journal,
             clock=MachineClock(),
-            chance=MachineChance(),
+            random=MachineRandom(),
             sinks=ProjectSinks(Path(project)),
             stop=asyncio.Event(),
             concurrency=at_once,

@@ -16,7 +16,7 @@ from pathlib import Path
 from reconciler import kinds
 from tests.bench import measure, terraform, wire, worlds
 from tests.bench.measure import Figure, Taken
-from tests.bench.worlds import World
+from tests.bench.worlds import SizedProject
 from tests.platform import Sandbox
 
 LATENCY = 0.05  # seconds
@@ -49,9 +49,9 @@ class Bench:
     def __init__(self, folder: Path, times: int) -> None:
         self._folder = folder
         self.times = times
-        self._worlds: dict[int, World] = {}
+        self._worlds: dict[int, SizedProject] = {}
 
-    def world(self, resources: int) -> World:
+    def world(self, resources: int) -> SizedProject:
         if resources not in self._worlds:
             root = self._folder / f"project-{resources}"
             self._worlds[resources] = worlds.populated(
@@ -60,7 +60,7 @@ class Bench:
         return self._worlds[resources]
 
     @contextmanager
-    def account(self, world: World | None, latency: float = 0.0) -> Iterator[Sandbox]:
+    def account(self, world: SizedProject | None, latency: float = 0.0) -> Iterator[Sandbox]:
         """A sandbox with a world in it; a copy, since reading changes what is being provisioned."""
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
             database: Path | str = ":memory:"
@@ -72,7 +72,7 @@ class Bench:
 
     # --- plans ----------------------------------------------------------------------------------------------------
 
-    def _plan(self, world: World, sandbox: Sandbox) -> Taken:
+    def _plan(self, world: SizedProject, sandbox: Sandbox) -> Taken:
         environment = {
             "RECONCILER_BASE_URL": sandbox.base_url,
             "RECONCILER_API_KEY": worlds.KEY,
@@ -97,6 +97,15 @@ class Bench:
         if len(rows) > 2:
             rows += _slopes(rows)
         return rows
+
+    def warm_plan(self, size: int = 10) -> list[Row]:
+        """What a plan costs in a process that has planned before: no start-up, one small account."""
+        world = self.world(size)
+        with self.account(world) as sandbox:
+            words = [sys.executable, "-m", "tests.bench.warm_run", str(world.root), sandbox.base_url, "20"]
+            runs = measure.repeated(self.times, lambda: measure.run(words))
+        figures = [statistics.median(json.loads(each.output.splitlines()[-1])) for each in runs]
+        return [Row(f"warm plan of {size} resources, CPU", Figure.of(figures), "s", 0.060)]
 
     def requests(self, size: int) -> list[Row]:
         """Counted, not timed: a list page per hundred objects, and nothing else."""
@@ -145,12 +154,12 @@ class Bench:
             rows.append(Row(f"… CPU per create of {size:,}", cpu, "ms", 1.5, ratio=_ratio(runs) / size))
         return rows
 
-    def _applies(self, world: World, least: list[Taken]) -> Taken:
+    def _applies(self, world: SizedProject, least: list[Taken]) -> Taken:
         ours = self._creates(world, "engine_run")
         least.append(self._creates(world, "thin_run"))
         return ours
 
-    def _creates(self, world: World, by: str) -> Taken:
+    def _creates(self, world: SizedProject, by: str) -> Taken:
         """What the creates themselves took, without the process around them."""
         with self.account(None, LATENCY) as sandbox, tempfile.TemporaryDirectory(dir=self._folder) as folder:
             store = [f"{folder}/store.db"] if by == "engine_run" else []
@@ -176,7 +185,7 @@ class Bench:
             Row("… in times of apply without a file", beside, "×", 2),
         ]
 
-    def _apply(self, world: World, *, from_file: bool) -> Taken:
+    def _apply(self, world: SizedProject, *, from_file: bool) -> Taken:
         with self.account(None) as sandbox, tempfile.TemporaryDirectory(dir=self._folder) as folder:
             environment = {
                 "RECONCILER_BASE_URL": sandbox.base_url,

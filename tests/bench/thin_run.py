@@ -14,16 +14,16 @@ from pathlib import Path
 
 from reconciler import kinds
 from reconciler.engine import requests
-from reconciler.engine.requests import Known
+from reconciler.engine.requests import ResolvedValues
 from reconciler.engine.schedule import Schedule
 from reconciler.model.event import Outcome
 from tests.bench import wire, worlds
-from tests.bench.worlds import World
+from tests.bench.worlds import SizedProject
 
 
 async def main(project: str, url: str, at_once: int) -> None:
-    plan = worlds.all_creates(World(0, Path(project)))
-    known, schedule, left = Known(plan), Schedule(plan.calls), len(plan.calls)
+    plan = worlds.all_creates(SizedProject(0, Path(project)))
+    known, schedule, left = ResolvedValues(plan), Schedule(plan.calls), len(plan.calls)
     kind_of = {kind.name: kind for kind in kinds.every()}
     ended = asyncio.Event()
 

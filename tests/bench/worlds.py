@@ -13,14 +13,13 @@ from random import Random
 
 from reconciler import kinds
 from reconciler.engine import requests
-from reconciler.engine.requests import Known
+from reconciler.engine.requests import ResolvedValues
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning import planner
-from reconciler.planning.planner import Policy
-from reconciler.project.manifests import load as manifests
-from reconciler.project.manifests.load import Loaded
-from reconciler.project.settings import config
+from reconciler.planning.planner import PlanOptions
+from reconciler.project.manifests.load import Loaded, load_manifests
+from reconciler.project.settings.config import load_config
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.operations.routes import Router, operations
@@ -33,7 +32,7 @@ _WORDS = ("payments", "search", "mail", "billing", "media", "login", "orders", "
 
 
 @dataclass(frozen=True)
-class World:
+class SizedProject:
     """A project on disk, and a sandbox database in which all of it exists already (None: nothing does)."""
 
     resources: int
@@ -41,7 +40,7 @@ class World:
     database: Path | None = None
 
 
-def project(root: Path, resources: int, *, seed: int = 7) -> World:
+def project(root: Path, resources: int, *, seed: int = 7) -> SizedProject:
     """Manifests for so many resources (a multiple of ten)."""
     random = Random(seed)
     (root / "manifests").mkdir(parents=True)
@@ -54,7 +53,7 @@ def project(root: Path, resources: int, *, seed: int = 7) -> World:
     for first in range(0, services, SERVICES_PER_FILE):
         texts = (_service(random, each) for each in range(first, min(first + SERVICES_PER_FILE, services)))
         (root / "manifests" / f"services-{first:06}.yaml").write_text("---\n".join(texts))
-    return World(resources, root)
+    return SizedProject(resources, root)
 
 
 def _service(random: Random, number: int) -> str:
@@ -171,22 +170,22 @@ spec:
 """
 
 
-def loaded(world: World) -> Loaded:
-    return manifests.load(config.load(world.root, {"RECONCILER_API_KEY": KEY}), {})
+def loaded(world: SizedProject) -> Loaded:
+    return load_manifests(load_config(world.root, {"RECONCILER_API_KEY": KEY}), {})
 
 
-def all_creates(world: World) -> Plan:
+def all_creates(world: SizedProject) -> Plan:
     """The plan of the project against an empty account."""
     empty = Snapshot({kind.name: Listing() for kind in kinds.every()})
-    plan = planner.plan(loaded(world).manifest, empty, kinds.every(), Policy())
+    plan = planner.plan(loaded(world).manifest, empty, kinds.every(), PlanOptions())
     assert not plan.errors, plan.errors[0]
     return plan
 
 
-def populated(world: World, database: Path, *, seed: int = 7) -> World:
+def populated(world: SizedProject, database: Path, *, seed: int = 7) -> SizedProject:
     """The same project, with all of it in a sandbox's database: what a run of `apply` would have left there."""
     plan, random = all_creates(world), Random(seed)
-    known, by_name = Known(plan), {kind.name: kind for kind in kinds.every()}
+    known, by_name = ResolvedValues(plan), {kind.name: kind for kind in kinds.every()}
     sandbox = Database(str(database))
     objects = Objects(sandbox, kinds.every())
     router = Router(operations(objects.kinds))
@@ -205,4 +204,4 @@ def populated(world: World, database: Path, *, seed: int = 7) -> World:
                     known.learn(call.address, kind, answer)
     finally:
         sandbox.close()
-    return World(world.resources, world.root, database)
+    return SizedProject(world.resources, world.root, database)

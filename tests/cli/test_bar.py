@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.cli.terminal.bar import State, clock, pieces
-from tests.cli.conftest import Sandbox, Shell
-from tests.platform import Sandbox as Slow
+from reconciler.cli.applying.bar import State, clock, pieces
+from tests.end_to_end.project import Shell
+from tests.platform import Sandbox
 
 SHOW, HIDE, ERASE = b"\x1b[?25h", b"\x1b[?25l", b"\x1b[2K"
 
@@ -116,7 +116,7 @@ def test_a_terminal_that_wants_plain_text_gets_lines(shell: Shell, sandbox: Sand
 
 
 def test_an_interrupt_leaves_a_clean_screen(
-    shell: Shell, start_sandbox: Callable[..., Slow], monkeypatch: pytest.MonkeyPatch
+    shell: Shell, start_sandbox: Callable[..., Sandbox], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform = start_sandbox(latency_ms=150)
     monkeypatch.setenv("RECONCILER_BASE_URL", platform.base_url)

@@ -11,7 +11,7 @@ import pytest
 from reconciler.rendering.plan.markdown import marker
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
-from tests.cli.conftest import Said, Shell
+from tests.end_to_end.project import Said, Shell
 from tests.rendering.plans import WHOLE
 
 OURS = marker(WHOLE.stack, WHOLE.account)
@@ -242,7 +242,7 @@ def test_a_code_host_that_is_not_there_is_told_of_in_the_machine_s_words(
     monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:1")
     said = github("comment", "--plan", "plan.json")
     assert (said.code, said.err) == (
-        1, "error: http://127.0.0.1:1 cannot be reached: connection refused; run it again\n",
+        1, "error: cannot reach http://127.0.0.1:1: connection refused; run it again\n",
     )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from reconciler.cli.main import reconciler as root
 from reconciler.cli.terminal.group import Command, Group
-from tests.cli.conftest import Sandbox, Shell
+from tests.end_to_end.project import Shell
+from tests.platform import Sandbox
 
 MANIFESTS = """\
 kind: IPPolicy

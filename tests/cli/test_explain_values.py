@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import Sandbox, Shell
+from tests.end_to_end.project import Shell
+from tests.platform import Sandbox
 
 PROJECT = """\
 stack: prod
@@ -188,8 +189,8 @@ def test_a_secret_on_the_platform_is_not_shown(shell: Shell, sandbox: Sandbox, m
 
 def test_the_platform_is_asked_and_who_moved_a_value_is_told(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--quiet")
-    (policy,) = sandbox.send("GET", "/ip_policies")["ip_policies"]
-    sandbox.send("PATCH", f"/ip_policies/{policy['id']}", {"description": "moved"})
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.patch(f"/ip_policies/{policy['id']}", {"description": "moved"})
     said = shell("explain", "IPPolicy/office.description", "--live")
     assert said.out.splitlines()[-1].split(maxsplit=6) == [
         "on", "the", "platform,", "changed", "on", "the", 'platform  "moved"',
@@ -198,7 +199,7 @@ def test_the_platform_is_asked_and_who_moved_a_value_is_told(shell: Shell, sandb
 
 def test_the_platform_s_value_is_told_of_what_is_as_it_is_declared_too(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--quiet")
-    (policy,) = sandbox.send("GET", "/ip_policies")["ip_policies"]
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
     assert shell("plan").code == 0
     assert live(shell("explain", "IPPolicy/office.description", "--live").out) == ['on the platform "Office"']
     assert live(shell("explain", "TLSEdge/payments", "--live").out) == [
@@ -229,7 +230,7 @@ def test_what_no_answer_of_the_platform_shows_is_not_told_as_absent(
 
 def test_what_could_not_be_listed_is_not_told_as_absent(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--quiet")
-    sandbox.send("POST", "/_sandbox/faults", {"on": "GET /ip_policies", "then": "status", "status": 400, "times": 0})
+    sandbox.fault("GET /ip_policies", then="status", status=400, times=0)
     said = shell("explain", "IPPolicy/office", "--live")
     assert live(said.out) == []
     assert "note: what the platform has of IPPolicy is not known: " in said.err

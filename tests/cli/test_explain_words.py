@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.kind import fields_of
-from reconciler.project.documents.envelope import ManifestForm
-from tests.cli.conftest import Shell
+from reconciler.model.codes import CODES
+from reconciler.model.fields.field import fields_of
+from reconciler.project.documents.manifest_document import ManifestDocument
+from tests.end_to_end.project import Shell
 
-BESIDE = [each.name for each in fields_of(ManifestForm) if each.name != "name"]
+BESIDE = [each.name for each in fields_of(ManifestDocument) if each.name != "name"]
 
 
 @pytest.mark.parametrize("word", [*BESIDE, "for_each"])
@@ -62,3 +63,17 @@ def test_a_kind_lists_what_its_manifests_may_say_beside_the_spec(shell: Shell, k
 def test_what_is_not_inside_a_word_is_told(shell: Shell, path: str, told: str) -> None:
     said = shell("explain", path)
     assert (said.code, told in said.err) == (64, True)
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_every_code_is_explained(shell: Shell, code: str) -> None:
+    said = shell("explain", code)
+    assert said.code == 0
+    assert said.out.startswith(f"{code} (")
+    assert CODES[code].remedy in " ".join(said.out.split())
+
+
+def test_a_misspelt_code_is_refused_with_the_nearest(shell: Shell) -> None:
+    said = shell("explain", "unknown-feild")
+    assert said.code != 0
+    assert "there is no code 'unknown-feild'; did you mean 'unknown-field'?" in said.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import Shell
+from tests.end_to_end.project import Shell
 
 
 def test_fmt_names_the_schema_from_where_the_file_is_and_leaves_the_ends_of_lines(shell: Shell) -> None:

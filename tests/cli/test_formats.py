@@ -10,7 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.cli.conftest import Said, Sandbox, Shell
+from tests.end_to_end.project import Said, Shell
+from tests.platform import Sandbox
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,8 +22,8 @@ def schema(name: str) -> Any:
 
 def edit(sandbox: Sandbox) -> None:
     """Somebody edits the office in the dashboard."""
-    policy = sandbox.send("GET", "/ip_policies")["ip_policies"][0]["id"]
-    sandbox.send("PATCH", f"/ip_policies/{policy}", {"description": "edited"})
+    policy = sandbox.get("/ip_policies")["ip_policies"][0]["id"]
+    sandbox.patch(f"/ip_policies/{policy}", {"description": "edited"})
 
 
 def test_one_plan_is_written_in_every_form_at_once(shell: Shell, sandbox: Sandbox) -> None:
@@ -80,8 +81,8 @@ def test_a_form_without_its_file_is_asked_for(shell: Shell) -> None:
 
 
 def test_every_event_of_an_apply_has_the_form_that_is_documented(shell: Shell, sandbox: Sandbox) -> None:
-    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /reserved_domains", "then": "status", "status": 503})
-    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /ip_policies", "then": "status", "status": 400})
+    sandbox.fault("POST /reserved_domains", then="status", status=503)
+    sandbox.fault("POST /ip_policies", then="status", status=400)
     shell("apply", "-y", "--events", "events.ndjson")
     lines = [json.loads(line) for line in (shell.root / "events.ndjson").read_text().splitlines()]
     for each in lines:
@@ -127,7 +128,7 @@ def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None
 
 def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
-    sandbox.send("POST", "/_sandbox/faults", {"on": "GET /ip_policies", "then": "status", "status": 400, "times": 0})
+    sandbox.fault("GET /ip_policies", then="status", status=400, times=0)
     said = shell("drift", "--record")
     assert said.code == 1
     assert "note: not recorded, because of the problems" in said.err

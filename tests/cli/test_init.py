@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from reconciler.project import pipelines
-from tests.cli.conftest import Sandbox, Shell
-from tests.platform import KEY
+from tests.end_to_end.project import Shell
+from tests.platform import KEY, Sandbox
 
 WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
 
@@ -32,9 +32,11 @@ def everything(folder: Path) -> dict[str, str]:
 
 
 def test_what_it_writes_is_valid_laid_out_and_plans(shell: Shell, sandbox: Sandbox) -> None:
-    told = shell("init", "fresh", "--yes", "--example", "--base-url", sandbox.url)
+    told = shell("init", "fresh", "-y", "--example", "--base-url", sandbox.base_url)
     assert told.code == 0
-    assert told.err.startswith(f"{sandbox.url} accepts the key.\nwrote reconciler.yaml\nwrote manifests/access.yaml\n")
+    assert told.err.startswith(
+        f"{sandbox.base_url} accepts the key.\nwrote reconciler.yaml\nwrote manifests/access.yaml\n"
+    )
     assert told.out.startswith("Next:\n  cd fresh\n")
     assert shell("validate", "--project", "fresh").code == 0
     assert shell("fmt", "--check", "--project", "fresh").code == 0
@@ -42,8 +44,8 @@ def test_what_it_writes_is_valid_laid_out_and_plans(shell: Shell, sandbox: Sandb
 
 
 def test_the_key_is_tried_with_one_read_and_kept_nowhere(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("init", "fresh", "--yes", "--base-url", sandbox.url, "--ci", "github").code == 0
-    asked = sandbox.send("GET", "/_sandbox/requests?since=0")["requests"]
+    assert shell("init", "fresh", "-y", "--base-url", sandbox.base_url, "--ci", "github").code == 0
+    asked = sandbox.log()
     assert [(each["method"], each["path"]) for each in asked] == [("GET", "/ip_policies?limit=1")]
     assert [path for path, text in everything(shell.root / "fresh").items() if f"{KEY}\n" in text] == []
 
@@ -52,26 +54,26 @@ def test_nothing_is_written_when_the_key_is_refused(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECONCILER_API_KEY", "canary" + "OfAnotherAccount")
-    refused = shell("init", "fresh", "--yes", "--base-url", sandbox.url)
+    refused = shell("init", "fresh", "-y", "--base-url", sandbox.base_url)
     assert refused.code == 6
     assert "canary" not in refused.err
     assert not (shell.root / "fresh").exists()
 
 
 def test_without_a_key_it_says_that_none_was_tried(shell: Shell) -> None:
-    told = shell("init", "fresh", "--yes", "--base-url", "https://api.example.com")
+    told = shell("init", "fresh", "-y", "--base-url", "https://api.example.com")
     assert told.code == 0
     assert "note: the key was not tried: RECONCILER_API_KEY is not set\n" in told.err
 
 
 def test_what_is_there_stays_as_it_is(shell: Shell) -> None:
     before = everything(shell.root)
-    told = shell("init", "--yes", "--ci", "gitlab")
+    told = shell("init", "-y", "--ci", "gitlab")
     after = everything(shell.root)
     assert {path: after[path] for path in before} == before
-    assert "kept reconciler.yaml, which is there already\n" in told.err
-    assert after[".gitlab-ci.yml"] == pipelines.of("gitlab")[".gitlab-ci.yml"]
-    shell("init", "--yes", "--ci", "gitlab")
+    assert "kept reconciler.yaml, which already exists\n" in told.err
+    assert after[".gitlab-ci.yml"] == pipelines.read_pipelines("gitlab")[".gitlab-ci.yml"]
+    shell("init", "-y", "--ci", "gitlab")
     assert everything(shell.root) == after
 
 
@@ -79,16 +81,16 @@ def test_a_project_that_is_there_gets_no_example(shell: Shell) -> None:
     for name in ("begun/reconciler.yaml", "written/manifests/deep/all.yml"):
         shell.write(name, "")
         folder = name.partition("/")[0]
-        assert shell("init", folder, "--yes", "--example").code == 0
+        assert shell("init", folder, "-y", "--example").code == 0
         assert not (shell.root / folder / "manifests/access.yaml").exists()
 
 
 def test_what_a_gitignore_lacks_is_named(shell: Shell) -> None:
     shell.write("fresh/.gitignore", f"*.pyc\nstate\n/plan.*\n.env\n{OUTPUTS}")
-    told = shell("init", "fresh", "--yes")
-    assert "kept .gitignore, which is there already\n" in told.err
+    told = shell("init", "fresh", "-y")
+    assert "kept .gitignore, which already exists\n" in told.err
     assert "note: .gitignore does not say /secrets/ *.key /plan.json /plan.md /plan.html: " in told.err
-    assert "does not say" not in shell("init", "other", "--yes").err
+    assert "does not say" not in shell("init", "other", "-y").err
 
 
 def test_a_gitignore_may_say_it_otherwise_or_be_none(shell: Shell) -> None:
@@ -97,10 +99,10 @@ def test_a_gitignore_may_say_it_otherwise_or_be_none(shell: Shell) -> None:
         "state/*\n/secrets/**\n.env*\n*.key\nplan.*\n**/plan.json\n/plan.md\nplan.html*\n*.ndjson\n"
         + OUTPUTS.replace("/report", "report").replace("/snapshot.json\n/events.ndjson\n", ""),
     )
-    told = shell("init", "fresh", "--yes")
+    told = shell("init", "fresh", "-y")
     assert "note: .gitignore does not say /snapshot.json /events.ndjson: " in told.err
     (shell.root / "other/.gitignore").mkdir(parents=True)
-    told = shell("init", "other", "--yes")
+    told = shell("init", "other", "-y")
     assert (told.code, told.out.splitlines()[0]) == (0, "Next:")
 
 
@@ -116,7 +118,7 @@ def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: 
     written = {name for file in files if file.is_file() for name in told.findall(file.read_text(encoding="utf-8"))}
     written -= {"snapshot.pub"}  # the half of the key that is for everybody
     assert {"secrets/agent.yml", "secrets/snapshot.key", "plan.sarif", "drift.md"} <= written
-    assert shell("init", "fresh", "--yes").code == 0
+    assert shell("init", "fresh", "-y").code == 0
     subprocess.run(["git", "init", "-q"], cwd=shell.root / "fresh", check=True)
     written |= {"agent.yml", "snapshot.key"}
     command = ["git", "check-ignore", *sorted(written)]
@@ -128,7 +130,7 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
     (tmp_path / "fresh").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "fresh" / "manifests").symlink_to(tmp_path / "elsewhere")
-    refused = shell("init", "fresh", "--yes", "--example")
+    refused = shell("init", "fresh", "-y", "--example")
     assert refused.code == 1
     assert "manifests/access.yaml leads through a symlink" in refused.err
     assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -152,7 +154,7 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
 def test_a_flag_that_makes_no_sense_is_refused_before_anything_is_written(
     shell: Shell, flags: tuple[str, str], told: str
 ) -> None:
-    refused = shell("init", "fresh", "--yes", *flags)
+    refused = shell("init", "fresh", "-y", *flags)
     assert refused.code == 64
     assert refused.err.startswith(f"error: {told}")
     assert not (shell.root / "fresh").exists()
@@ -160,12 +162,12 @@ def test_a_flag_that_makes_no_sense_is_refused_before_anything_is_written(
 
 @pytest.mark.parametrize("name", ["0123", "true", "1.5", "no-1", "null", "a.b_c-D"])
 def test_a_stack_s_name_reads_back_as_it_was_given(shell: Shell, name: str) -> None:
-    shell("init", "fresh", "--yes", "--stack", name)
+    shell("init", "fresh", "-y", "--stack", name)
     assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == name
 
 
 def test_the_public_platform_needs_no_address(shell: Shell) -> None:
-    assert shell("init", "fresh", "--yes", "--profile", "ngrok", "--no-check").code == 0
+    assert shell("init", "fresh", "-y", "--profile", "ngrok", "--no-check").code == 0
     written = (shell.root / "fresh" / "reconciler.yaml").read_text()
     assert "  profile: ngrok\n  api_key:" in written
     assert shell("validate", "--project", "fresh").code == 0
@@ -181,18 +183,18 @@ def test_the_public_platform_needs_no_address(shell: Shell) -> None:
 )
 def test_the_code_host_is_told_by_the_repository(shell: Shell, file: str, text: str, first: str) -> None:
     shell.write(f"fresh/{file}", text)
-    shell("init", "fresh", "--yes")
+    shell("init", "fresh", "-y")
     assert (shell.root / "fresh" / first).exists()
 
 
 def test_where_nobody_can_answer_it_asks_for_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = shell("init", "fresh")
     assert refused.code == 64
-    assert refused.err == "error: init asks, and nobody is there to answer; give -y\n"
+    assert refused.err == "error: stdin is not a terminal; pass --auto-approve to use defaults without questions\n"
 
 
 def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox.send("POST", "/bot_users", {"name": "deployer"})
+    sandbox.post("/bot_users", {"name": "deployer"})
     monkeypatch.delenv("RECONCILER_API_KEY")
     monkeypatch.delenv("RECONCILER_BASE_URL")
     ours, theirs = pty.openpty()
@@ -208,7 +210,7 @@ def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monk
         said = ""
         for question, answer in (
             ("[fresh]:", "shop"),
-            ("Address of the platform:", sandbox.url),
+            ("Address of the platform:", sandbox.base_url),
             ("[none]:", "gitlab"),
             ("(empty: later):", WHEEL),
             ("API key", KEY),
@@ -219,7 +221,7 @@ def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monk
         os.write(ours, b"y\n")
     os.close(ours)
     assert process.returncode == 0
-    assert f"{sandbox.url} accepts the key." in said
+    assert f"{sandbox.base_url} accepts the key." in said
     assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == "shop"
     pipeline = yaml.safe_load((shell.root / "fresh" / ".gitlab-ci.yml").read_text())
     assert pipeline["variables"]["RECONCILER_PACKAGE"] == f"reconciler[postgres] @ {WHEEL}"
@@ -236,15 +238,15 @@ def _until(terminal: int, text: str) -> str:
 
 
 def test_flags_that_a_project_which_is_there_does_not_heed_are_named(shell: Shell) -> None:
-    told = shell("init", "--yes", "--no-check", "--base-url", "https://two.example.com")
+    told = shell("init", "-y", "--no-check", "--base-url", "https://two.example.com")
     assert told.code == 0
-    assert "note: reconciler.yaml is there already and stays as it is: --base-url went unheard\n" in told.err
+    assert "note: reconciler.yaml already exists; ignoring --base-url\n" in told.err
 
 
 def test_after_init_and_import_a_plan_only_adopts(shell: Shell, sandbox: Sandbox) -> None:
-    policy = sandbox.send("POST", "/ip_policies", {"description": "by hand"})
-    sandbox.send("POST", "/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "192.0.2.0/24", "action": "allow"})
-    assert shell("init", "fresh", "--yes", "--base-url", sandbox.url).code == 0
+    policy = sandbox.post("/ip_policies", {"description": "by hand"})
+    sandbox.post("/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "192.0.2.0/24", "action": "allow"})
+    assert shell("init", "fresh", "-y", "--base-url", sandbox.base_url).code == 0
     assert [each.name for each in (shell.root / "fresh/manifests").iterdir()] == [".gitkeep"]
     told = shell("import", "--project", "fresh")
     assert (told.code, told.err) == (0, "")
@@ -255,7 +257,7 @@ def test_after_init_and_import_a_plan_only_adopts(shell: Shell, sandbox: Sandbox
 
 
 def test_a_new_project_without_manifests_plans_nothing(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("init", "fresh", "--yes", "--base-url", sandbox.url).code == 0
+    assert shell("init", "fresh", "-y", "--base-url", sandbox.base_url).code == 0
     for command in ("validate", "plan", "drift"):
         assert shell(command, "--project", "fresh").code == 0
 
@@ -285,7 +287,7 @@ def installs(shell: Shell, host: str) -> str:
 def test_the_pipelines_install_what_is_said_with_the_extra_for_their_store(
     shell: Shell, host: str, package: str, written: str
 ) -> None:
-    told = shell("init", "fresh", "--yes", "--ci", host, "--package", package)
+    told = shell("init", "fresh", "-y", "--ci", host, "--package", package)
     assert told.code == 0
     assert installs(shell, host) == written
     assert ("is a name: say in" in told.out) == ("~=" in package or "==" in package)
@@ -293,20 +295,18 @@ def test_the_pipelines_install_what_is_said_with_the_extra_for_their_store(
 
 @pytest.mark.parametrize("host", pipelines.HOSTS)
 def test_pipelines_that_nobody_named_a_package_for_install_none_and_init_says_so(shell: Shell, host: str) -> None:
-    told = shell("init", "fresh", "--yes", "--ci", host)
+    told = shell("init", "fresh", "-y", "--ci", host)
     assert installs(shell, host) == ""
     assert f"They install nothing yet: say in {pipelines.PACKAGE_IN[host]} what" in told.out
-    again = shell("init", "fresh", "--yes", "--ci", host, "--package", WHEEL)
+    again = shell("init", "fresh", "-y", "--ci", host, "--package", WHEEL)
     assert installs(shell, host) == ""
-    assert (
-        f"note: {pipelines.PACKAGE_IN[host]} is there already and stays as it is: --package went unheard" in again.err
-    )
+    assert f"note: {pipelines.PACKAGE_IN[host]} already exists; ignoring --package" in again.err
     assert "They install nothing yet" in again.out
 
 
 def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None:
-    told = shell("init", "fresh", "--yes", "--ci", "none", "--package", WHEEL)
-    assert "note: no pipelines are written: --package went unheard\n" in told.err
+    told = shell("init", "fresh", "-y", "--ci", "none", "--package", WHEEL)
+    assert "note: no pipelines are written; ignoring --package\n" in told.err
 
 
 @pytest.mark.parametrize(
@@ -345,11 +345,11 @@ def test_the_url_that_this_reconciler_came_from_is_proposed(
     if told is not None:
         (info / "direct_url.json").write_text(json.dumps(told))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    assert shell("init", "fresh", "--yes", "--ci", "gitlab").code == 0
+    assert shell("init", "fresh", "-y", "--ci", "gitlab").code == 0
     assert installs(shell, "gitlab") == package
 
 
 def test_the_next_steps_can_be_copied(shell: Shell) -> None:
-    _, first, *_, export, _, _, _ = shell("init", "wei rd/ünï", "--yes").out.splitlines()
+    _, first, *_, export, _, _, _ = shell("init", "wei rd/ünï", "-y").out.splitlines()
     assert first == "  cd 'wei rd/ünï'"
     assert export == "  export RECONCILER_API_KEY='<your key>'"

@@ -6,19 +6,18 @@ import asyncio
 import json
 import os
 import pty
-import re
 import select
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reconciler.api.clock import MachineClock
-from tests.cli.conftest import Said, Sandbox, Shell
+from tests.end_to_end.project import Said, Shell
+from tests.platform import Sandbox
 
 CREATES = """\
   + IPPolicy/office                                                        manifests/payments.yaml:1
@@ -42,7 +41,6 @@ Calls, in order:
 Plan: 3 to create, 0 to update, 0 to replace, 0 to delete.
 Forecast: 3 calls.
 """
-KSUID = re.compile(r"\b[a-z]+_[A-Za-z0-9]{27}\b")
 
 
 UNSIGNED = (
@@ -51,35 +49,18 @@ UNSIGNED = (
 )
 
 
-def numbered(said: Said) -> Said:
-    """`ipp_2x…` as `ipp_1`, whose column is kept where it can be."""
-    seen: dict[str, str] = {}
-
-    def short(match: re.Match[str]) -> str:
-        prefix = match[0].partition("_")[0]
-        return seen.setdefault(match[0], f"{prefix}_{sum(each.startswith(prefix + '_') for each in seen) + 1}")
-
-    return replace(said, out=KSUID.sub(short, said.out), err=KSUID.sub(short, said.err))
-
-
 def edge_of(sandbox: Sandbox) -> str:
-    return str(sandbox.send("GET", "/edges/tls")["tls_edges"][0]["id"])
-
-
-def sent(sandbox: Sandbox) -> list[str]:
-    """The methods that changed, or tried to change, anything."""
-    log = sandbox.send("GET", "/_sandbox/requests")
-    return [each["method"] for each in log["requests"] if each["method"] != "GET"]
+    return str(sandbox.get("/edges/tls")["tls_edges"][0]["id"])
 
 
 def test_plan_shows_changes_and_calls_and_sends_nothing_but_get(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("plan", "--detailed-exitcode") == Said(2, CREATES, "")
     assert shell("plan").code == 0
-    assert sent(sandbox) == []
+    assert sandbox.calls() == []
 
 
 def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Shell, sandbox: Sandbox) -> None:
-    first = numbered(shell("apply", "-y"))
+    first = shell("apply", "-y").numbered()
     assert (first.code, first.out) == (0, CREATES + "Applied: 3 created.\n")
     assert sorted(line[5:] for line in first.err.splitlines()) == [
         "create IPPolicy/office  ipp_1",
@@ -87,10 +68,10 @@ def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Sh
         "create TLSEdge/payments  edgtls_1",
     ]
     nothing = Said(0, "No changes. 3 resources match what is declared.\n", "")
-    sandbox.send("DELETE", "/_sandbox/requests")
+    sandbox.forget_log()
     assert shell("apply", "-y") == nothing
     assert shell("plan", "--detailed-exitcode") == nothing
-    assert sent(sandbox) == []
+    assert sandbox.calls() == []
 
 
 def test_quiet_leaves_only_the_answer(shell: Shell, sandbox: Sandbox) -> None:
@@ -100,25 +81,25 @@ def test_quiet_leaves_only_the_answer(shell: Shell, sandbox: Sandbox) -> None:
 def test_an_address_below_which_nothing_is_offered_is_told_as_such(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECONCILER_BASE_URL", f"{sandbox.url}/api/v2")
+    monkeypatch.setenv("RECONCILER_BASE_URL", f"{sandbox.base_url}/api/v2")
     assert shell("plan") == Said(
         1,
         "",
-        f"error: {sandbox.url}/api/v2 does not lead to the platform's API, of which nothing is there; "
+        f"error: {sandbox.base_url}/api/v2 does not lead to the platform's API, of which nothing is there; "
         "correct platform.base_url, or RECONCILER_BASE_URL\n",
     )
 
 
 def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
-    sandbox.send("PATCH", f"/edges/tls/{edge_of(sandbox)}", {"description": "by hand"})
+    sandbox.patch(f"/edges/tls/{edge_of(sandbox)}", {"description": "by hand"})
     shell.write(
         "manifests/payments.yaml",
         (shell.root / "manifests/payments.yaml")
         .read_text()
         .replace("description: Office", "description: Headquarters"),
     )
-    assert numbered(shell("drift")) == Said(
+    assert shell("drift").numbered() == Said(
         2,
         """\
 What the platform has (-) beside what Git says (+):
@@ -158,10 +139,10 @@ def test_a_plan_file_shows_again_as_it_was(shell: Shell, sandbox: Sandbox) -> No
 def test_a_stale_plan_is_refused_and_says_what_moved(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
     edge = edge_of(sandbox)
-    sandbox.send("PATCH", f"/edges/tls/{edge}", {"description": "once"})
+    sandbox.patch(f"/edges/tls/{edge}", {"description": "once"})
     shell("plan", "--out", "plan.json")
-    sandbox.send("PATCH", f"/edges/tls/{edge}", {"description": "twice"})
-    sandbox.send("DELETE", "/_sandbox/requests")
+    sandbox.patch(f"/edges/tls/{edge}", {"description": "twice"})
+    sandbox.forget_log()
     assert shell("apply", "plan.json", "-y") == Said(
         3,
         "",
@@ -171,13 +152,13 @@ TLSEdge/payments.description: was "once", is now "twice"
 error: the platform changed after the plan was made; plan again
 """,
     )
-    assert sent(sandbox) == []
+    assert sandbox.calls() == []
 
 
 def test_a_plan_to_create_what_exists_by_now_is_stale(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json")
     shell("apply", "-y")
-    said = numbered(shell("apply", "plan.json", "-y"))
+    said = shell("apply", "plan.json", "-y").numbered()
     assert (said.code, said.out) == (3, "")
     assert said.err.splitlines()[1] == "IPPolicy/office: ipp_1 exists now"
 
@@ -195,7 +176,7 @@ def test_a_plan_of_other_manifests_is_carried_out_as_it_was_reviewed(shell: Shel
 
 def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
-    by_hand = sandbox.send("POST", "/ip_policies", {"description": "by hand"})
+    by_hand = sandbox.post("/ip_policies", {"description": "by hand"})
     blocked = shell("destroy", "-y", "--quiet")
     assert blocked == Said(
         4,
@@ -205,14 +186,13 @@ def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox
     )
     done = shell("destroy", "-y", "--quiet", "--allow", "delete:ReservedDomain=1")
     assert done == Said(0, "Destroyed: 3 deleted.\n", "")
-    left = sandbox.send("GET", "/ip_policies")["ip_policies"]
+    left = sandbox.get("/ip_policies")["ip_policies"]
     assert [each["id"] for each in left] == [by_hand["id"]]
 
 
 def test_a_call_that_fails_leaves_the_rest_done_and_says_what_was_not_tried(shell: Shell, sandbox: Sandbox) -> None:
     refusal = {"error_code": "ERR_NGROK_1402", "status_code": 400, "msg": "not today", "details": {}}
-    fault = {"on": "POST /ip_policies", "then": "status", "status": 400, "body": refusal}
-    sandbox.send("POST", "/_sandbox/faults", fault)
+    sandbox.fault("POST /ip_policies", then="status", status=400, body=refusal)
     assert shell("apply", "-y", "--quiet") == Said(
         5,
         "1 call done, 1 failed, 1 not tried.\n",
@@ -309,11 +289,11 @@ def test_anything_else_changes_nothing(shell: Shell, sandbox: Sandbox) -> None:
     assert code == 1
     assert "Nothing was changed." in shown
     assert "\x1b[3" not in shown
-    assert sent(sandbox) == []
+    assert sandbox.calls() == []
 
 
 def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shell, sandbox: Sandbox) -> None:
-    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /ip_policies", "delay": 1.0})
+    sandbox.fault("POST /ip_policies", delay=1.0)
     with subprocess.Popen(
         [sys.executable, "-m", "reconciler", "apply", "-y", "--parallelism", "1", "--events", "-"],
         cwd=shell.root,
@@ -350,7 +330,7 @@ def test_what_only_git_changed_is_no_drift_unless_it_is_asked_for(
     )
     assert shell("drift", "IPPolicy/office").code == 0
     monkeypatch.delenv("RECONCILER_STORE")
-    sandbox.send("DELETE", f"/edges/tls/{edge_of(sandbox)}")
+    sandbox.delete(f"/edges/tls/{edge_of(sandbox)}")
     said = shell("drift", "TLSEdge/*")
     assert (said.code, "deleted on the platform" in said.out, "IPPolicy/new" in said.out) == (2, True, False)
     assert shell("drift", "TLSEdge/nothing").code == 64

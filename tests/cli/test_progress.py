@@ -7,27 +7,27 @@ import io
 import pytest
 from rich.console import Console
 
-from reconciler.cli.terminal.bar import Bar, Line
-from reconciler.cli.terminal.progress import Drawn, Lines, Records, Witness
-from reconciler.cli.terminal.wait_notices import Reading
+from reconciler.cli.applying.bar import Bar, Line
+from reconciler.cli.applying.progress import Drawn, EventLog, Lines, Records
+from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.event import Waited
 
 
 def test_a_wait_before_the_first_call_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    Witness().waited(41.25)
+    EventLog().waited(41.25)
     assert capsys.readouterr().err == "waiting 41.2 s for the request budget\n"
 
 
 def test_a_wait_during_the_calls_is_told_to_whoever_tells(capsys: pytest.CaptureFixture[str]) -> None:
     record = io.StringIO()
-    Witness(tellers=[Lines(120), Records(record, "a file")]).waited(12)
+    EventLog(tellers=[Lines(120), Records(record, "a file")]).waited(12)
     assert capsys.readouterr().err.strip() == "waiting 12.0 s for the request budget"
     assert record.getvalue() == '{"version": 1, "event": "waited", "seconds": 12}\n'
 
 
 def test_a_wait_of_an_instant_is_worth_no_line(capsys: pytest.CaptureFixture[str]) -> None:
-    Witness().waited(0.2)
-    Witness(tellers=[Lines(120)]).waited(0.2)
+    EventLog().waited(0.2)
+    EventLog(tellers=[Lines(120)]).waited(0.2)
     assert capsys.readouterr().err == ""
 
 
@@ -43,21 +43,21 @@ def test_the_bar_counts_a_wait_down() -> None:
 
 
 def test_a_reason_to_try_again_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Reading()
+    told = ReadProgress()
     for _ in range(20):
-        told.retried(0.3, "cannot reach http://127.0.0.1:1: connection refused")
+        told.retried("cannot reach http://127.0.0.1:1: connection refused")
     assert capsys.readouterr().err == "cannot reach http://127.0.0.1:1: connection refused; trying again\n"
 
 
 def test_the_number_of_the_request_makes_no_other_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Reading()
+    told = ReadProgress()
     for number in range(20):
-        told.retried(0.3, f"500 internal error (operation op_2Xy{number})")
+        told.retried(f"500 internal error (operation op_2Xy{number})")
     assert capsys.readouterr().err == "500 internal error (operation op_2Xy0); trying again\n"
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Reading(quiet=True)
-    told.retried(0.3, "cannot reach it")
+    told = ReadProgress(quiet=True)
+    told.retried("cannot reach it")
     told.waited(30)
     assert capsys.readouterr().err == ""

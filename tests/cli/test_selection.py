@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Said, Sandbox, Shell
+from tests.end_to_end.project import Said, Shell
+from tests.platform import Sandbox
 
 UNMATCHED = "matches nothing that is declared, or owned by this stack"
 
@@ -40,11 +41,10 @@ def applied(shell: Shell, sandbox: Sandbox) -> Shell:
 def test_a_name_that_means_nothing_is_told_with_the_nearest(
     applied: Shell, sandbox: Sandbox, words: tuple[str, ...], spelt: str, remedy: str
 ) -> None:
-    sandbox.send("DELETE", "/_sandbox/requests")
+    sandbox.forget_log()
     said = applied(*(word.format(spelt) for word in words))
     assert said == Said(64, "", f"error: {spelt} {UNMATCHED}; {remedy}\n")
-    log = sandbox.send("GET", "/_sandbox/requests")
-    assert {each["method"] for each in log["requests"]} == {"GET"}
+    assert {each["method"] for each in sandbox.log()} == {"GET"}
 
 
 def test_every_name_that_means_nothing_is_told(applied: Shell) -> None:
@@ -94,7 +94,7 @@ def test_a_plan_file_needs_no_name_to_be_there_still(applied: Shell) -> None:
 
 
 def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, sandbox: Sandbox) -> None:
-    sandbox.send("POST", "/_sandbox/faults", {"on": "GET /bot_users", "then": "status", "status": 400, "times": 0})
+    sandbox.fault("GET /bot_users", then="status", status=400, times=0)
     assert UNMATCHED not in applied("plan", "--target", "BotUser/gone").err
     assert UNMATCHED in applied("plan", "--target", "TLSEdge/gone").err
 
@@ -121,10 +121,10 @@ def test_what_is_to_be_replaced_is_declared_and_selected(applied: Shell, words: 
 
 
 def test_a_replacement_that_was_asked_for_happens_once(applied: Shell, sandbox: Sandbox) -> None:
-    before = {each["id"] for each in sandbox.send("GET", "/edges/tls")["tls_edges"]}
+    before = {each["id"] for each in sandbox.get("/edges/tls")["tls_edges"]}
     said = applied("apply", "-y", "--replace", "TLSEdge/payments")
     assert (said.code, said.out.splitlines()[-1]) == (0, "Applied: 1 replaced.")
-    after = {each["id"] for each in sandbox.send("GET", "/edges/tls")["tls_edges"]}
+    after = {each["id"] for each in sandbox.get("/edges/tls")["tls_edges"]}
     assert len(before) == len(after)
     assert len(before - after) == 1
     assert applied("plan", "--detailed-exitcode").code == 0
@@ -143,4 +143,4 @@ def test_destroy_knows_which_variables_there_are(applied: Shell, sandbox: Sandbo
     said = applied("destroy", "-y", "--var", "nope=1")
     assert (said.code, said.out) == (1, "")
     assert "--var nope: there is no such variable" in said.err
-    assert sandbox.send("GET", "/edges/tls")["tls_edges"] != []
+    assert sandbox.get("/edges/tls")["tls_edges"] != []

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from reconciler.cli.main import main
-from tests.cli.conftest import Sandbox, Shell
+from tests.end_to_end.project import Shell
+from tests.platform import Sandbox
 
 HEAVY = {
     "aiohttp",
@@ -31,14 +33,13 @@ HEAVY = {
 }
 NEEDED_FOR_CHANGES = {  # and for what is kept, signed or written
     "reconciler.api.code_hosts",
-    "reconciler.cli.applying",
-    "reconciler.cli.planfile",
-    "reconciler.cli.terminal.progress",
+    "reconciler.operations.applying.apply",
+    "reconciler.operations.applying.plan_files",
+    "reconciler.cli.applying.progress",
     "reconciler.cli.terminal.telemetry",
     "reconciler.engine.apply",
     "reconciler.engine.requests",
     "reconciler.kinds.read_only",
-    "reconciler.model.event",
     "reconciler.model.history",
     "reconciler.planning.importing.survey",
     "reconciler.planning.policies.evaluate",
@@ -52,7 +53,10 @@ NEEDED_FOR_CHANGES = {  # and for what is kept, signed or written
     "reconciler.store.database",
     "reconciler.store.store",
 }
-_RUN = "import sys; from reconciler.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+_RUN = (
+    "import sys; from reconciler.cli.main import main; main(sys.argv[1:]);"
+    "print(*filter(sys.modules.get, sys.modules), file=sys.stderr)"
+)
 
 
 def modules(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
@@ -102,6 +106,17 @@ def test_a_plan_without_store_and_changes_loads_what_a_look_needs(
     found = modules("plan", folder=shell.root)
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
     assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
+
+
+def test_a_sandbox_says_its_address_first_and_ends_with_success() -> None:
+    command = [sys.executable, "-m", "reconciler", "sandbox", "--api-key", "mine"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        headers = {"Authorization": "Bearer mine", "Service-Version": "2"}
+        assert httpx.get(f"{address}/bot_users", headers=headers, trust_env=False).json()["bot_users"] == []
+        process.terminate()
+    assert process.returncode == 0
 
 
 def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) -> None:

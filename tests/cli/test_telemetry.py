@@ -17,7 +17,8 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.cli.conftest import Said, Sandbox, Shell
+from tests.end_to_end.project import Said, Shell
+from tests.platform import Sandbox
 
 CREDENTIAL = """\
 kind: SSHCredential
@@ -101,8 +102,8 @@ def test_calls_are_counted_by_kind_and_outcome(shell: Shell, sandbox: Sandbox, c
 
 def test_drift_is_counted(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
     shell("apply", "-y", "--quiet")
-    (policy,) = sandbox.send("GET", "/ip_policies")["ip_policies"]
-    sandbox.send("PATCH", f"/ip_policies/{policy['id']}", {"description": "moved"})
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.patch(f"/ip_policies/{policy['id']}", {"description": "moved"})
     assert shell("drift").code == 2
     (point,) = collector.metrics()["reconciler.drift"]
     assert point.as_int == 1
@@ -132,7 +133,7 @@ def test_a_run_that_fails_says_so_and_not_why(shell: Shell, collector: Collector
     shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: hunter2\nspec: {x: 1}\n")
     assert shell("plan").code == 1
     (span,) = collector.spans()
-    assert of(span)["error.type"] == "Rejected"
+    assert of(span)["error.type"] == "InvalidProject"
     assert b"hunter2" not in b"".join(collector.bodies["/v1/traces"])
 
 
@@ -297,7 +298,7 @@ def test_the_flag_goes_before_the_environment(shell: Shell, monkeypatch: pytest.
 
 
 def test_how_grave_a_line_is_follows_from_how_it_begins(shell: Shell, sandbox: Sandbox) -> None:
-    sandbox.send("POST", "/_sandbox/faults", {"on": "POST /ip_policies", "then": "status", "status": 400})
+    sandbox.fault("POST /ip_policies", then="status", status=400)
     said = shell("apply", "-y", "--quiet", "--log-format", "json")
     levels = {line["message"].partition(":")[0]: line["level"] for line in map(json.loads, said.err.splitlines())}
     assert levels == {"failed": "error", "not tried": "warning"}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Shell
+from tests.end_to_end.project import Shell
 
 UNKNOWN = "kind: EventSubscription\nname: s\nspec:\n  sources: [{type: no_such_thing.v0}]\n"
 MISTAKE = """\
@@ -31,6 +31,13 @@ def test_a_warning_in_the_log_has_its_code(shell: Shell) -> None:
     shell.write("manifests/one.yaml", UNKNOWN)
     said = shell("validate", "--log-format", "json")
     assert json.loads(said.err.splitlines()[0])["code"] == "unknown-event-type"
+
+
+def test_an_error_in_the_log_has_its_code_and_the_names_of_its_text(shell: Shell) -> None:
+    shell.write("manifests/one.yaml", "kind: TLSEdge\nname: a\nspec: {hostprots: []}\n")
+    said = shell("validate", "--log-format", "json")
+    told = json.loads(said.err.splitlines()[0])
+    assert (told["code"], told["values"]) == ("unknown-field", {"field": "hostprots", "suggestion": "hostports"})
 
 
 # --- environments -----------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.terminal import atomic_write
-from tests.cli.conftest import Sandbox, Shell
+from reconciler.project import atomic_write
+from tests.end_to_end.project import Shell
+from tests.platform import Sandbox
 
 
 def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:

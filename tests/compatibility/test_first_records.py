@@ -17,14 +17,14 @@ from reconciler import kinds
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Gone
 from reconciler.model.address import Address
-from reconciler.model.change import Mover
+from reconciler.model.change import ChangedBy
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.model.value import Json, digest
-from reconciler.planning.planner import Policy, plan
-from reconciler.project.manifests import load as manifests
-from reconciler.project.settings import config
+from reconciler.planning.planner import PlanOptions, plan
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings.config import load_config
 from reconciler.store import store
 from tests.planning import builders
 from tests.planning.builders import change_of
@@ -53,11 +53,11 @@ class _Account:
 
 
 def declared() -> Manifest:
-    return manifests.load(config.load(FIRST, ENVIRON), ENVIRON, {}).manifest
+    return load_manifests(load_config(FIRST, ENVIRON), ENVIRON, {}).manifest
 
 
 async def _remembered(where: str) -> tuple[dict[Address, Binding], frozenset[str], list[str]]:
-    async with store.opened(where) as memory:
+    async with store.open_store(where) as memory:
         bindings = dict(await memory.bindings(STACK))
         receipts = await memory.receipts(STACK)
         return bindings, receipts, [str(each.address) for each in await memory.open_intents(STACK)]
@@ -77,7 +77,7 @@ def snapshot(where: str) -> Snapshot:
 
 
 def planned(where: str, manifest: Manifest | None = None) -> Plan:
-    return plan(manifest or declared(), snapshot(where), kinds.planned(), Policy())
+    return plan(manifest or declared(), snapshot(where), kinds.planned(), PlanOptions())
 
 
 def test_every_record_is_read_and_nothing_is_to_be_changed(where: str) -> None:
@@ -121,7 +121,7 @@ def test_what_changed_on_the_platform_since_is_told_from_what_changed_in_git(
             part[steps[-1]] = value
     monkeypatch.setattr("tests.compatibility.test_first_records.ACCOUNT", changed)
     change = change_of(planned(where), address)
-    assert {each.mover for each in change.fields} == {Mover.PLATFORM}
+    assert {each.changed_by for each in change.fields} == {ChangedBy.PLATFORM}
 
 
 def test_a_secret_recorded_without_salt_makes_no_object_anew() -> None:

@@ -17,8 +17,9 @@ import pytest
 
 from reconciler import kinds
 from reconciler.cli.main import main
-from reconciler.model.kind import Behaviour, Field
-from tests.platform import KEY, Sandbox
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field
+from tests.platform import Sandbox
 
 COMMAND = (sys.executable, "-m", "reconciler")
 _KSUID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
@@ -47,17 +48,29 @@ class Said:
 
 
 @dataclass
-class Project:
-    """`environ` is what its commands find in their environment, beside what any process has."""
+class Shell:
+    """Commands in this process, about the project in a folder."""
 
     root: Path
     capsys: pytest.CaptureFixture[str]
-    environ: dict[str, str] = field(default_factory=dict)
 
     def write(self, name: str, text: str) -> None:
         file = self.root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+
+    def __call__(self, *words: str) -> Said:
+        self.capsys.readouterr()
+        code = main(words)
+        said = self.capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+
+@dataclass
+class Project(Shell):
+    """`environ` is what its commands find in their environment, beside what any process has."""
+
+    environ: dict[str, str] = field(default_factory=dict)
 
     def declare(self, *documents: dict[str, Any], file: str = "all.yaml") -> None:
         """Secrets are put into the environment: written in a manifest they are told of as such."""
@@ -85,20 +98,17 @@ class Project:
         return value
 
     def at(self, sandbox: Sandbox) -> None:
-        self.environ |= {"RECONCILER_BASE_URL": sandbox.base_url, "RECONCILER_API_KEY": KEY}
+        self.environ |= sandbox.environ
 
     def __call__(self, *words: str) -> Said:
-        """In this process."""
+        """From within the folder."""
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.root)
-            for name in _OURS:
+            for name in SETTINGS:
                 patch.delenv(name, raising=False)
             for name, value in {"COLUMNS": "100", **self.environ}.items():
                 patch.setenv(name, value)
-            self.capsys.readouterr()
-            code = main(words)
-            said = self.capsys.readouterr()
-        return Said(code, said.out, said.err)
+            return super().__call__(*words)
 
     def process(self, *words: str) -> Said:
         """As a user runs it."""
@@ -119,11 +129,11 @@ class Project:
         )
 
     def _whole(self) -> dict[str, str]:
-        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
+        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         return {**inherited, "COLUMNS": "100", **self.environ}
 
 
-_OURS = (
+SETTINGS = (
     "RECONCILER_BASE_URL",
     "RECONCILER_API_KEY",
     "RECONCILER_PROJECT",

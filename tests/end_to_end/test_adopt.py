@@ -102,7 +102,7 @@ def test_a_tombstone_is_no_adoption(domains: Project, sandbox: Sandbox) -> None:
     said = domains("adopt", "ReservedDomain/shop", "-y")
     assert (said.code, sandbox.calls()) == (1, [])
     assert said.err == (
-        "error: manifests/all.yaml:1:1: ReservedDomain/shop is declared absent; remove `ensure:` to adopt it\n"
+        "manifests/all.yaml:1:1: ReservedDomain/shop: is declared absent; remove `ensure:` to adopt it\n1 problem\n"
     )
 
 
@@ -110,8 +110,8 @@ def test_what_is_not_declared_is_to_be_imported_first(domains: Project) -> None:
     said = domains("adopt", "ReservedDomain/blog", "-y")
     assert (said.code, said.err) == (
         1,
-        "error: ReservedDomain/blog is not declared; "
-        "`reconciler import --target ReservedDomain/blog` writes a manifest for an object that would be called so\n",
+        "ReservedDomain/blog: is not declared; `reconciler import --target ReservedDomain/blog` writes "
+        "a manifest for an object that would be called so\n1 problem\n",
     )
 
 
@@ -120,7 +120,7 @@ def test_what_is_not_declared_is_to_be_imported_first(domains: Project) -> None:
     [
         (("Domain",), "is not an address"),
         (("Domain/x", "-y"), "there is no kind 'Domain'"),
-        (("ReservedDomain/shop",), "nobody is there to answer; give -y"),
+        (("ReservedDomain/shop",), "stdin is not a terminal; pass --auto-approve"),
         (("ReservedDomain/shop", "--id", "ipp_1", "-y"), "these begin with 'rd_'"),
         (("IPPolicy/office", "ReservedDomain/shop", "--id", "ipp_1", "-y"), "adopt them one by one"),
     ],

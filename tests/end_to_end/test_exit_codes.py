@@ -91,5 +91,5 @@ def test_a_key_for_a_part_of_the_account_will_do_for_that_part(on_sandbox: Proje
 def test_64_when_the_command_line_is_wrong(on_sandbox: Project, sandbox: Sandbox) -> None:
     said = on_sandbox.process("apply")
     assert said.code == 64
-    assert said.err == "error: apply asks before it changes anything, and nobody is there to answer; give -y\n"
+    assert said.err == "error: stdin is not a terminal; pass --auto-approve to apply without confirmation\n"
     assert sandbox.log() == []

@@ -195,7 +195,7 @@ def test_one_failure_keeps_nobody_else_from_being_told(drifted: Project, hook: H
     )
     assert said.err.splitlines() == [
         "warning: not notified: mail to ops@example.com: the server does not accept the user or password",
-        "warning: not notified: http://127.0.0.1:9 cannot be reached: connection refused",
+        "warning: not notified: cannot reach http://127.0.0.1:9: connection refused",
         f"Notified: {hook.url.removesuffix(PATH)}.",
     ]
 
@@ -245,7 +245,7 @@ def test_why_a_hook_or_a_mail_server_cannot_be_reached_is_said_in_words(drifted:
     why = "its certificate is not trusted: unable to get local issuer certificate"
     begin = "warning: not notified: mail to ops@example.com: the server cannot be reached, or did not take it"
     assert untrusted.err.splitlines() == [
-        f"warning: not notified: https://localhost:{port} cannot be reached: {why}; "
+        f"warning: not notified: cannot reach https://localhost:{port}: {why}; "
         "SSL_CERT_FILE names the authorities to trust",
         f"{begin}: {why}",
     ]
@@ -291,7 +291,7 @@ def test_drift_is_shown_before_anybody_is_told(drifted: Project, monkeypatch: py
 
 
 def test_a_mail_server_that_drips_is_not_waited_for(drifted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.api.notifications._DELIVERY", 0.4)
+    monkeypatch.setattr("reconciler.api.notifications.MAIL_TIMEOUT", 0.4)
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

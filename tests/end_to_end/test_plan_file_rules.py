@@ -220,7 +220,7 @@ def test_a_protected_object_is_not_deleted_by_a_file_that_leaves_out_the_approva
     on_sandbox("apply", "-y")
     on_sandbox.declare(*policies("a"))
     on_sandbox("plan", "--out", "plan.json")
-    edit(on_sandbox, lambda plan: replace(plan, consents=()))
+    edit(on_sandbox, lambda plan: replace(plan, approvals=()))
     said = on_sandbox("apply", "plan.json", "-y", "--quiet")
     assert (said.code, "--allow delete-protected:ReservedDomain=1" in said.err) == (1, True)
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1

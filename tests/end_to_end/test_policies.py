@@ -125,7 +125,7 @@ ANYTIME = (
 UNREADABLE = "note: the manifests cannot be read; "
 CHANGED = "note: the manifests or their variables changed after this plan was made; "
 NOT_THESE = [
-    (broken, UNREADABLE, "manifests/more.yaml:2:1: not YAML"),
+    (broken, UNREADABLE, "manifests/more.yaml:2:1: invalid YAML"),
     (without_a_secret, UNREADABLE, "the environment variable HOOK is not set"),
     (changed, CHANGED, ""),
     (with_another_variable, CHANGED, ""),

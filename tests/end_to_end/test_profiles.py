@@ -57,10 +57,7 @@ def test_the_sandbox_answers_each_in_its_own_spelling(
     assert example(tmp_path / "a", capsys, sandbox)("apply", "-y").code == 0
     (ours,) = sandbox.get("/event_destinations")["event_destinations"]
     headers = {"Authorization": HEADERS["Authorization"], "Ngrok-Version": "2"}
-    # The shared client names the version as the specification does.
-    public = sandbox.client.build_request("GET", "/event_destinations", headers=headers)
-    del public.headers["service-version"]
-    (theirs,) = sandbox.client.send(public).json()["event_destinations"]
+    (theirs,) = sandbox.request("GET", "/event_destinations", headers=headers).json()["event_destinations"]
     assert (ours["target"]["metrics"]["tags"], "datadog" in ours["target"]) == ("stack:public", False)
     assert (theirs["target"]["datadog"]["ddtags"], "metrics" in theirs["target"]) == ("stack:public", False)
 

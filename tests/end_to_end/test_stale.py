@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import socket
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +13,6 @@ from typing import Any
 import pytest
 
 from reconciler.api.clock import MachineClock
-from reconciler.cli import applying
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
@@ -188,7 +189,7 @@ def test_the_rest_of_a_plan_is_carried_out_if_that_was_asked_for(changed: Projec
         5,
         "Applied: 1 updated.\n",
         'IPPolicy/a.description: was "a", is now "by hand"\n'
-        "not tried: update IPPolicy/a: it moved since the plan was made\n",
+        "not tried: update IPPolicy/a: it changed since the plan was created\n",
     )
     assert {each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]} == {"by hand", "new b"}
 
@@ -203,8 +204,8 @@ def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandb
         5,
         "Applied: 2 created.\n",
         "ReservedDomain/a: rd_1 exists now, with the same domain, and is nobody's\n"
-        "not tried: create ReservedDomain/a: it moved since the plan was made\n"
-        "not tried: create TLSEdge/a: it needs what moved\n",
+        "not tried: create ReservedDomain/a: it changed since the plan was created\n"
+        "not tried: create TLSEdge/a: it needs what changed\n",
     )
     assert sandbox.calls() == ["POST /reserved_domains", "POST /edges/tls"]
 
@@ -373,7 +374,9 @@ def edited(project: Project, **fields: Any) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
 
 
-@pytest.mark.parametrize("field", ["stack", "account", "targets", "calls", "changes", "consents", "seen", "bindings"])
+@pytest.mark.parametrize(
+    "field", ["stack", "account", "targets", "calls", "changes", "approvals", "observed", "bindings"]
+)
 def test_an_edited_file_is_refused_whatever_was_edited(changed: Project, sandbox: Sandbox, field: str) -> None:
     edited(changed, **{field: "other" if field in ("stack", "account") else ["other"]})
     said = applied(changed, sandbox)
@@ -391,13 +394,16 @@ def nested(levels: int) -> Any:
     [
         (lambda plan: plan["calls"][0].update(body={"description": nested(900)}), "it is nested too deeply"),
         (lambda plan: plan.update(summary=nested(900)), "it is nested too deeply"),
-        (lambda plan: plan["forecast"].update(seconds=float("inf")), "plan: forecast: a number is too large"),
-        (lambda plan: plan["forecast"].update(seconds=10**400), "plan: forecast: a number is too large"),
+        (lambda plan: plan["forecast"].update(estimated_seconds=float("inf")), "plan: forecast: a number is too large"),
+        (lambda plan: plan["forecast"].update(estimated_seconds=10**400), "plan: forecast: a number is too large"),
         (lambda plan: plan["calls"][0].update(body={"n": float("nan")}), "plan: call: nan is not a number that JSON"),
         (lambda plan: plan["calls"][0].update(path=["/ip_policies"]), "plan: call: ['/ip_policies'] is not one of str"),
         (lambda plan: plan["calls"][0].update(address="No/a"), "it names No/a, and there is no such kind"),
         (lambda plan: plan["changes"][0].update(address="AgentConfig/a"), "it names AgentConfig/a, and there is no"),
-        (lambda plan: plan.update(seen={"No/a": plan["seen"]["IPPolicy/a"]}), "it names No/a, and there is no such"),
+        (
+            lambda plan: plan.update(observed={"No/a": plan["observed"]["IPPolicy/a"]}),
+            "it names No/a, and there is no such",
+        ),
         (lambda plan: plan["calls"][0].update(needs=["gone"]), "'update IPPolicy/a' needs 'gone', which does not come"),
         (lambda plan: plan["calls"][0].update(needs=["update IPPolicy/b"]), "'update IPPolicy/a' needs 'update IPPo"),
         (lambda plan: plan["calls"][0].update(needs=["update IPPolicy/a"]), "'update IPPolicy/a' needs 'update IPPo"),
@@ -489,7 +495,7 @@ def test_without_the_key_a_signed_file_is_shown_with_a_note_and_not_carried_out(
     shown = on_sandbox("show", "plan.json")
     assert (shown.code, shown.err) == (0, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set\n")
     assert applied(on_sandbox, sandbox) == Said(
-        1, "", "error: plan.json is signed, and nothing says with what; set RECONCILER_PLAN_KEY\n"
+        1, "", "error: plan.json is signed, but RECONCILER_PLAN_KEY is not set\n"
     )
 
 
@@ -497,11 +503,32 @@ def test_a_key_that_can_be_guessed_is_no_key(on_sandbox: Project, sandbox: Sandb
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = "short"
     on_sandbox.declare(*policies("a"))
     assert on_sandbox("plan", "--out", "plan.json", "--quiet") == Said(
-        64, "", "error: RECONCILER_PLAN_KEY is too short to keep anybody out; give 16 characters\n"
+        64, "", "error: RECONCILER_PLAN_KEY must be at least 16 characters long\n"
     )
 
 
 # --- while the question is open ---------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    """A terminal at which a line can be read at once."""
+
+    def __init__(self, answer: Callable[[], str]) -> None:
+        super().__init__()
+        self._answer = answer
+        self._ready = socket.socketpair()
+        self._ready[1].send(b"x")
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._ready[0].fileno()
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
+        for end in self._ready:
+            end.close()
+        return self._answer()
 
 
 @pytest.fixture
@@ -512,15 +539,14 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         offset = 0.0
         now = MachineClock.now
 
-        async def agree(_question: str) -> bool:
+        def answer() -> str:
             nonlocal offset
             offset = seconds
             meanwhile()
-            return True
+            return "yes\n"
 
-        monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
         monkeypatch.setattr(MachineClock, "now", lambda clock: now(clock) + offset)
-        monkeypatch.setattr(applying, "_agreed", agree)
 
     return set_answer
 

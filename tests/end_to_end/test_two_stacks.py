@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model import owner_record
+from reconciler.model.address import Address
 from tests.end_to_end.project import Project, policies, resource
 from tests.platform import Sandbox
 
@@ -85,6 +86,40 @@ def test_a_child_that_another_stack_of_the_store_is_bound_to_is_no_addition(
     refused = on_sandbox("destroy", "-y")
     assert (refused.code, "--allow delete:EventSource=1" in refused.err) == (4, True)
     assert other("drift").code == 0
+
+
+def test_an_event_source_stays_if_its_subscription_became_another_stack_s_after_the_plan(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    source = resource(
+        "EventSource", "vault", subscription_id={"ref": "EventSubscription/audit"}, type="vault_created.v0"
+    )
+    on_sandbox.declare(resource("EventSubscription", "audit"), source)
+    assert on_sandbox("apply", "-y").code == 0
+    on_sandbox.declare(resource("EventSubscription", "audit"))
+    assert on_sandbox("plan", "--out", "plan.json").code == 0
+    (subscription,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
+    theirs = owner_record.Owner("staging", Address("EventSubscription", "audit"), "intent-of-others")
+    path = f"/event_subscriptions/{subscription['id']}"
+    sandbox.patch(path, {"metadata": owner_record.write("", theirs)})
+    refused = on_sandbox("apply", "plan.json", "-y")
+    assert (refused.code, "its parent esb_" in refused.out + refused.err) == (1, True)
+    assert len(sandbox.get(f"{path}/sources")["sources"]) == 1
+
+
+def test_a_hand_made_event_source_goes_with_its_subscription_only_if_that_is_approved(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    """Like a rule below a policy. Those that the subscription itself declares are a field of it."""
+    listed = resource("EventSubscription", "listed", sources=[{"type": "domain_created.v0"}])
+    on_sandbox.declare(resource("EventSubscription", "audit"), listed)
+    assert on_sandbox("apply", "-y").code == 0
+    (audit,) = (each for each in sandbox.get("/event_subscriptions")["event_subscriptions"] if not each["sources"])
+    sandbox.post(f"/event_subscriptions/{audit['id']}/sources", {"type": "vault_created.v0"})
+    refused = on_sandbox("destroy", "-y")
+    assert (refused.code, "--allow delete:EventSource=1" in refused.err) == (4, True)
+    assert len(sandbox.get("/event_subscriptions")["event_subscriptions"]) == 2
+    assert on_sandbox("destroy", "-y", "--allow", "delete:EventSource=1").code == 0
 
 
 def test_what_is_handed_over_stands_in_nobodys_way(on_sandbox: Project, other: Project, sandbox: Sandbox) -> None:

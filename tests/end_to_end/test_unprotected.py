@@ -51,8 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with self.server.turn:
-            client = self.server.sandbox.client
-            answer = client.request(self.command, self.path, content=body, headers=dict(self.headers))
+            answer = self.server.sandbox.request(self.command, self.path, content=body, headers=dict(self.headers))
             if self.command != "GET":
                 self.server.look(f"{self.command} {self.path}")
         self.send_response(answer.status_code)

@@ -19,7 +19,7 @@ from reconciler.model.event import Ended, Event, Outcome, Retried, Started
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Ref, Secret, Template, digest
-from tests.engine.world import Fault, MemoryPlatform, World, create, delete, update
+from tests.engine.world import EngineHarness, Fault, MemoryPlatform, create, delete, update
 
 CA = Address("CertificateAuthority", "partners")
 EDGE = Address("TLSEdge", "payments")
@@ -27,8 +27,8 @@ BOT = Address("BotUser", "berlin")
 
 
 @pytest.fixture
-def world() -> World:
-    return World(MemoryPlatform(kinds.every()))
+def world() -> EngineHarness:
+    return EngineHarness(MemoryPlatform(kinds.every()))
 
 
 def plan(*calls: Call, **more: Any) -> Plan:
@@ -48,20 +48,20 @@ def edge_with_ca(**more: Any) -> Plan:
     )
 
 
-async def test_a_reference_becomes_the_id_of_what_was_created_before(world: World) -> None:
+async def test_a_reference_becomes_the_id_of_what_was_created_before(world: EngineHarness) -> None:
     assert set((await world.outcomes(edge_with_ca())).values()) == {Outcome.DONE}
     (edge,) = world.platform.all("/edges/tls")
     (authority,) = world.platform.all("/certificate_authorities")
     assert edge["mutual_tls"] == {"certificate_authority_ids": [authority["id"]]}
 
 
-async def test_a_reference_to_a_live_object_is_taken_from_the_plan(world: World) -> None:
+async def test_a_reference_to_a_live_object_is_taken_from_the_plan(world: EngineHarness) -> None:
     call = create(str(EDGE), "/edges/tls", {"hostports": [Template(("", Ref(CA, "addr"), ""))]})
     await world.apply(plan(call, resolved={f"{CA}.addr": "1.tcp.example:20000"}))
     assert world.platform.all("/edges/tls")[0]["hostports"] == ["1.tcp.example:20000"]
 
 
-async def test_a_reference_that_nobody_can_resolve_fails_the_call(world: World) -> None:
+async def test_a_reference_that_nobody_can_resolve_fails_the_call(world: EngineHarness) -> None:
     ended = await world.ended(plan(create(str(EDGE), "/edges/tls", {"description": Ref(CA, "addr")})))
     assert ended[f"create {EDGE}"].outcome is Outcome.FAILED
     assert "has no addr" in ended[f"create {EDGE}"].why
@@ -69,13 +69,13 @@ async def test_a_reference_that_nobody_can_resolve_fails_the_call(world: World) 
     assert world.journal.open == {}
 
 
-async def test_an_id_with_strange_characters_stays_one_segment_of_a_path(world: World) -> None:
+async def test_an_id_with_strange_characters_stays_one_segment_of_a_path(world: EngineHarness) -> None:
     call = Call("put", BOT, Verb.UPDATE, Template(("/bot_users/", Ref(BOT))), body={"active": False})
     await world.apply(plan(call, resolved={f"{BOT}.id": "../x?y"}))
     assert world.platform.log == [("PATCH", "/bot_users/..%2Fx%3Fy")]
 
 
-async def test_a_create_writes_the_owner_record_with_digests_of_what_is_known_by_then(world: World) -> None:
+async def test_a_create_writes_the_owner_record_with_digests_of_what_is_known_by_then(world: EngineHarness) -> None:
     applied = {"mutual_tls.certificate_authority_ids": [Ref(CA)], "description": Secret("hush", "env:X")}
     await world.apply(edge_with_ca(applied=applied))
     (edge,) = world.platform.all("/edges/tls")
@@ -90,7 +90,7 @@ async def test_a_create_writes_the_owner_record_with_digests_of_what_is_known_by
     assert record.intent in world.journal.concluded
 
 
-async def test_applied_lists_whose_order_means_nothing_are_digested_in_one_order(world: World) -> None:
+async def test_applied_lists_whose_order_means_nothing_are_digested_in_one_order(world: EngineHarness) -> None:
     second = Address("CertificateAuthority", "second")
     call = create(str(EDGE), "/edges/tls", applied={"mutual_tls.certificate_authority_ids": [Ref(second), Ref(CA)]})
     await world.apply(plan(call, resolved={f"{CA}.id": "ca_1", f"{second}.id": "ca_2"}))
@@ -99,7 +99,7 @@ async def test_applied_lists_whose_order_means_nothing_are_digested_in_one_order
     assert record.applied["mutual_tls.certificate_authority_ids"] == digest(["ca_1", "ca_2"])
 
 
-async def test_an_update_after_a_create_keeps_the_intent(world: World) -> None:
+async def test_an_update_after_a_create_keeps_the_intent(world: EngineHarness) -> None:
     follow = update(str(EDGE), Template(("/edges/tls/", Ref(EDGE))), {}, owner=OwnerDraft(EDGE), needs=("create",))
     first = create(str(EDGE), "/edges/tls")
     first = Call("create", first.address, first.verb, first.path, body=first.body, owner=first.owner)
@@ -109,7 +109,7 @@ async def test_an_update_after_a_create_keeps_the_intent(world: World) -> None:
     assert list(world.journal.concluded) == [record.intent]
 
 
-async def test_secrets_are_in_the_clear_on_the_wire_and_not_in_a_message(world: World) -> None:
+async def test_secrets_are_in_the_clear_on_the_wire_and_not_in_a_message(world: EngineHarness) -> None:
     world.platform.refuse = lambda method, path, body: Refused(f"I do not like {body and body['description']}")
     ended = await world.ended(plan(create(str(EDGE), "/edges/tls", {"description": Secret("hush-hush", "env:X")})))
     assert ended[f"create {EDGE}"].why == "I do not like (secret)"
@@ -117,7 +117,7 @@ async def test_secrets_are_in_the_clear_on_the_wire_and_not_in_a_message(world: 
     assert world.platform.bodies[0]["description"] == "hush-hush"
 
 
-async def test_what_needs_a_failed_call_is_skipped_and_the_rest_goes_on(world: World) -> None:
+async def test_what_needs_a_failed_call_is_skipped_and_the_rest_goes_on(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/certificate_authorities", Refused("not a CA", status=400))]
     outcomes = await world.outcomes(plan(*edge_with_ca().calls, create(str(BOT), "/bot_users", {"name": "b"})))
     assert list(outcomes.values()).count(Outcome.DONE) == 1
@@ -128,7 +128,7 @@ async def test_what_needs_a_failed_call_is_skipped_and_the_rest_goes_on(world: W
 
 @pytest.mark.parametrize("failure", [Transient("503", status=503), Lost("reset")])
 @pytest.mark.parametrize("effect", [False, True])
-async def test_a_patch_is_repeated_until_it_works(world: World, failure: Transient, effect: bool) -> None:
+async def test_a_patch_is_repeated_until_it_works(world: EngineHarness, failure: Transient, effect: bool) -> None:
     await world.apply(plan(create(str(EDGE), "/edges/tls")))
     world.platform.faults = [Fault("PATCH", "/edges/tls", failure, effect=effect, times=3)]
     call = update(str(EDGE), "/edges/tls/edgtls_0001", {"description": "new"}, target="edgtls_0001")
@@ -137,7 +137,7 @@ async def test_a_patch_is_repeated_until_it_works(world: World, failure: Transie
     assert world.platform.all("/edges/tls")[0]["description"] == "new"
 
 
-async def test_patience_has_an_end(world: World) -> None:
+async def test_patience_has_an_end(world: EngineHarness) -> None:
     await world.apply(plan(create(str(EDGE), "/edges/tls")))
     world.platform.faults = [Fault("DELETE", "/edges", Transient("still attached", status=400), times=99)]
     ended = await world.ended(plan(delete(str(EDGE), "/edges/tls/edgtls_0001", "edgtls_0001")))
@@ -145,27 +145,27 @@ async def test_patience_has_an_end(world: World) -> None:
     assert len(world.platform.sent("DELETE")) == 6
 
 
-async def test_a_delete_that_finds_nothing_has_succeeded(world: World) -> None:
+async def test_a_delete_that_finds_nothing_has_succeeded(world: EngineHarness) -> None:
     calls = [delete(str(EDGE), "/edges/tls/edgtls_0001", "edgtls_0001")]
     calls.append(Call("remove", EDGE, Verb.REMOVE, "/edges/tls/edgtls_0001/backend", target="edgtls_0001"))
     assert set((await world.outcomes(plan(*calls))).values()) == {Outcome.ALREADY}
 
 
 @pytest.mark.parametrize("verb", [Verb.UPDATE, Verb.PUT])
-async def test_changing_what_is_gone_fails(world: World, verb: Verb) -> None:
+async def test_changing_what_is_gone_fails(world: EngineHarness, verb: Verb) -> None:
     call = Call("change", EDGE, verb, "/edges/tls/edgtls_0001", target="edgtls_0001", body={"description": "x"})
     ended = await world.ended(plan(call))
     assert ended["change"].outcome is Outcome.FAILED
     assert "deleted after the plan was made" in ended["change"].why
 
 
-async def test_a_conflict_fails_the_call(world: World) -> None:
+async def test_a_conflict_fails_the_call(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", Conflict("already there", status=409))]
     assert (await world.outcomes(plan(create(str(EDGE), "/edges/tls"))))[f"create {EDGE}"] is Outcome.FAILED
     assert list(world.journal.concluded.values()) == [None]
 
 
-async def test_a_move_is_bound_in_the_place_of_the_former_address_once_the_record_says_so(world: World) -> None:
+async def test_a_move_is_bound_in_the_place_of_the_former_address_once_the_record_says_so(world: EngineHarness) -> None:
     await world.apply(plan(create("TLSEdge/old", "/edges/tls", {})))
     (made,) = world.platform.all("/edges/tls")
     old = Address("TLSEdge", "old")
@@ -179,22 +179,22 @@ async def test_a_move_is_bound_in_the_place_of_the_former_address_once_the_recor
         assert record is not None
         seen.append((record.address, bound))
 
-    await world.apply(plan(call, changes=(moved,)), reach=look)
+    await world.apply(plan(call, changes=(moved,)), on_checkpoint=look)
     assert list(dict.fromkeys(seen)) == [(old, old), (EDGE, old), (EDGE, EDGE)]
 
 
 class TestKindsWithoutMetadata:
-    async def test_a_create_is_bound(self, world: World) -> None:
+    async def test_a_create_is_bound(self, world: EngineHarness) -> None:
         await world.apply(plan(create(str(BOT), "/bot_users", {"name": "berlin"}, applied={"name": "berlin"})))
         assert world.journal.bindings == {BOT: Binding("bot_0001", {"name": digest("berlin")})}
         assert "metadata" not in world.platform.all("/bot_users")[0]
 
-    async def test_an_adoption_sends_nothing(self, world: World) -> None:
+    async def test_an_adoption_sends_nothing(self, world: EngineHarness) -> None:
         await world.apply(plan(update(str(BOT), "/bot_users/bot_7", {}, target="bot_7", owner=OwnerDraft(BOT))))
         assert world.platform.log == []
         assert world.journal.bindings == {BOT: Binding("bot_7")}
 
-    async def test_a_move_frees_the_former_address(self, world: World) -> None:
+    async def test_a_move_frees_the_former_address(self, world: EngineHarness) -> None:
         old = Address("BotUser", "old")
         world.journal.bindings[old] = Binding("bot_7")
         moved = Change(BOT, Action.MOVE, Reason.RENAMED, "bot_7", former=old)
@@ -202,24 +202,25 @@ class TestKindsWithoutMetadata:
         await world.apply(plan(call, changes=(moved,)))
         assert world.journal.bindings == {BOT: Binding("bot_7")}
 
-    async def test_no_death_leaves_it_to_both_addresses(self, world: World) -> None:
+    async def test_no_death_leaves_it_to_both_addresses(self, world: EngineHarness) -> None:
         old = Address("BotUser", "old")
         world.journal.bindings[old] = Binding("bot_7")
         moved = Change(BOT, Action.MOVE, Reason.RENAMED, "bot_7", former=old)
         call = update(str(BOT), "/bot_users/bot_7", {}, target="bot_7", owner=OwnerDraft(BOT))
         seen: list[set[Address]] = []
-        await world.apply(plan(call, changes=(moved,)), reach=lambda *_: seen.append({*world.journal.bindings}))
+        await world.apply(plan(call, changes=(moved,)), on_checkpoint=lambda *_: seen.append({*world.journal.bindings}))
         assert seen.count({old}) > 0
         assert {frozenset(each) for each in seen} == {frozenset({old}), frozenset({BOT})}
 
-    async def test_what_the_plan_says_to_remember_or_forget_is_done_without_a_call(self, world: World) -> None:
+    async def test_what_the_plan_says_to_remember_or_forget_is_done_without_a_call(self, world: EngineHarness) -> None:
         other = Address("BotUser", "other")
         world.journal.bindings[BOT] = Binding("bot_7")
         await world.apply(plan(bindings={BOT: None, other: Binding("bot_8")}))
         assert (world.platform.log, world.journal.bindings) == ([], {other: Binding("bot_8")})
 
-    async def test_below_a_parent_the_binding_names_both(self, world: World) -> None:
+    async def test_below_a_parent_the_binding_names_both(self, world: EngineHarness) -> None:
         address = Address("EventSource", "created")
+        world.platform.objects["/event_subscriptions"] = {"esb_1": {"id": "esb_1", "metadata": ""}}
         call = create(str(address), "/event_subscriptions/esb_1/sources", {"type": "ip_policy_created.v0"})
         await world.apply(plan(call))
         assert world.journal.bindings[address].id == "esb_1/ip_policy_created.v0"
@@ -227,19 +228,19 @@ class TestKindsWithoutMetadata:
         await world.apply(plan(delete(str(address), path, "ip_policy_created.v0")))
         assert (world.journal.bindings, world.platform.all("/event_subscriptions/esb_1/sources")) == ({}, [])
 
-    async def test_a_delete_under_a_new_name_unbinds_the_former_one(self, world: World) -> None:
+    async def test_a_delete_under_a_new_name_unbinds_the_former_one(self, world: EngineHarness) -> None:
         old = Address("BotUser", "old")
         world.journal.bindings[old] = Binding("bot_7")
         buried = Change(BOT, Action.DELETE, Reason.TOMBSTONE, "bot_7", former=old)
         await world.apply(plan(delete(str(BOT), "/bot_users/bot_7", "bot_7"), changes=(buried,)))
         assert world.journal.bindings == {}
 
-    async def test_a_delete_unbinds(self, world: World) -> None:
+    async def test_a_delete_unbinds(self, world: EngineHarness) -> None:
         world.journal.bindings[BOT] = Binding("bot_7")
         await world.apply(plan(delete(str(BOT), "/bot_users/bot_7", "bot_7")))
         assert world.journal.bindings == {}
 
-    async def test_what_is_replaced_is_remembered_until_it_is_deleted(self, world: World) -> None:
+    async def test_what_is_replaced_is_remembered_until_it_is_deleted(self, world: EngineHarness) -> None:
         world.journal.bindings[BOT] = Binding("bot_7")
         new = create(str(BOT), "/bot_users", {"name": "berlin"})
         assert new.owner is not None
@@ -247,7 +248,7 @@ class TestKindsWithoutMetadata:
         await world.apply(plan(new))
         assert world.journal.bindings == {BOT: Binding("bot_0001", replaces="bot_7")}
 
-    async def test_the_delete_of_a_create_first_replacement_leaves_the_new_binding(self, world: World) -> None:
+    async def test_the_delete_of_a_create_first_replacement_leaves_the_new_binding(self, world: EngineHarness) -> None:
         world.journal.bindings[BOT] = Binding("bot_7")
         new = create(str(BOT), "/bot_users", {"name": "berlin"})
         old = delete(str(BOT), "/bot_users/bot_7", "bot_7", needs=(new.id,), unbinds=False)
@@ -255,7 +256,7 @@ class TestKindsWithoutMetadata:
         assert world.journal.bindings[BOT].id == "bot_0001"
 
 
-async def test_no_more_calls_run_at_once_than_allowed(world: World) -> None:
+async def test_no_more_calls_run_at_once_than_allowed(world: EngineHarness) -> None:
     calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(20)]
     running = most = 0
     for event in await world.apply(plan(*calls), concurrency=3):
@@ -264,7 +265,9 @@ async def test_no_more_calls_run_at_once_than_allowed(world: World) -> None:
     assert most == 3
 
 
-async def test_twice_as_many_calls_are_under_way_as_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_twice_as_many_calls_are_under_way_as_requests(
+    world: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     send, requests, most_requests, running, most_running = world.platform.send, 0, 0, 0, 0
 
     async def counted(
@@ -286,7 +289,7 @@ async def test_twice_as_many_calls_are_under_way_as_requests(world: World, monke
     assert (most_requests, most_running) == (8, 16)
 
 
-async def test_after_a_stop_nothing_starts_and_what_runs_is_finished(world: World) -> None:
+async def test_after_a_stop_nothing_starts_and_what_runs_is_finished(world: EngineHarness) -> None:
     calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(5)]
     outcomes = []
     async for event in world.run(plan(*calls), concurrency=2):
@@ -298,7 +301,7 @@ async def test_after_a_stop_nothing_starts_and_what_runs_is_finished(world: Worl
     assert world.journal.open == {}
 
 
-async def test_a_stop_cuts_the_wait_for_another_attempt_short(world: World) -> None:
+async def test_a_stop_cuts_the_wait_for_another_attempt_short(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", Transient("429", status=429, retry_after=200), times=99)]
     ended = []
     async for event in world.run(plan(create(str(EDGE), "/edges/tls"))):
@@ -310,7 +313,7 @@ async def test_a_stop_cuts_the_wait_for_another_attempt_short(world: World) -> N
     assert world.clock.now() == 0
 
 
-async def test_closing_the_stream_cancels_what_runs(world: World) -> None:
+async def test_closing_the_stream_cancels_what_runs(world: EngineHarness) -> None:
     async with aclosing(world.run(plan(create(str(EDGE), "/edges/tls")))) as events:  # type: ignore[type-var]
         async for _ in events:
             break
@@ -323,7 +326,7 @@ async def heard(events: AsyncIterator[Event], told: list[Event]) -> None:
         told.append(event)  # noqa: PERF401 - a comprehension would lose what came before an exception
 
 
-async def test_a_journal_that_fails_breaks_the_run_before_anything_is_sent(world: World) -> None:
+async def test_a_journal_that_fails_breaks_the_run_before_anything_is_sent(world: EngineHarness) -> None:
     world.journal.fails = OSError("disk full")
     told: list[Event] = []
     with pytest.raises(OSError, match="disk full"):
@@ -332,24 +335,24 @@ async def test_a_journal_that_fails_breaks_the_run_before_anything_is_sent(world
     assert [event.outcome for event in told if isinstance(event, Ended)] == [Outcome.SKIPPED, Outcome.SKIPPED]
 
 
-async def test_what_took_effect_and_could_not_be_written_down_is_not_said_to_have_failed(world: World) -> None:
+async def test_what_took_effect_and_could_not_be_written_down_is_not_said_to_have_failed(world: EngineHarness) -> None:
     def full(point: str, call: Call) -> None:
         if point == "after send":
             world.journal.fails = OSError("disk full")
 
     told: list[Event] = []
     with pytest.raises(OSError, match="disk full"):
-        await heard(world.run(edge_with_ca(), reach=full), told)
+        await heard(world.run(edge_with_ca(), on_checkpoint=full), told)
     ended = [event for event in told if isinstance(event, Ended)]
     assert [event.outcome for event in ended] == [Outcome.UNKNOWN, Outcome.SKIPPED]
 
 
-async def test_a_thousand_calls_end_each_exactly_once(world: World) -> None:
+async def test_a_thousand_calls_end_each_exactly_once(world: EngineHarness) -> None:
     calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(1000)]
     outcomes = [event.call.id for event in await world.apply(plan(*calls)) if isinstance(event, Ended)]
     assert sorted(outcomes) == sorted(call.id for call in calls)
 
 
-async def test_a_gone_parent_fails_a_create(world: World) -> None:
+async def test_a_gone_parent_fails_a_create(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", Gone("no such edge", status=404))]
     assert (await world.outcomes(plan(create(str(EDGE), "/edges/tls"))))[f"create {EDGE}"] is Outcome.FAILED

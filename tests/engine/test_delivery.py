@@ -13,7 +13,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import OwnerDraft, Plan, Verb
 from reconciler.model.value import Ref, Template
-from tests.engine.world import Fault, MemoryPlatform, World, create, update
+from tests.engine.world import EngineHarness, Fault, MemoryPlatform, create, update
 
 SINK = Delivery("to_file", "secrets/agent.token")
 MAKE = create("TunnelCredential/agent", "/credentials", pending=True, deliver={"token": SINK})
@@ -27,15 +27,15 @@ COMPLETE = update(
 
 
 @pytest.fixture
-def world() -> World:
-    return World(MemoryPlatform(kinds.every()))
+def world() -> EngineHarness:
+    return EngineHarness(MemoryPlatform(kinds.every()))
 
 
-async def made(world: World) -> Ended:
+async def made(world: EngineHarness) -> Ended:
     return (await world.ended(Plan("prod", calls=(MAKE, COMPLETE))))[MAKE.id]
 
 
-async def test_the_token_is_delivered_before_the_record_says_so(world: World) -> None:
+async def test_the_token_is_delivered_before_the_record_says_so(world: EngineHarness) -> None:
     ended = await made(world)
     (credential,) = world.platform.all("/credentials")
     assert world.sinks.delivered == {"secrets/agent.token": f"{ended.id}_secret"}
@@ -50,7 +50,7 @@ async def test_the_token_is_delivered_before_the_record_says_so(world: World) ->
     assert world.journal.receipts == {record.intent}
 
 
-async def test_nothing_is_created_when_there_is_nowhere_to_deliver(world: World) -> None:
+async def test_nothing_is_created_when_there_is_nowhere_to_deliver(world: EngineHarness) -> None:
     world.sinks.proves = "the disk is full"
     ended = await made(world)
     assert (ended.outcome, world.platform.log, world.journal.open) == (Outcome.FAILED, [], {})
@@ -58,7 +58,7 @@ async def test_nothing_is_created_when_there_is_nowhere_to_deliver(world: World)
     assert "the disk is full" in ended.why
 
 
-async def test_a_credential_that_cannot_be_delivered_is_revoked(world: World) -> None:
+async def test_a_credential_that_cannot_be_delivered_is_revoked(world: EngineHarness) -> None:
     world.sinks.delivers = "the disk is full"
     ended = await made(world)
     assert (ended.outcome, world.platform.all("/credentials")) == (Outcome.FAILED, [])
@@ -66,7 +66,7 @@ async def test_a_credential_that_cannot_be_delivered_is_revoked(world: World) ->
     assert world.journal.receipts == set()
 
 
-async def test_a_revocation_is_repeated_and_says_so_when_it_fails(world: World) -> None:
+async def test_a_revocation_is_repeated_and_says_so_when_it_fails(world: EngineHarness) -> None:
     world.sinks.delivers = "the disk is full"
     world.platform.faults = [Fault("DELETE", "/credentials", Transient("502", status=502), times=3)]
     await made(world)
@@ -78,7 +78,7 @@ async def test_a_revocation_is_repeated_and_says_so_when_it_fails(world: World) 
 
 
 @pytest.mark.parametrize("losses", [1, 3])
-async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(world: World, losses: int) -> None:
+async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(world: EngineHarness, losses: int) -> None:
     world.platform.faults = [Fault("POST", "/credentials", Lost("reset"), effect=True, times=losses)]
     ended = await made(world)
     (credential,) = world.platform.all("/credentials")
@@ -88,7 +88,7 @@ async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(worl
     assert len(world.journal.receipts) == 1
 
 
-async def test_an_answer_without_the_token_counts_as_undelivered(world: World) -> None:
+async def test_an_answer_without_the_token_counts_as_undelivered(world: EngineHarness) -> None:
     address = MAKE.address._replace(kind="TLSEdge")
     call = replace(MAKE, address=address, path="/edges/tls", owner=OwnerDraft(address, pending=True))
     (ended,) = (await world.ended(Plan("prod", calls=(call,)))).values()
@@ -96,7 +96,7 @@ async def test_an_answer_without_the_token_counts_as_undelivered(world: World) -
     assert world.platform.all("/edges/tls") == []
 
 
-async def test_the_token_is_in_no_event(world: World) -> None:
+async def test_the_token_is_in_no_event(world: EngineHarness) -> None:
     world.sinks.delivers = "no"
     events = await world.apply(Plan("prod", calls=(MAKE, COMPLETE)))
     assert "_secret" not in repr(events)

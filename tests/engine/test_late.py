@@ -22,7 +22,7 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.plan import Call, Plan
 from reconciler.model.value import Json
 from reconciler.planning.planner import plan
-from tests.engine.world import Crash, Fault, MemoryPlatform, VirtualClock, World
+from tests.engine.world import Crash, EngineHarness, Fault, MemoryPlatform, VirtualClock
 from tests.planning.builders import KINDS, LENIENT, declare, errors, manifest, requests
 
 EDGE = declare("TLSEdge/payments")
@@ -69,13 +69,13 @@ class SlowPlatform(MemoryPlatform):
         return Refused("there is one of that name", status=400) if body and body.get("name") in names else None
 
 
-def slow(*later: float, answers_after: float = 0.0) -> World:
+def slow(*later: float, answers_after: float = 0.0) -> EngineHarness:
     platform = SlowPlatform(KINDS, later=list(later), answers_after=answers_after)
     platform.refuse = platform.second
-    return World(platform, clock=platform.clock)
+    return EngineHarness(platform, clock=platform.clock)
 
 
-async def planned(world: World, declared: Declaration) -> Plan:
+async def planned(world: EngineHarness, declared: Declaration) -> Plan:
     """What an earlier run left open settled, and the plan."""
     snapshot = await observe(world.platform, KINDS)
     bound = await settle(tuple(world.journal.open.values()), snapshot, KINDS, world.journal)
@@ -84,7 +84,7 @@ async def planned(world: World, declared: Declaration) -> Plan:
     return made
 
 
-async def applied(world: World, declared: Declaration, dies_at: int | None = None) -> list[Ended] | None:
+async def applied(world: EngineHarness, declared: Declaration, dies_at: int | None = None) -> list[Ended] | None:
     """One run, as the command does it; None if it died at that moment."""
     moments = itertools.count()
 
@@ -93,17 +93,17 @@ async def applied(world: World, declared: Declaration, dies_at: int | None = Non
             raise Crash
 
     try:
-        events = await world.apply(await planned(world, declared), reach=reach)
+        events = await world.apply(await planned(world, declared), on_checkpoint=reach)
     except Crash:
         return None
     return [each for each in events if isinstance(each, Ended)]
 
 
-def there(world: World, declared: Declaration) -> list[dict[str, Any]]:
+def there(world: EngineHarness, declared: Declaration) -> list[dict[str, Any]]:
     return world.platform.all(kinds.get(declared.address.kind).path)
 
 
-def is_held(world: World, declared: Declaration) -> bool:
+def is_held(world: EngineHarness, declared: Declaration) -> bool:
     """Whether exactly one object is there, which has its token where it is to be delivered, or its binding."""
     (body,) = there(world, declared)
     if declared is BOT:
@@ -123,7 +123,9 @@ async def test_what_comes_after_the_repeated_create_was_answered_is_cleared_away
     assert world.journal.concluded == {"intent-000-00001": None, "intent-000-00002": kept}
     made = await planned(world, declared)
     assert requests(made) == [f"DELETE {kinds.get(declared.address.kind).path}/{late}"]
-    assert [change.reason for change in made.changes] == [Reason.TWICE]  # so the look that ends an apply does it, too
+    assert [change.reason for change in made.changes] == [
+        Reason.DUPLICATE
+    ]  # so the look that ends an apply does it, too
     await applied(world, declared)
     assert is_held(world, declared)
     assert (await planned(world, declared)).calls == ()

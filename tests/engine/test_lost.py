@@ -10,12 +10,12 @@ from reconciler import kinds
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Intent, Lost, Refused, Transient
 from reconciler.engine.recovery import settle
-from reconciler.engine.retry import Policy
+from reconciler.engine.retry import RetryPolicy
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
-from tests.engine.world import Fault, MemoryJournal, MemoryPlatform, World, create
+from tests.engine.world import EngineHarness, Fault, MemoryJournal, MemoryPlatform, create
 
 EDGE = create("TLSEdge/payments", "/edges/tls")
 BOT = create("BotUser/berlin", "/bot_users", {"name": "berlin"})
@@ -25,21 +25,23 @@ RESET = Lost("connection reset")
 
 
 @pytest.fixture
-def world() -> World:
-    world = World(MemoryPlatform(kinds.every()))
+def world() -> EngineHarness:
+    world = EngineHarness(MemoryPlatform(kinds.every()))
     world.platform.objects["/edges/https"] = {"edghts_0001": {"id": "edghts_0001"}}
     world.platform.objects["/event_subscriptions"] = {"esb_0001": {"id": "esb_0001"}}
     return world
 
 
-async def only(world: World, call: Call, **more: Any) -> Ended:
+async def only(world: EngineHarness, call: Call, **more: Any) -> Ended:
     (ended,) = (await world.ended(Plan("prod", calls=(call,), **more))).values()
     return ended
 
 
 @pytest.mark.parametrize("call", [EDGE, BOT, ROUTE, SOURCE], ids=lambda call: call.id)
 @pytest.mark.parametrize("effect", [False, True])
-async def test_it_exists_once_whether_or_not_the_request_took_effect(world: World, call: Call, effect: bool) -> None:
+async def test_it_exists_once_whether_or_not_the_request_took_effect(
+    world: EngineHarness, call: Call, effect: bool
+) -> None:
     assert isinstance(call.path, str)
     world.platform.faults = [Fault("POST", call.path, RESET, effect=effect)]
     ended = await only(world, call)
@@ -50,27 +52,27 @@ async def test_it_exists_once_whether_or_not_the_request_took_effect(world: Worl
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_any_number_of_losses_makes_one_object(world: World, seed: int) -> None:
+async def test_any_number_of_losses_makes_one_object(world: EngineHarness, seed: int) -> None:
     bits = [bool(seed >> n & 1) for n in range(5)]
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=effect) for effect in bits]
     assert (await only(world, EDGE)).outcome in (Outcome.DONE, Outcome.ALREADY)
     assert len(world.platform.all("/edges/tls")) == 1
 
 
-async def test_a_name_that_was_there_before_is_not_taken_for_ours(world: World) -> None:
+async def test_a_name_that_was_there_before_is_not_taken_for_ours(world: EngineHarness) -> None:
     world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}
     world.platform.faults = [Fault("POST", "/bot_users", RESET)]
     ended = await only(world, BOT, unmanaged=(("BotUser", "bot_9"),))
     assert ended.id == "bot_0001"
 
 
-async def test_the_object_of_another_intent_is_not_taken_for_ours(world: World) -> None:
+async def test_the_object_of_another_intent_is_not_taken_for_ours(world: EngineHarness) -> None:
     await only(world, create("TLSEdge/other", "/edges/tls"))
     world.platform.faults = [Fault("POST", "/edges/tls", RESET)]
     assert (await only(world, EDGE)).id == "edgtls_0002"
 
 
-async def test_a_list_that_fails_now_and_then_is_asked_again(world: World) -> None:
+async def test_a_list_that_fails_now_and_then_is_asked_again(world: EngineHarness) -> None:
     world.platform.faults = [
         Fault("POST", "/edges/tls", RESET, effect=True),
         Fault("GET", "/edges/tls", Transient("502", status=502), times=3),
@@ -79,7 +81,7 @@ async def test_a_list_that_fails_now_and_then_is_asked_again(world: World) -> No
     assert len(world.platform.all("/edges/tls")) == 1
 
 
-async def test_without_a_list_the_call_fails_and_the_intent_stays_open(world: World) -> None:
+async def test_without_a_list_the_call_fails_and_the_intent_stays_open(world: EngineHarness) -> None:
     world.platform.faults = [
         Fault("POST", "/edges/tls", RESET, effect=True),
         Fault("GET", "/edges/tls", Transient("502", status=502), times=99),
@@ -91,14 +93,14 @@ async def test_without_a_list_the_call_fails_and_the_intent_stays_open(world: Wo
     assert len(world.platform.sent("POST")) == 1
 
 
-async def test_a_platform_that_never_answers_leaves_every_intent_open(world: World) -> None:
+async def test_a_platform_that_never_answers_leaves_every_intent_open(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, times=99)]
     ended = await only(world, EDGE)
     assert (ended.outcome, ended.why) == (Outcome.FAILED, "connection reset")
-    assert len(world.journal.open) == len(world.platform.sent("POST")) == Policy().attempts
+    assert len(world.journal.open) == len(world.platform.sent("POST")) == RetryPolicy().attempts
 
 
-async def test_the_last_lost_answer_is_looked_for_too(world: World) -> None:
+async def test_the_last_lost_answer_is_looked_for_too(world: EngineHarness) -> None:
     world.platform.faults = [
         Fault("POST", "/edges/tls", RESET, times=9),
         Fault("POST", "/edges/tls", RESET, effect=True),
@@ -107,7 +109,7 @@ async def test_the_last_lost_answer_is_looked_for_too(world: World) -> None:
     assert len(world.platform.all("/edges/tls")) == 1
 
 
-async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(world: World) -> None:
+async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/bot_users", RESET, effect=True)]
     world.platform.stale = 2
     world.platform._first["/bot_users"] = []
@@ -126,13 +128,13 @@ async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(worl
     assert len(world.platform.all("/bot_users")) == 1
 
 
-async def test_a_list_is_not_believed_before_its_lag_is_over(world: World) -> None:
+async def test_a_list_is_not_believed_before_its_lag_is_over(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
     await only(world, EDGE)
-    assert world.clock.time >= Policy().lag
+    assert world.clock.time >= RetryPolicy().lag
 
 
-async def test_a_twin_that_a_stale_list_hid_is_removed(world: World) -> None:
+async def test_a_twin_that_a_stale_list_hid_is_removed(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
     world.platform.stale = 1
     world.platform._first["/edges/tls"] = []

@@ -12,12 +12,13 @@ from reconciler import kinds
 from reconciler.engine.ports import Check, Failure, Lost, Transient, complete_body
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
 from reconciler.model.owner_record import Owner
-from reconciler.model.plan import Call, OwnerDraft, Plan, Seen, Verb
+from reconciler.model.plan import Call, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.value import Json, Ref, Secret, Template
-from tests.engine.world import Fault, MemoryPlatform, MemorySinks, VirtualClock, World, create, delete, update
+from tests.engine.world import EngineHarness, Fault, MemoryPlatform, MemorySinks, VirtualClock, create, delete, update
 
 EDGE = Address("TLSEdge", "pay")
 PATH = "/edges/tls/edgtls_1"
@@ -54,18 +55,18 @@ def platform() -> DelayingPlatform:
 
 
 @pytest.fixture
-def world(platform: DelayingPlatform) -> World:
-    world = World(platform, clock=platform.clock)
+def world(platform: DelayingPlatform) -> EngineHarness:
+    world = EngineHarness(platform, clock=platform.clock)
     put(world, "edgtls_1", OURS, mutual_tls={"certificate_authority_ids": ["ca_1"]})
     return world
 
 
-def put(world: World, id: str, owner: Owner, **fields: Json) -> None:
+def put(world: EngineHarness, id: str, owner: Owner, **fields: Json) -> None:
     collection = world.platform.objects.setdefault("/edges/tls", {})
     collection[id] = {"id": id, "description": "before", "metadata": owners.write("", owner), **fields}
 
 
-def edge(world: World, id: str = "edgtls_1") -> dict[str, Json]:
+def edge(world: EngineHarness, id: str = "edgtls_1") -> dict[str, Json]:
     return world.platform.objects["/edges/tls"][id]
 
 
@@ -97,7 +98,7 @@ each_call = pytest.mark.parametrize("call", CALLS, ids=["record", "update", "mod
     ids=["retry-after", "budget", "lost"],
 )
 async def test_an_object_handed_over_between_two_attempts_is_left_alone(
-    world: World, call: Call, failure: Failure
+    world: EngineHarness, call: Call, failure: Failure
 ) -> None:
     def hand_over(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
         if method == "GET" or owners.read(str(edge(world)["metadata"]))[1] == THEIRS:
@@ -118,7 +119,7 @@ async def test_an_object_handed_over_between_two_attempts_is_left_alone(
 
 
 @each_call
-async def test_an_attempt_that_finds_the_object_unchanged_succeeds(world: World, call: Call) -> None:
+async def test_an_attempt_that_finds_the_object_unchanged_succeeds(world: EngineHarness, call: Call) -> None:
     failure = Transient("503", status=503)
     world.platform.faults = [Fault(method, PATH, failure, times=3) for method in ("PATCH", "PUT", "DELETE")]
     (ended,) = (await world.ended(plan(call))).values()
@@ -126,14 +127,14 @@ async def test_an_attempt_that_finds_the_object_unchanged_succeeds(world: World,
     assert [method for method, _ in world.platform.log].count("GET") == 4
 
 
-async def test_a_repeated_delete_finds_that_the_lost_one_took_effect(world: World) -> None:
+async def test_a_repeated_delete_finds_that_the_lost_one_took_effect(world: EngineHarness) -> None:
     world.platform.faults = [Fault("DELETE", PATH, Lost("reset"), effect=True)]
     (ended,) = (await world.ended(plan(CALLS[-1]))).values()
     assert ended.outcome is Outcome.ALREADY
     assert len(world.platform.sent("DELETE")) == 1
 
 
-async def test_letting_go_of_an_object_may_be_repeated_although_its_record_is_gone(world: World) -> None:
+async def test_letting_go_of_an_object_may_be_repeated_although_its_record_is_gone(world: EngineHarness) -> None:
     world.platform.faults = [Fault("PATCH", PATH, Lost("reset"), effect=True)]
     forget = update(str(EDGE), PATH, {"metadata": ""}, target="edgtls_1")
     (ended,) = (await world.ended(plan(forget))).values()
@@ -144,7 +145,7 @@ async def test_letting_go_of_an_object_may_be_repeated_although_its_record_is_go
 # --- between the check and the request --------------------------------------------------------------------------------
 
 
-def updates(world: World, count: int) -> Plan:
+def updates(world: EngineHarness, count: int) -> Plan:
     """As many updates as there are objects, which the plan has seen."""
     calls, seen = [], {}
     for number in range(count):
@@ -153,17 +154,17 @@ def updates(world: World, count: int) -> Plan:
         draft = OwnerDraft(address, intent=f"intent-{number:09}")
         body = {"description": "after"}
         calls.append(update(str(address), f"/edges/tls/{id}", body, target=id, owner=draft))
-        seen[address] = Seen(id, {}, "")
-    return Plan("prod", calls=tuple(calls), seen=seen)
+        seen[address] = Observed(id, {}, "")
+    return Plan("prod", calls=tuple(calls), observed=seen)
 
 
-def reads(world: World) -> int:
+def reads(world: EngineHarness) -> int:
     return len(world.platform.sent("GET"))
 
 
 @pytest.mark.parametrize(("queue", "gets"), [(4.9, 0), (5.1, 20)])
 async def test_a_list_confirms_an_object_for_five_seconds_and_then_the_object_is_read(
-    world: World, platform: DelayingPlatform, queue: float, gets: int
+    world: EngineHarness, platform: DelayingPlatform, queue: float, gets: int
 ) -> None:
     made = updates(world, 20)
     platform.queue = queue
@@ -172,7 +173,7 @@ async def test_a_list_confirms_an_object_for_five_seconds_and_then_the_object_is
 
 
 async def test_an_object_handed_over_while_its_request_waits_is_left_alone(
-    world: World, platform: DelayingPlatform
+    world: EngineHarness, platform: DelayingPlatform
 ) -> None:
     made = updates(world, 20)
     platform.queue = 60.0
@@ -204,7 +205,7 @@ class SleepingPlatform(DelayingPlatform):
 
 @each_call
 async def test_an_object_handed_over_while_the_process_slept_over_its_reading_is_left_alone(
-    world: World, call: Call
+    world: EngineHarness, call: Call
 ) -> None:
     platform = SleepingPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
     platform.meanwhile = lambda: edge(world).update(metadata=owners.write("", THEIRS))
@@ -216,12 +217,88 @@ async def test_an_object_handed_over_while_the_process_slept_over_its_reading_is
 
 
 @pytest.mark.parametrize("call", CALLS[1:4], ids=["update", "module", "module removal"])
-async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world: World, call: Call) -> None:
+async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world: EngineHarness, call: Call) -> None:
     edge(world)["metadata"] = ""
-    made = replace(plan(call), seen={EDGE: Seen("edgtls_1", {}, f"prod {EDGE}")})
+    made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
     (ended,) = (await world.ended(made)).values()
     assert (ended.outcome, "our record on it was removed" in ended.why) == (Outcome.FAILED, True)
     assert world.platform.sent("PATCH", "PUT", "DELETE") == []
+
+
+# --- a child without a record -----------------------------------------------------------------------------------------
+
+SOURCE = Address("EventSource", "created")
+SUBSCRIPTION = "/event_subscriptions/esb_1"
+SOURCE_PATH = f"{SUBSCRIPTION}/sources/domain_created.v0"
+
+
+def put_source(world: EngineHarness, *owner: Owner) -> dict[str, Json]:
+    """An event source, which keeps no record, below a subscription that does; answers the subscription."""
+    subscription = world.platform.objects.setdefault("/event_subscriptions", {})
+    subscription["esb_1"] = {"id": "esb_1", "metadata": owners.write("", *owner) if owner else ""}
+    world.platform.objects[f"{SUBSCRIPTION}/sources"] = {"domain_created.v0": {"type": "domain_created.v0"}}
+    return subscription["esb_1"]
+
+
+def of_subscription(stack: str) -> Owner:
+    return Owner(stack, Address("EventSubscription", "audit"), f"intent-of-{stack:6}")
+
+
+DELETE_SOURCE = delete(str(SOURCE), SOURCE_PATH, "domain_created.v0")
+
+
+async def test_a_child_without_a_record_is_left_alone_once_its_parent_is_another_stack_s(world: EngineHarness) -> None:
+    put_source(world, of_subscription("other"))
+    made = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, "prod")})
+    (ended,) = (await world.ended(made)).values()
+    assert ended.outcome is Outcome.FAILED
+    assert ended.why == (
+        "domain_created.v0 was left alone: since the plan was made its parent esb_1 became EventSubscription/audit"
+        " of stack other"
+    )
+    assert world.platform.sent("DELETE") == []
+
+
+async def test_a_parent_handed_over_between_two_attempts_keeps_its_child(world: EngineHarness) -> None:
+    subscription = put_source(world, of_subscription("prod"))
+
+    def hand_over(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
+        if method == "GET" or "other" in str(subscription["metadata"]):
+            return None
+        subscription["metadata"] = owners.write("", of_subscription("other"))
+        return Transient("503", status=503)
+
+    world.platform.refuse = hand_over
+    (ended,) = (await world.ended(plan(DELETE_SOURCE))).values()
+    assert (ended.outcome, "of stack other" in ended.why) == (Outcome.FAILED, True)
+    assert len(world.platform.sent("DELETE")) == 1
+
+
+@pytest.mark.parametrize("parent", ["prod", "other", ""])
+async def test_a_child_of_ours_goes_below_the_parent_that_the_plan_saw(world: EngineHarness, parent: str) -> None:
+    """Also where that is another stack's: the store says that the child is ours."""
+    put_source(world, *([of_subscription(parent)] if parent else []))
+    made = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, parent)})
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+
+
+async def test_an_addition_stays_if_its_parent_is_nobody_s_any_more(world: EngineHarness) -> None:
+    put_source(world)
+    added = Change(SOURCE, Action.DELETE, Reason.ADDED, "domain_created.v0")
+    (ended,) = (await world.ended(replace(plan(DELETE_SOURCE), changes=(added,)))).values()
+    assert (ended.outcome, "our record on its parent esb_1 was removed" in ended.why) == (Outcome.FAILED, True)
+
+
+async def test_children_of_one_parent_take_one_reading(world: EngineHarness) -> None:
+    put_source(world, of_subscription("prod"))
+    names = [f"{each}_created.v0" for each in ("domain", "vault", "secret", "ip_policy")]
+    sources: dict[str, dict[str, Json]] = {name: {"type": name} for name in names}
+    world.platform.objects[f"{SUBSCRIPTION}/sources"] = sources
+    calls = [
+        delete(f"EventSource/s{number}", f"{SUBSCRIPTION}/sources/{name}", name) for number, name in enumerate(names)
+    ]
+    assert set((await world.outcomes(plan(*calls), concurrency=1)).values()) == {Outcome.DONE}
+    assert reads(world) == 1
 
 
 class SlowSinks(MemorySinks):
@@ -250,7 +327,7 @@ COMPLETE = update(
 )
 
 
-async def test_an_object_handed_over_during_a_delivery_is_left_alone(world: World) -> None:
+async def test_an_object_handed_over_during_a_delivery_is_left_alone(world: EngineHarness) -> None:
     def hand_over() -> None:
         (credential,) = world.platform.all("/credentials")
         credential["metadata"] = owners.write("", THEIRS._replace(address=CREDENTIAL.address))
@@ -262,7 +339,9 @@ async def test_an_object_handed_over_during_a_delivery_is_left_alone(world: Worl
     assert world.platform.sent("PATCH") == []
 
 
-async def test_an_object_handed_over_before_its_secret_could_not_be_delivered_is_not_deleted(world: World) -> None:
+async def test_an_object_handed_over_before_its_secret_could_not_be_delivered_is_not_deleted(
+    world: EngineHarness,
+) -> None:
     def hand_over() -> None:
         (credential,) = world.platform.all("/credentials")
         credential["metadata"] = owners.write("", THEIRS._replace(address=CREDENTIAL.address))
@@ -273,7 +352,7 @@ async def test_an_object_handed_over_before_its_secret_could_not_be_delivered_is
     assert len(world.platform.all("/credentials")) == 1
 
 
-async def test_what_was_just_created_needs_no_reading(world: World) -> None:
+async def test_what_was_just_created_needs_no_reading(world: EngineHarness) -> None:
     ended = await world.ended(plan(CREDENTIAL, COMPLETE))
     assert {each.outcome for each in ended.values()} == {Outcome.DONE}
     assert [method for method, _ in world.platform.log] == ["POST", "PATCH"]
@@ -283,7 +362,7 @@ async def test_what_was_just_created_needs_no_reading(world: World) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 5])
-async def test_many_objects_of_a_collection_are_listed(world: World, count: int) -> None:
+async def test_many_objects_of_a_collection_are_listed(world: EngineHarness, count: int) -> None:
     await world.apply(updates(world, count))
     assert reads(world) == 1
 
@@ -296,7 +375,7 @@ class SlowlyListedPlatform(DelayingPlatform):
 
 
 async def test_calls_that_come_while_the_collection_is_listed_wait_for_the_list(
-    world: World, platform: DelayingPlatform
+    world: EngineHarness, platform: DelayingPlatform
 ) -> None:
     made = updates(world, 5)
     world.platform = SlowlyListedPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
@@ -304,7 +383,7 @@ async def test_calls_that_come_while_the_collection_is_listed_wait_for_the_list(
     assert reads(world) == 1
 
 
-async def test_one_object_is_read_by_itself(world: World) -> None:
+async def test_one_object_is_read_by_itself(world: EngineHarness) -> None:
     await world.apply(updates(world, 1))
     assert world.platform.sent("GET") == [("GET", "/edges/tls/edgtls_0")]
 
@@ -315,7 +394,7 @@ async def test_one_object_is_read_by_itself(world: World) -> None:
     ids=["fast", "a second each", "four seconds each", "slow"],
 )
 async def test_a_thousand_updates_take_few_requests_more(
-    world: World, platform: DelayingPlatform, latency: float, queue: float, most: int
+    world: EngineHarness, platform: DelayingPlatform, latency: float, queue: float, most: int
 ) -> None:
     made = updates(world, 1000)
     platform.latency, platform.queue = latency, queue
@@ -323,14 +402,16 @@ async def test_a_thousand_updates_take_few_requests_more(
     assert reads(world) <= most
 
 
-async def test_a_list_that_saves_nothing_is_not_repeated(world: World, platform: DelayingPlatform) -> None:
+async def test_a_list_that_saves_nothing_is_not_repeated(world: EngineHarness, platform: DelayingPlatform) -> None:
     made = updates(world, 200)
     platform.queue = 6.0
     await world.apply(made, concurrency=4)
     assert platform.log.count(("GET", "/edges/tls")) == 1
 
 
-async def test_a_list_that_fails_is_replaced_by_reading_each_object(world: World, platform: DelayingPlatform) -> None:
+async def test_a_list_that_fails_is_replaced_by_reading_each_object(
+    world: EngineHarness, platform: DelayingPlatform
+) -> None:
     made = updates(world, 3)
     platform.faults = [Fault("GET", "/edges/tls", Transient("503", status=503))]
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
@@ -362,7 +443,7 @@ async def test_a_patch_carries_backends_as_they_are_on_the_platform_now(
     kind: str, collection: str, backends: Json, action: str, queue: float
 ) -> None:
     platform = EmptyingPlatform(kinds.every(), queue=queue)
-    world = World(platform, clock=platform.clock)
+    world = EngineHarness(platform, clock=platform.clock)
     address = Address(kind, "pay")
     record = "" if action == "adopt" else owners.write("", Owner("prod", address, "intent-of-ours-1"))
     live: dict[str, Json] = {"id": "b_1", "metadata": record, "backends": backends}
@@ -376,7 +457,9 @@ async def test_a_patch_carries_backends_as_they_are_on_the_platform_now(
     assert all(live[name] == value for name, value in body.items())
 
 
-async def test_a_patch_that_changes_backends_carries_the_new_ones(platform: DelayingPlatform, world: World) -> None:
+async def test_a_patch_that_changes_backends_carries_the_new_ones(
+    platform: DelayingPlatform, world: EngineHarness
+) -> None:
     address, path = Address("FailoverBackend", "pay"), "/backends/failover"
     record = owners.write("", Owner("prod", address, "intent-of-ours-1"))
     platform.objects[path] = {"b_1": {"id": "b_1", "metadata": record, "backends": ["bkdhr_1"]}}

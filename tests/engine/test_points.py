@@ -14,7 +14,7 @@ from reconciler.engine.ports import Lost
 from reconciler.engine.recovery import settle
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan
-from tests.engine.world import Crash, Fault, MemoryPlatform, World, create, delete
+from tests.engine.world import Crash, EngineHarness, Fault, MemoryPlatform, create, delete
 
 EDGE = create("TLSEdge/payments", "/edges/tls")
 BOT = create("BotUser/berlin", "/bot_users", {"name": "berlin"})
@@ -23,8 +23,8 @@ CREDENTIAL = create(
 )
 
 
-def fresh(*faults: Fault) -> World:
-    world = World(MemoryPlatform(kinds.every()))
+def fresh(*faults: Fault) -> EngineHarness:
+    world = EngineHarness(MemoryPlatform(kinds.every()))
     world.platform.faults = list(faults)
     return world
 
@@ -33,7 +33,7 @@ def lossy() -> list[Fault]:
     return [Fault("POST", "/", Lost("reset"), effect=True)]
 
 
-async def crashed(world: World, call: Call, point: str) -> bool:
+async def crashed(world: EngineHarness, call: Call, point: str) -> bool:
     """Run until the point is reached for the first time; whether it was."""
 
     def reach(here: str, _: Call) -> None:
@@ -41,13 +41,13 @@ async def crashed(world: World, call: Call, point: str) -> bool:
             raise Crash
 
     try:
-        await world.apply(Plan("prod", calls=(call,)), reach=reach)
+        await world.apply(Plan("prod", calls=(call,)), on_checkpoint=reach)
     except Crash:
         return True
     return False
 
 
-async def rerun(world: World, call: Call) -> None:
+async def rerun(world: EngineHarness, call: Call) -> None:
     snapshot = await observe(world.platform, kinds.every())
     await settle(tuple(world.journal.open.values()), snapshot, kinds.every(), world.journal)
     there = [
@@ -83,5 +83,5 @@ async def test_every_point_is_reached_by_some_call() -> None:
     reached: set[str] = set()
     for call in (EDGE, BOT, CREDENTIAL):
         world = fresh(*lossy())
-        await world.apply(Plan("prod", calls=(call,)), reach=lambda point, _: reached.add(point))
+        await world.apply(Plan("prod", calls=(call,)), on_checkpoint=lambda point, _: reached.add(point))
     assert reached == set(POINTS)

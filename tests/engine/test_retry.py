@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
-from reconciler.engine.retry import READS, Policy, wait
+from reconciler.engine.retry import READS, RetryPolicy, wait
 
-POLICY = Policy()
+POLICY = RetryPolicy()
 
 
 def test_the_ceiling_doubles_up_to_the_cap() -> None:

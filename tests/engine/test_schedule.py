@@ -75,13 +75,6 @@ def test_a_call_skipped_once_is_not_skipped_again_by_another_failure() -> None:
     assert schedule.end("b", Outcome.FAILED) == []
 
 
-def test_why_blocked_names_what_is_awaited() -> None:
-    schedule = Schedule([call("a"), call("b", "a")])
-    schedule.take()
-    assert schedule.why_blocked("b") == "waits for a (running)"
-    assert schedule.why_blocked("a") is None
-
-
 def test_abandoning_ends_what_has_not_started() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a")])
     schedule.take()

@@ -301,7 +301,7 @@ class Crash(BaseException):
 
 
 @dataclass
-class World:
+class EngineHarness:
     """Everything one apply needs. A crash drops the run; platform, journal and sinks stay."""
 
     platform: MemoryPlatform
@@ -321,7 +321,7 @@ class World:
             platform=self.platform,
             journal=self.journal,
             clock=self.clock,
-            chance=self.chance,
+            random=self.chance,
             sinks=self.sinks,
             stop=self.stop,
             **options,

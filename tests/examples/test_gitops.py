@@ -126,7 +126,7 @@ def test_a_wheel_carries_the_pipelines_that_init_writes(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         for host in pipelines.HOSTS:
-            for path, text in pipelines.of(host).items():
+            for path, text in pipelines.read_pipelines(host).items():
                 assert wheel.read(f"reconciler/pipelines/{host}/{path}").decode() == text
 
 

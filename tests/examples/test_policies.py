@@ -13,8 +13,8 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Problem, Severity
 from reconciler.planning.policies import evaluate as judge
 from reconciler.planning.policies.rule import Rule
-from reconciler.project.policies import load as policies
-from reconciler.project.settings import config
+from reconciler.project.policies.load import load_policies
+from reconciler.project.settings.config import load_config
 from tests.planning.builders import KINDS, declare, manifest, planned, secret, settled
 
 EXAMPLE = Path(__file__).parents[2] / "examples/policies"
@@ -23,7 +23,7 @@ THURSDAY, FRIDAY = (datetime(2026, 11, day, 23, 59, tzinfo=UTC).timestamp() for 
 
 @pytest.fixture(scope="module")
 def starters() -> dict[str, Rule]:
-    return {rule.name: rule for rule in policies.load(config.load(EXAMPLE, {}))}
+    return {rule.name: rule for rule in load_policies(load_config(EXAMPLE, {}))}
 
 
 def of(rule: Rule, *declared: Declaration) -> tuple[Problem, ...]:

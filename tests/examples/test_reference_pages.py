@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import main
-from reconciler.model.kind import Field, fields_of
-from reconciler.project.documents.envelope import ManifestForm
-from reconciler.project.settings.config import ProjectForm
+from reconciler.model.fields.field import Field, fields_of
+from reconciler.project.documents.manifest_document import ManifestDocument
+from reconciler.project.settings.project_file import ProjectFile
 from reconciler.project.yaml import format as format_yaml
 from reconciler.rendering.reference import kind_page
 
@@ -41,7 +41,7 @@ PAGES = sorted([DOCS.parent / "README.md", *DOCS.rglob("*.md"), *(DOCS.parent / 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_manifest_on_a_page_is_laid_out_as_fmt_would(page: Path) -> None:
     shown = [text for text in examples(page.read_text(encoding="utf-8")) if re.search("^kind: ", text, re.MULTILINE)]
-    assert [format_yaml.fmt(text, page.name) for text in shown] == shown
+    assert [format_yaml.format_text(text, page.name) for text in shown] == shown
 
 
 @pytest.mark.parametrize("environment", [(), ("--env", "staging")], ids=["alone", "staging"])
@@ -62,13 +62,13 @@ def words(fields: tuple[Field, ...]) -> Iterator[str]:
         yield from words(each.fields or (each.item.fields if each.item else ()))
 
 
-@pytest.mark.parametrize("word", [*dict.fromkeys(words(fields_of(ManifestForm))), "for_each"])
+@pytest.mark.parametrize("word", [*dict.fromkeys(words(fields_of(ManifestDocument))), "for_each"])
 def test_every_word_that_may_stand_beside_a_spec_has_an_example(word: str) -> None:
     assert any(re.search(rf"^[^#]*\b{word}:", line) for text in examples(MANIFESTS) for line in text.splitlines())
 
 
 def test_the_page_of_the_project_file_is_what_its_form_gives() -> None:
-    assert kind_page.project_page(fields_of(ProjectForm)) == PROJECT
+    assert kind_page.project_page(fields_of(ProjectFile)) == PROJECT
 
 
 def test_the_example_of_a_project_file_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,10 @@
-"""A project whose resources live on a real sandbox: planned and applied by the commands' own composition, looked at and
-interfered with by plain HTTP. What a field holds on the platform is read here anew, without the planner's reading.
+"""A project whose resources live on a sandbox in process: planned and applied by the commands' own composition, and
+changed by hand. What a field holds on the platform is read here anew, without the planner's reading.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,26 +14,26 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import kinds
-from reconciler.cli import session
 from reconciler.cli.main import main
-from reconciler.cli.terminal.options import Options
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.kind import (
+from reconciler.model.fields.annotations import (
     AlwaysSent,
-    Field,
     Immutable,
     InputOnly,
-    Kind,
     PathOnly,
     ServerDefault,
-    Shape,
     Unordered,
     UpdateOnly,
 )
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.plan import Plan
+from reconciler.operations.results import Status
+from reconciler.operations.runtime import Runtime
+from reconciler.operations.workspace import Workspace
+from reconciler.testing import Sandbox
 from tests.kinds.lives import SUBJECT, Document, Life
-from tests.platform import Sandbox
 
 BYSTANDER = {"kind": "IPPolicy", "name": "bystander", "spec": {"description": "nothing happens to it"}}
 
@@ -171,7 +172,7 @@ def _form(field: Field, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Applied:
-    """The plan that was shown, and the requests that changed something, in order."""
+    """The plan that was applied, and the requests that changed something, in order."""
 
     plan: Plan
     calls: list[str]
@@ -181,7 +182,7 @@ class Applied:
 
 
 @dataclass
-class Project:
+class LivingProject:
     """What it declares is what was said last; `beside` stays declared until the end."""
 
     root: Path
@@ -189,7 +190,10 @@ class Project:
     life: Life
     declared: dict[Address, Document] = field(default_factory=dict)
     is_sparse: bool = False
-    shown: list[Plan] = field(default_factory=list)  # by applies, as they come
+
+    @property
+    def runtime(self) -> Runtime:
+        return Runtime(environ=self.sandbox.environ, platform=self.sandbox)
 
     @property
     def kind(self) -> Kind:
@@ -209,19 +213,19 @@ class Project:
         (self.root / "manifests" / "all.yaml").write_text(text)
 
     def plan(self) -> Plan:
-        return session.run(session.planned(session.opened(Options(project=self.root))))
+        return asyncio.run(Workspace.open(self.root, runtime=self.runtime).plan()).plan
 
     def run(self, command: str, *words: str) -> int:
         allow = f"delete:{self.life.kind}=1"
-        return main([command, "-y", "--project", str(self.root), "--allow", allow, *words])
+        return main([command, "-y", "--project", str(self.root), "--allow", allow, *words], self.runtime)
 
     def apply(self) -> Applied:
         """Carries out what is declared; a look at the end has found nothing left to do."""
-        self.shown.clear()
         self.sandbox.forget_log()
-        assert self.run("apply") == 0
-        (plan,) = self.shown
-        return Applied(plan, self.sandbox.calls())
+        workspace = Workspace.open(self.root, runtime=self.runtime).select(allow={("delete", self.life.kind): 1})
+        result = asyncio.run(workspace.apply())
+        assert result.status in (Status.APPLIED, Status.UNCHANGED), (result.status, result.problems, result.remaining)
+        return Applied(result.plan, self.sandbox.calls())
 
     def live(self) -> Found:
         found = self.find(self.subject)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.model.canonical import Form, wanted
-from reconciler.model.dialect import PROFILES
+from reconciler.model.canonical import CanonicalFields, canonical_spec
+from reconciler.model.dialect import DIALECTS
 from reconciler.model.snapshot import Live
-from reconciler.planning.comparing.canonical_fields import agrees, seen
-from reconciler.planning.importing.describe import Attachment, described
+from reconciler.planning.comparing.canonical_fields import agrees, canonical_live
+from reconciler.planning.importing.describe import Attachment, describe
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.json"))
 each_capture = pytest.mark.parametrize("file", CAPTURES, ids=[file.stem for file in CAPTURES])
@@ -34,7 +34,7 @@ def capture(file: Path) -> Mapping[str, Any]:
 def live(file: Path) -> Live:
     found = capture(file)
     kind = kinds.get(found["kind"])
-    profile = PROFILES[found.get("profile", "specification")]
+    profile = DIALECTS[found.get("profile", "specification")]
     body = profile.read(kind.path, found["response"])
     return Live(kind.name, body[kind.key], body, found.get("parent_id"))
 
@@ -45,20 +45,20 @@ def test_there_is_one_of_every_kind() -> None:
 
 @each_capture
 def test_a_manifest_declares_all_that_the_response_shows(file: Path) -> None:
-    spec, hidden = described(kinds.get(capture(file)["kind"]), live(file), lambda kind, id: None)
+    spec, hidden = describe(kinds.get(capture(file)["kind"]), live(file), lambda kind, id: None)
     assert (plain(spec), hidden) == (capture(file)["declares"], capture(file)["hidden"])
 
 
 @each_capture
 def test_what_is_declared_for_it_is_no_change(file: Path) -> None:
     kind = kinds.get(capture(file)["kind"])
-    want, have = wanted(kind, capture(file)["declares"]), seen(kind, live(file))
+    want, have = canonical_spec(kind, capture(file)["declares"]), canonical_live(kind, live(file))
     for path in capture(file)["hidden"]:
         want, have = without(want, path), without(have, path)
     assert [name for name in want if name in have and not agrees(kind.by_name[name], want[name], have[name])] == []
 
 
-def without(form: Form, path: str) -> Form:
+def without(form: CanonicalFields, path: str) -> CanonicalFields:
     head, _, rest = path.partition(".")
     if not rest:
         return {name: value for name, value in form.items() if name != head}

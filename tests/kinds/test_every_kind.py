@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler import kinds
-from reconciler.model.kind import Behaviour, Field, Kind, Shape
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.project.documents.validation import findings_of
 from tests.kinds import manifests
 

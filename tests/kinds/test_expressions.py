@@ -40,6 +40,7 @@ def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
         ("res.status_coed > 1", "res has no member 'status_coed'", "did you mean res.status_code?", (1, 5)),
         ("conn.geo.cty == ''", "conn.geo has no member 'cty'", "did you mean conn.geo.city?", (1, 10)),
         ("req.url.pth == ''", "req.url has no member 'pth'", "did you mean req.url.path?", (1, 9)),
+        ("!req.headers.exists('x')", "exists takes other values", "correct its arguments", (1, 14)),
         ("has(conn.tls.clint)", "conn.tls has no member 'clint'", "did you mean conn.tls.client?", (1, 14)),
         ("req.url.path.startWith('/')", "'startWith' is not a method we know", "did you mean startsWith?", (1, 14)),
         ("req.headers['x'][0].includes('a')", "text has no method 'includes'", "did you mean contains?", (1, 21)),

@@ -1,10 +1,11 @@
-"""The life of each kind on a real sandbox: created, left alone, changed field by field, cleared, replaced, repaired,
-made again, adopted, destroyed. What is right to expect is derived from the kind's own fields.
+"""The life of each kind on a sandbox in process: created, left alone, changed field by field, cleared, replaced,
+repaired, made again, adopted, destroyed. What is right to expect is derived from the kind's own fields.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,20 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.cli import applying
-from reconciler.cli.commands import plan as plan_command
 from reconciler.cli.terminal import exit_codes
-from reconciler.model.change import Action, Mover, Order
-from reconciler.model.kind import AlwaysSent, Field, Kind, Shape
+from reconciler.model.change import Action, ChangedBy, Order
+from reconciler.model.fields.annotations import AlwaysSent
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.plan import Plan
+from reconciler.sandbox.base.variants import Variants
+from reconciler.testing import Sandbox
 from tests.kinds import lives
 from tests.kinds.lives import Document, Life
 from tests.kinds.living import (
     Found,
     Leaf,
-    Project,
+    LivingProject,
     account,
     in_account,
     leaves,
@@ -33,7 +36,6 @@ from tests.kinds.living import (
     with_value,
     without,
 )
-from tests.platform import KEY, Sandbox
 
 
 def fixed_fields(life: Life) -> Document:
@@ -99,27 +101,15 @@ whole_lives_and_some_sparse = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def project(life: Life, sandbox: Sandbox, sparse: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    sandbox.put("/_sandbox/variants", {"sparse": sparse, **life.variants})
-    monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
-    monkeypatch.setenv("RECONCILER_API_KEY", KEY)
-    monkeypatch.delenv("RECONCILER_STORE", raising=False)
-    # The sandbox answers one request at a time: more connections would only be opened for nothing.
+def project(life: Life, sparse: bool, tmp_path: Path) -> Iterator[LivingProject]:
     (tmp_path / "reconciler.yaml").write_text("stack: life\nlimits: {requests_per_minute: 100000, concurrency: 2}\n")
     (tmp_path / "manifests").mkdir()
-    made = Project(tmp_path, sandbox, life, is_sparse=sparse)
-
-    def show(plan: Plan, *more: Any) -> None:
-        made.shown.append(plan)
-        original(plan, *more)
-
-    original = plan_command.show
-    monkeypatch.setattr(applying, "show", show)
-    return made
+    with Sandbox(variants=Variants(**{"sparse": sparse, **life.variants})) as sandbox:
+        yield LivingProject(tmp_path, sandbox, life, is_sparse=sparse)
 
 
 @pytest.fixture
-def born(project: Project) -> Project:
+def born(project: LivingProject) -> LivingProject:
     """The project, its subject created as declared."""
     project.declare(project.life.spec)
     project.apply()
@@ -145,7 +135,7 @@ def test_the_lives_of_a_kind_declare_and_change_every_field(kind: Kind) -> None:
 
 @in_both_ways
 @each_life
-def test_it_is_created_as_declared_and_then_left_alone(born: Project) -> None:
+def test_it_is_created_as_declared_and_then_left_alone(born: LivingProject) -> None:
     live = born.live()
     for path, leaf in leaves(born.kind).items():
         assert_holds(born, live, leaf, value_at(born.life.spec, path))
@@ -158,14 +148,14 @@ def test_it_is_created_as_declared_and_then_left_alone(born: Project) -> None:
 
 
 @each_whole_life
-def test_each_field_changes_by_itself_and_in_place(born: Project) -> None:
+def test_each_field_changes_by_itself_and_in_place(born: LivingProject) -> None:
     known, spec, first = leaves(born.kind), born.life.spec, born.live()
     for path, value in born.life.others.items():
         if known[path].is_fixed:
             continue
         spec = with_value(spec, path, value)
         born.declare(spec)
-        assert the_change(born.apply().plan, born) == (Action.UPDATE, {path}, {Mover.GIT})
+        assert the_change(born.apply().plan, born) == (Action.UPDATE, {path}, {ChangedBy.GIT})
         live = born.live()
         assert live.path == first.path
         assert_holds(born, live, known[path], value)
@@ -173,11 +163,11 @@ def test_each_field_changes_by_itself_and_in_place(born: Project) -> None:
 
 
 @pytest.mark.parametrize("life", [life for life in LIVES if life.called == "delivery"], ids=str)
-def test_one_part_of_several_gives_way_to_another_in_place(born: Project) -> None:
+def test_one_part_of_several_gives_way_to_another_in_place(born: LivingProject) -> None:
     keys = {"creds": {"cloud_access_key_id": "AKID", "cloud_secret_access_key": "cloud secret"}}
     born.declare(with_value(born.life.spec, "target.delivery.auth", keys))
     (change,) = born.apply().plan.changes
-    assert (change.action, {each.mover for each in change.fields}) == (Action.UPDATE, {Mover.GIT})
+    assert (change.action, {each.changed_by for each in change.fields}) == (Action.UPDATE, {ChangedBy.GIT})
     assert {each.path for each in change.fields} == {
         "target.delivery.auth.role",
         "target.delivery.auth.creds.cloud_access_key_id",
@@ -186,7 +176,7 @@ def test_one_part_of_several_gives_way_to_another_in_place(born: Project) -> Non
 
 
 @whole_lives_and_some_sparse
-def test_each_field_that_is_left_out_goes_back_to_its_default(project: Project) -> None:
+def test_each_field_that_is_left_out_goes_back_to_its_default(project: LivingProject) -> None:
     known, spec = leaves(project.kind), fullest(project)
     needed = (*project.kind.required_unless_id, *project.life.bound)
     project.declare(spec)
@@ -208,7 +198,7 @@ def test_each_field_that_is_left_out_goes_back_to_its_default(project: Project) 
 
 
 @with_choices
-def test_what_the_platform_chose_stays_when_something_beside_it_changes(project: Project) -> None:
+def test_what_the_platform_chose_stays_when_something_beside_it_changes(project: LivingProject) -> None:
     known, spec, chosen = leaves(project.kind), project.life.spec, project.life.spec
     for path in choices_of(project.life):
         spec = without(spec, path)
@@ -227,7 +217,7 @@ def test_what_the_platform_chose_stays_when_something_beside_it_changes(project:
 
 
 @with_fixed
-def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: Project) -> None:
+def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: LivingProject) -> None:
     known, spec = leaves(born.kind), born.life.spec
     for path, value in {**fixed_fields(born.life), **born.life.anew}.items():
         old = born.live()
@@ -235,7 +225,7 @@ def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: Proj
         born.declare(spec)
         applied, new = born.apply(), born.live()
         (change,) = applied.plan.changes
-        assert (change.action, {each.mover for each in change.fields}) == (Action.REPLACE, {Mover.GIT})
+        assert (change.action, {each.changed_by for each in change.fields}) == (Action.REPLACE, {ChangedBy.GIT})
         assert {each.path.partition(".")[0] for each in change.fields if each.forces_replacement} == {
             told_as(born.kind, path)
         }
@@ -254,7 +244,7 @@ def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: Proj
 
 
 @each_whole_life
-def test_what_somebody_else_changes_is_told_and_put_right(born: Project) -> None:
+def test_what_somebody_else_changes_is_told_and_put_right(born: LivingProject) -> None:
     known, spec, moved, live = leaves(born.kind), born.life.spec, set[str](), born.live()
     for path, value in born.life.others.items():
         if known[path].is_fixed or known[path].is_hidden:
@@ -262,7 +252,7 @@ def test_what_somebody_else_changes_is_told_and_put_right(born: Project) -> None
         spec = with_value(spec, path, value)
         born.patch_by_hand(live, known[path].top.name, spec)
         moved.add(path)
-        assert the_change(born.plan(), born) == (Action.UPDATE, moved, {Mover.PLATFORM})
+        assert the_change(born.plan(), born) == (Action.UPDATE, moved, {ChangedBy.PLATFORM})
     born.apply()
     live = born.live()
     for path in moved:
@@ -270,12 +260,12 @@ def test_what_somebody_else_changes_is_told_and_put_right(born: Project) -> None
 
 
 @with_parts
-def test_what_somebody_else_takes_off_is_put_back(born: Project) -> None:
+def test_what_somebody_else_takes_off_is_put_back(born: LivingProject) -> None:
     shown = parts(born.life)
     for each in shown:
         born.sandbox.delete(f"{born.live().path}/{each.clearing}")
     action, paths, movers = the_change(born.apply().plan, born)
-    assert (action, movers) == (Action.UPDATE, {Mover.PLATFORM})
+    assert (action, movers) == (Action.UPDATE, {ChangedBy.PLATFORM})
     assert {path.partition(".")[0] for path in paths} == {each.name for each in shown}
     live = born.live()
     for path, leaf in leaves(born.kind).items():
@@ -283,7 +273,7 @@ def test_what_somebody_else_takes_off_is_put_back(born: Project) -> None:
 
 
 @each_kind
-def test_what_somebody_else_deletes_is_made_again(born: Project) -> None:
+def test_what_somebody_else_deletes_is_made_again(born: LivingProject) -> None:
     old = born.live()
     born.sandbox.delete(old.path)
     (change,) = born.apply().plan.changes
@@ -295,14 +285,14 @@ def test_what_somebody_else_deletes_is_made_again(born: Project) -> None:
 @pytest.mark.parametrize(
     "life", [life for life in FIRST.values() if kinds.get(life.kind).unique and life.kind != "EventSource"], ids=str
 )
-def test_what_exists_already_is_taken_over_with_consent_only(project: Project) -> None:
+def test_what_exists_already_is_taken_over_with_consent_only(project: LivingProject) -> None:
     project.declare(None)
     project.apply()
     project.declare(None)
     twin = project.create_by_hand(project.life.spec)
     project.declare(project.life.spec)
     project.sandbox.forget_log()
-    assert [consent.flag for consent in project.plan().withheld] == [f"--allow adopt:{project.kind.name}=1"]
+    assert [consent.flag for consent in project.plan().missing_approvals] == [f"--allow adopt:{project.kind.name}=1"]
     assert project.run("apply") == exit_codes.BLOCKED
     assert project.sandbox.calls() == []
 
@@ -314,7 +304,7 @@ def test_what_exists_already_is_taken_over_with_consent_only(project: Project) -
 
 
 @pytest.mark.parametrize("life", [FIRST["EventSource"]], ids=str)
-def test_a_source_below_our_own_subscription_is_ours_without_asking(project: Project) -> None:
+def test_a_source_below_our_own_subscription_is_ours_without_asking(project: LivingProject) -> None:
     project.declare(None)
     project.apply()
     project.create_by_hand(project.life.spec)
@@ -326,7 +316,7 @@ def test_a_source_below_our_own_subscription_is_ours_without_asking(project: Pro
 
 
 @each_kind
-def test_what_is_no_longer_declared_is_deleted_and_nothing_else(born: Project) -> None:
+def test_what_is_no_longer_declared_is_deleted_and_nothing_else(born: LivingProject) -> None:
     live, before = born.live(), account(born.sandbox)
     born.declare(None)
     assert born.apply().calls == [f"DELETE {live.path}"]
@@ -335,7 +325,7 @@ def test_what_is_no_longer_declared_is_deleted_and_nothing_else(born: Project) -
 
 
 @each_kind
-def test_destroy_leaves_what_others_made(project: Project) -> None:
+def test_destroy_leaves_what_others_made(project: LivingProject) -> None:
     project.sandbox.post("/bot_users", {"name": "by hand"})
     project.sandbox.post("/ip_policies", {"description": "by hand", "metadata": "theirs"})
     project.sandbox.post("/reserved_domains", {"domain": "by-hand.example.com"})
@@ -351,13 +341,13 @@ def test_destroy_leaves_what_others_made(project: Project) -> None:
 # --- what to expect ---------------------------------------------------------------------------------------------------
 
 
-def the_change(plan: Plan, project: Project) -> tuple[Action, set[str], set[Mover]]:
+def the_change(plan: Plan, project: LivingProject) -> tuple[Action, set[str], set[ChangedBy]]:
     """What the only change does, to which fields, and who moved them."""
     assert plan.errors == ()
     (change,) = plan.changes
     assert change.address == project.subject
     paths = paths_of((each.path for each in change.fields), leaves(project.kind))
-    return change.action, paths, {each.mover for each in change.fields}
+    return change.action, paths, {each.changed_by for each in change.fields}
 
 
 def told_as(kind: Kind, path: str) -> str:
@@ -372,13 +362,13 @@ def order_of(kind: Kind, path: str) -> Order:
     return Order.DELETE_FIRST if kind.unique and keeps_key else Order.CREATE_FIRST
 
 
-def assert_holds(project: Project, live: Found, leaf: Leaf, declared: Any) -> None:
+def assert_holds(project: LivingProject, live: Found, leaf: Leaf, declared: Any) -> None:
     """The platform holds what is declared, where it shows that at all."""
     if declared is not None and (leaf.field.read_as or not leaf.is_hidden):
         assert same(leaf, live.holds(leaf), project.resolved(declared)), leaf.path
 
 
-def assert_cleared(project: Project, leaf: Leaf, path: str, before: Any) -> None:
+def assert_cleared(project: LivingProject, leaf: Leaf, path: str, before: Any) -> None:
     """The declaration that went is undone, in the way this field has to be."""
     applied, live = project.apply(), project.live()
     may_be_missing = leaf.field.shape is Shape.OBJECT and leaf.field.default is None
@@ -399,7 +389,7 @@ def assert_cleared(project: Project, leaf: Leaf, path: str, before: Any) -> None
         assert same(leaf, live.holds(leaf), leaf.field.default), path
 
 
-def fullest(project: Project) -> Document:
+def fullest(project: LivingProject) -> Document:
     """The life's spec with, wherever there is a choice, a value that is not the default."""
     spec = project.life.spec
     for path, leaf in leaves(project.kind).items():

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from reconciler.kinds.rules import traffic_policy
 from reconciler.languages import yaml_fast_path
 from reconciler.model.address import Address
-from reconciler.model.kind import Finding
-from reconciler.model.problem import Severity
+from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import Ref, Secret, Template
 
 GOOD: dict[str, Any] = {

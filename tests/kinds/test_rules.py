@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.model.kind import Finding
-from reconciler.model.problem import Severity
+from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import Sealed, Secret, Template
 from reconciler.project.documents.validation import findings_of
 from tests.kinds import manifests, pems

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from reconciler import kinds
-from reconciler.model.kind import Field, Kind, PathOnly
+from reconciler.model.fields.annotations import PathOnly
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
 from tests.kinds import pems
 from tests.platform import Sandbox
 from tests.sandbox.account import BODIES, MODULES, Account

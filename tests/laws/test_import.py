@@ -15,16 +15,18 @@ from pathlib import Path
 import pytest
 
 from reconciler import kinds
-from reconciler.api.clock import MachineChance, MachineClock
-from reconciler.api.platform import changing, reading
-from reconciler.cli import proposing, session
-from reconciler.cli.session import Session
-from reconciler.cli.terminal.options import Options
+from reconciler.api.clock import MachineClock, MachineRandom
+from reconciler.api.platform import open_platform, open_reader
 from reconciler.engine.apply import apply
 from reconciler.model.change import Action
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
+from reconciler.operations.authoring import import_proposal
+from reconciler.operations.opening.account_reading import read_account
+from reconciler.operations.opening.project import open_to_import
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.workspace import Workspace
 from tests.engine.world import MemoryJournal, MemorySinks
 from tests.laws.accounts import SECRET, Filled, template_of
 from tests.platform import KEY, Sandbox
@@ -44,22 +46,22 @@ class Journey:
     """One account, from its first sight to the plan after it was taken over."""
 
     root: Path
-    opened: Session
+    opened: Workspace
     journal: MemoryJournal
 
     @classmethod
     def begin(cls, root: Path) -> Journey:
         root.mkdir()
         (root / "reconciler.yaml").write_text("version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n")
-        return cls(root, session.opened_to_import(Options(project=root)), MemoryJournal())
+        return cls(root, open_to_import(ProjectSource(root)), MemoryJournal())
 
     async def look(self) -> Snapshot:
-        async with reading(self.opened.account) as reader:
-            return await self.opened.look(reader, None)
+        async with open_reader(self.opened.account) as reader:
+            return await read_account(self.opened, reader, None)
 
     def propose(self, snapshot: Snapshot) -> Mapping[str, str]:
         """What import would write."""
-        found = proposing.propose(self.opened, snapshot, {}, folder="manifests", selects=lambda address: True)
+        found = import_proposal.propose(self.opened, snapshot, folder="manifests", selects=lambda address: True)
         assert [each for each in found.left_out if each.wrong] == []
         return found.files
 
@@ -70,17 +72,17 @@ class Journey:
             file.write_bytes(text.encode())
 
     def reopen(self) -> None:
-        self.opened = session.opened_to_import(Options(project=self.root, adopt=True))
+        self.opened = open_to_import(ProjectSource(self.root)).select(adopt=True)
 
     async def take_over(self, plan: Plan) -> None:
-        async with changing(self.opened.account) as platform:
+        async with open_platform(self.opened.account) as platform:
             events = apply(
                 plan,
                 kinds=kinds.every(),
                 platform=platform,
                 journal=self.journal,
                 clock=MachineClock(),
-                chance=MachineChance(),
+                random=MachineRandom(),
                 sinks=MemorySinks(),
                 stop=asyncio.Event(),
                 concurrency=8,
@@ -122,15 +124,15 @@ async def _law(journey: Journey) -> None:
     assert not any(secret in text for text in files.values() for secret in SECRETS)
     journey.write(files)
     journey.reopen()
-    plan = journey.opened.plan(before)
+    plan = journey.opened.plan_for(before)
     assert [str(each) for each in plan.problems] == []
-    assert plan.withheld == ()
+    assert plan.missing_approvals == ()
     assert [(str(each.address), each.action, each.fields) for each in plan.changes] == [
         (str(each.address), Action.ADOPT, ()) for each in plan.changes
     ]
     await journey.take_over(plan)
     after = replace(await journey.look(), bindings={a: b for a, b in plan.bindings.items() if b is not None})
-    again = journey.opened.plan(after)
+    again = journey.opened.plan_for(after)
     assert (again.changes, again.calls, again.problems) == ((), (), ())
     assert _fields(after) == _fields(before)
     assert journey.propose(after) == {}

@@ -13,26 +13,28 @@ from pydantic import ValidationError
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Mover
+from reconciler.model.change import Action, ChangedBy
 from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Listing, Snapshot
-from reconciler.planning.planner import Policy, plan
+from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project import plan_rules
 from reconciler.project.documents import validation
 from tests.laws.manifests import manifests, renamed
-from tests.laws.world import World, dumped
+from tests.laws.world import RandomAccount, dumped
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 KINDS = kinds.every()
 SCOPES = ("*", *(kind.name for kind in KINDS))
-EVERYTHING = Policy(allow={(what, scope): 99 for what in ("delete", "delete-protected", "update") for scope in SCOPES})
+EVERYTHING = PlanOptions(
+    allow={(what, scope): 99 for what in ("delete", "delete-protected", "update") for scope in SCOPES}
+)
 law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-def planned(manifest: Manifest, world: World, policy: Policy = EVERYTHING) -> Plan:
+def planned(manifest: Manifest, world: RandomAccount, policy: PlanOptions = EVERYTHING) -> Plan:
     return plan(manifest, world.snapshot(), KINDS, policy)
 
 
@@ -57,8 +59,8 @@ def elsewhere(manifest: Manifest) -> Manifest:
     return Manifest("another", declared)
 
 
-def applied(manifest: Manifest, world: World | None = None) -> World:
-    world = world or World(KINDS)
+def applied(manifest: Manifest, world: RandomAccount | None = None) -> RandomAccount:
+    world = world or RandomAccount(KINDS)
     made = planned(manifest, world)
     assert made.errors == ()
     world.carry_out(made)
@@ -106,7 +108,7 @@ def _is_valid(declared: Declaration) -> bool:
 @law
 @given(manifests())
 def test_a_first_plan_creates_each_declaration_once(manifest: Manifest) -> None:
-    made = planned(manifest, World(KINDS))
+    made = planned(manifest, RandomAccount(KINDS))
     assert sorted(change.address for change in made.changes) == sorted(manifest.declarations)
     assert {change.action for change in made.changes} <= {Action.CREATE}
 
@@ -120,8 +122,8 @@ def test_still_a_field_moved_on_the_platform_is_a_change_that_says_so(manifest: 
     key = data.draw(st.sampled_from(described))
     world.objects[key]["description"] += " by hand"
     again = planned(manifest, world)
-    assert [(change.id, [(each.path, each.mover) for each in change.fields]) for change in again.changes] == [
-        (key[1].rsplit("/", 1)[-1], [("description", Mover.PLATFORM)])
+    assert [(change.id, [(each.path, each.changed_by) for each in change.fields]) for change in again.changes] == [
+        (key[1].rsplit("/", 1)[-1], [("description", ChangedBy.PLATFORM)])
     ]
     world.carry_out(again)
     assert planned(manifest, world).changes == ()
@@ -144,7 +146,7 @@ def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, da
     assert [(call.method, call.path.rsplit("/", 1)[-1]) for call in again.calls if isinstance(call.path, str)] == [
         ("PUT", module.name)
     ]
-    assert {each.mover for change in again.changes for each in change.fields} == {Mover.PLATFORM}
+    assert {each.changed_by for change in again.changes for each in change.fields} == {ChangedBy.PLATFORM}
 
 
 @law
@@ -178,14 +180,14 @@ def test_same_a_close_look_finds_what_a_glance_finds(before: Manifest, after: Ma
     manifest = data.draw(st.sampled_from([before, after]))
     at_a_glance = planned(manifest, world)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("reconciler.planning.planner.unchanged", lambda *_: None)
+        patched.setattr("reconciler.planning.planner.is_up_to_date", lambda *_: None)
         assert at_a_glance == planned(manifest, world)
 
 
 @law
 @given(manifests(), manifests(), manifests())
 def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, before: Manifest, after: Manifest) -> None:
-    world = World(KINDS, stack="another")
+    world = RandomAccount(KINDS, stack="another")
     world.carry_out(plan(elsewhere(foreign), world.snapshot(), KINDS, EVERYTHING))
     world.bindings.clear()
     theirs = copy.deepcopy(world.objects)
@@ -200,7 +202,7 @@ def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, befo
 @law
 @given(manifests())
 def test_nothing_the_empty_manifest_deletes_exactly_what_is_owned(manifest: Manifest) -> None:
-    world = World(KINDS)
+    world = RandomAccount(KINDS)
     world.put(world.by_name["IPPolicy"], {"description": "by hand"})
     by_hand = dumped(world)
     applied(manifest, world)

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from reconciler import kinds
 from reconciler.api.client import Account
-from reconciler.api.platform import reading
+from reconciler.api.platform import open_reader
 from reconciler.engine.observe import observe
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Manifest
@@ -14,17 +14,17 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Secret, Value
-from reconciler.planning.comparing.canonical_fields import seen
-from reconciler.planning.ordering import dependencies
-from reconciler.planning.planner import Policy, plan
-from reconciler.planning.redaction import redacted, sealed
+from reconciler.planning.comparing.canonical_fields import canonical_live
+from reconciler.planning.matching.references import live_references
+from reconciler.planning.planner import PlanOptions, plan
+from reconciler.planning.redaction import redact_snapshot, seal
 from reconciler.project import snapshots
 from reconciler.rendering.wire import plan_json
-from reconciler.rendering.wire.snapshot_json import Taken
+from reconciler.rendering.wire.snapshot_json import SnapshotFile
 from tests.laws.accounts import SECRET as FILLED
 from tests.laws.accounts import Filled
 from tests.laws.manifests import manifests
-from tests.laws.world import World
+from tests.laws.world import RandomAccount
 from tests.platform import KEY, Sandbox
 
 ACCOUNTS = 15
@@ -34,12 +34,12 @@ law = settings(max_examples=30, deadline=None, suppress_health_check=[HealthChec
 
 
 def made(manifest: Manifest, snapshot: Snapshot) -> str:
-    return plan_json.write(plan(manifest, snapshot, KINDS, Policy(adopt=True)))
+    return plan_json.write(plan(manifest, snapshot, KINDS, PlanOptions(adopt=True)))
 
 
-def carried_out(manifest: Manifest) -> World:
-    world = World(KINDS)
-    first: Plan = plan(manifest, world.snapshot(), KINDS, Policy())
+def carried_out(manifest: Manifest) -> RandomAccount:
+    world = RandomAccount(KINDS)
+    first: Plan = plan(manifest, world.snapshot(), KINDS, PlanOptions())
     world.carry_out(first)
     return world
 
@@ -48,7 +48,7 @@ def carried_out(manifest: Manifest) -> World:
 @given(manifests(), manifests())
 def test_a_redacted_snapshot_plans_as_the_account_does(before: Manifest, after: Manifest) -> None:
     snapshot = carried_out(before).snapshot()
-    assert made(after, redacted(snapshot, before, KINDS)) == made(after, snapshot)
+    assert made(after, redact_snapshot(snapshot, before, KINDS)) == made(after, snapshot)
 
 
 def login(secret: Value, client: str = "shop", name: str = "login") -> Manifest:
@@ -72,17 +72,19 @@ async def test_every_kind_of_a_real_platform_comes_back_from_a_file_as_it_was_an
     told = set()
     for seed in range(ACCOUNTS):
         Filled(sandbox, seed)
-        async with reading(Account(sandbox.base_url, Secret(KEY, "test"))) as reader:
+        async with open_reader(Account(sandbox.base_url, Secret(KEY, "test"))) as reader:
             snapshot = await observe(reader, kinds.planned())
-        taken = Taken(redacted(snapshot, Manifest("laws", {}), KINDS), "laws", sandbox.base_url, None, 1.0)
+        taken = SnapshotFile(
+            redact_snapshot(snapshot, Manifest("laws", {}), KINDS), "laws", sandbox.base_url, None, 1.0
+        )
         text = snapshots.write(taken, None)
         assert FILLED not in text
         again = snapshots.read(text, "snapshot.json", None).snapshot
         for kind in KINDS:
             for live, back in zip(snapshot.of(kind.name).objects, again.of(kind.name).objects, strict=True):
                 told.add(kind.name)
-                assert seen(kind, back) == seen(kind, live)
-                assert set(dependencies.live_references(kind, back)) == set(dependencies.live_references(kind, live))
+                assert canonical_live(kind, back) == canonical_live(kind, live)
+                assert set(live_references(kind, back)) == set(live_references(kind, live))
         sandbox.reset()
     assert len(told) > 20
 
@@ -93,28 +95,28 @@ HERE = Secret(SECRET, "env:CLIENT_SECRET")
 def test_what_is_redacted_holds_no_secret() -> None:
     snapshot = carried_out(login(HERE)).snapshot()
     assert SECRET in repr(snapshot)
-    assert SECRET not in repr(redacted(snapshot, login(HERE), KINDS))
+    assert SECRET not in repr(redact_snapshot(snapshot, login(HERE), KINDS))
 
 
 def test_a_secret_that_stayed_is_no_change_and_one_that_moved_is() -> None:
     snapshot = carried_out(login(HERE)).snapshot()
-    seen = redacted(snapshot, login(HERE), KINDS)
-    assert plan(login(HERE), seen, KINDS, Policy()).is_empty
+    seen = redact_snapshot(snapshot, login(HERE), KINDS)
+    assert plan(login(HERE), seen, KINDS, PlanOptions()).is_empty
     other = login(Secret("another", "env:CLIENT_SECRET"))
-    assert not plan(other, seen, KINDS, Policy()).is_empty
+    assert not plan(other, seen, KINDS, PlanOptions()).is_empty
     assert made(other, seen) == made(other, snapshot)
 
 
 def test_other_fields_beside_a_secret_change_as_on_the_account() -> None:
     snapshot = carried_out(login(HERE)).snapshot()
     after = login(HERE, client="another")
-    assert made(after, redacted(snapshot, login(HERE), KINDS)) == made(after, snapshot)
+    assert made(after, redact_snapshot(snapshot, login(HERE), KINDS)) == made(after, snapshot)
 
 
 def test_a_declared_secret_that_cannot_be_had_is_the_one_that_was_sealed() -> None:
     snapshot = carried_out(login(HERE)).snapshot()
-    told = sealed(login(HERE), snapshot, KINDS)
+    told = seal(login(HERE), snapshot, KINDS)
     (here,) = told.values()
-    seen = redacted(snapshot, login(HERE), KINDS)
-    assert plan(login(here), seen, KINDS, Policy()).is_empty
+    seen = redact_snapshot(snapshot, login(HERE), KINDS)
+    assert plan(login(here), seen, KINDS, PlanOptions()).is_empty
     assert made(login(here, client="another"), seen) == made(login(HERE, client="another"), snapshot)

@@ -14,13 +14,15 @@ from typing import Any
 from reconciler.kinds.rules.canonical import hostport_of_url
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form, digests, settle
-from reconciler.model.kind import Exclusive, Field, InputOnly, Kind, PathOnly, Shape
+from reconciler.model.canonical import CanonicalFields, digests, settle
+from reconciler.model.fields.annotations import Exclusive, InputOnly, PathOnly
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, references, reveal, substitute
-from reconciler.planning.comparing.canonical_fields import identity, seen
+from reconciler.planning.comparing.canonical_fields import canonical_live, identity
 
 
 class RefusedCall(AssertionError):
@@ -31,7 +33,7 @@ class RefusedCall(AssertionError):
 class Known:
     """What rules ask of an object again and again."""
 
-    form: Form
+    form: CanonicalFields
     ids: tuple[tuple[tuple[str, ...], str], ...]
     held: frozenset[str]
     stood: frozenset[str]
@@ -39,7 +41,7 @@ class Known:
 
 
 @dataclass
-class World:
+class RandomAccount:
     kinds: Sequence[Kind]
     stack: str = "laws"
     objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
@@ -196,7 +198,7 @@ class World:
         """A live object as it was written, in canonical form, and what it refers to and occupies."""
         if (name, locator) not in self._known:
             kind, body = self.by_name[name], self.objects[name, locator]
-            form = seen(kind, Live(name, "", body, self.parents.get((name, locator))))
+            form = canonical_live(kind, Live(name, "", body, self.parents.get((name, locator))))
             sets = (frozenset(each(kind, form)) for each in (_held, _stood, _hosts))
             self._known[name, locator] = Known(form, tuple(_ids(kind, form)), *sets)
         return self._known[name, locator]
@@ -212,12 +214,12 @@ class World:
         for name, value in body.items():
             if name in kind.by_name:
                 _show(before, kind.by_name[name], value)
-        form = seen(kind, Live(kind.name, str(before.get("id")), before, parent))
+        form = canonical_live(kind, Live(kind.name, str(before.get("id")), before, parent))
         alone, holds, stands = kind.is_unique(form), set(_held(kind, form)), set(_stood(kind, form))
         for name, locator in self.objects:
             other_kind = self.by_name[name]
             rivals = (kind.unique and name == kind.name) or (
-                (holds or stands) and (other_kind.stands_at or "hostports" in other_kind.by_name)
+                (holds or stands) and (other_kind.exclusive_endpoint or "hostports" in other_kind.by_name)
             )
             if (name, locator) == (kind.name, me) or not rivals:
                 continue
@@ -238,7 +240,7 @@ class World:
             known = self.known(name, other)
             if any(object_id == target and kind.name in names for names, target in known.ids):
                 yield f"{name} {other}"
-            serves = self.by_name[name].serves
+            serves = self.by_name[name].carries_traffic
             if kind.host and serves and self.objects[kind.name, locator][kind.host] in known.hosts:
                 yield f"{name} {other}"
 
@@ -246,7 +248,7 @@ class World:
         """Who cannot do without the last part of a whole."""
         for name, other in self.objects:
             user, known = self.by_name[name], self.known(name, other)
-            if user.insists is None or kind.name not in user.settled_by or not user.insists(known.form):
+            if user.requires_parts is None or kind.name not in user.part_kinds or not user.requires_parts(known.form):
                 continue
             assert kind.part_of is not None
             through = kind.part_of.field
@@ -297,8 +299,8 @@ def _held(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _stood(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
-    if kind.stands_at is not None:
-        place = hostport_of_url(form[kind.stands_at[0]])
+    if kind.exclusive_endpoint is not None:
+        place = hostport_of_url(form[kind.exclusive_endpoint[0]])
         yield from [place] if place else []
 
 
@@ -310,5 +312,5 @@ def _hosts(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
                 yield host.rpartition(":")[0]
 
 
-def dumped(world: World) -> str:
+def dumped(world: RandomAccount) -> str:
     return json.dumps([[*key, body] for key, body in sorted(world.objects.items())], sort_keys=True)

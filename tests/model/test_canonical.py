@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, canon, digests, settle, wanted, wanted_in
-from reconciler.model.kind import Field, InputOnly, Kind, Sensitive, Shape
+from reconciler.model.canonical import applied, canonical_spec, canonical_value, canonicalize, digests, settle
+from reconciler.model.fields.annotations import InputOnly, Sensitive
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Secret, Template, Value, digest, reveal, substitute
-from reconciler.planning.comparing.canonical_fields import agrees, body_value, columns, seen_in
+from reconciler.planning.comparing.canonical_fields import agrees, body_value, canonical_live_value, columns
 
 each_kind = pytest.mark.parametrize("kind", kinds.planned(), ids=lambda kind: kind.name)
 
@@ -85,9 +87,9 @@ def test_what_is_recorded_is_what_the_same_declaration_means_once_its_references
     kind: Kind, data: st.DataObject
 ) -> None:
     spec = data.draw(specs(kind))
-    recorded = digests(settle(kind, applied(kind, wanted(kind, spec)), answer), SALT)
+    recorded = digests(settle(kind, applied(kind, canonical_spec(kind, spec)), answer), SALT)
     once_live = {name: substitute(value, answer) for name, value in spec.items()}
-    assert recorded == digests(applied(kind, wanted(kind, once_live)), SALT)
+    assert recorded == digests(applied(kind, canonical_spec(kind, once_live)), SALT)
 
 
 @each_kind
@@ -102,7 +104,7 @@ def test_what_was_sent_agrees_with_what_is_declared_once_the_platform_shows_it(k
     sent: Any = None if known is None else _echoed(field, reveal(substitute(body_value(field, said), answer)))
     live = Live(kind.name, "id-1", {field.name: sent}, str(sent) if sent else None)
     if said is not None or not column.is_optional:
-        assert agrees(field, wanted_in(field, known), seen_in(column, live))
+        assert agrees(field, canonical_value(field, known), canonical_live_value(column, live))
 
 
 def _echoed(field: Field, value: Any) -> Any:
@@ -120,8 +122,8 @@ def _echoed(field: Field, value: Any) -> Any:
 @given(st.data())
 def test_a_canonical_form_is_its_own_canonical_form(kind: Kind, data: st.DataObject) -> None:
     field = data.draw(st.sampled_from(kind.fields))
-    form = wanted_in(field, data.draw(st.none() | declared(field)))
-    assert form is None or canon(field, form) == form
+    form = canonical_value(field, data.draw(st.none() | declared(field)))
+    assert form is None or canonicalize(field, form) == form
 
 
 def test_no_record_holds_the_digest_of_a_sensitive_value_without_its_salt() -> None:

@@ -8,27 +8,22 @@ import pytest
 from pydantic import ValidationError
 from typing_extensions import Doc
 
-from reconciler.model.kind import (
+from reconciler.model.fields.annotations import (
     Behaviour,
     Between,
     Detach,
     EqualAs,
-    Field,
     Immutable,
-    Kind,
     MaxBytes,
-    Module,
-    Part,
-    Read,
     ReadAs,
     RefTo,
     Sensitive,
     ServerDefault,
-    Shape,
-    Spec,
     Unordered,
-    fields_of,
 )
+from reconciler.model.fields.field import Field, Shape, fields_of
+from reconciler.model.fields.spec import Module, Part, Read, Spec
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler import kinds
-from reconciler.model.dialect import NGROK, PROFILES, SPECIFICATION
+from reconciler.model.dialect import DIALECTS, NGROK, SPECIFICATION
 
 _NAMES = st.sampled_from(
     (
@@ -61,6 +61,6 @@ def test_a_page_is_read_object_by_object() -> None:
 def test_every_name_belongs_to_a_kind_there_is() -> None:
     collections = {kind.path for kind in kinds.every()}
     names = {kind.name for kind in kinds.every()}
-    for profile in PROFILES.values():
+    for profile in DIALECTS.values():
         assert {each.collection for each in profile.spellings} <= collections
         assert profile.retired <= names

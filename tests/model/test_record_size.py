@@ -10,17 +10,19 @@ import pytest
 from reconciler import kinds
 from reconciler.engine import requests
 from reconciler.engine.ports import Refused
-from reconciler.engine.requests import Known
+from reconciler.engine.requests import ResolvedValues
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, wanted
-from reconciler.model.change import Mover
-from reconciler.model.kind import Field, Kind, Sensitive, ServerDefault, Shape
+from reconciler.model.canonical import applied, canonical_spec
+from reconciler.model.change import ChangedBy
+from reconciler.model.fields.annotations import Sensitive, ServerDefault
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.owner_record import LIMIT, MOST, Owner, fit, read, write
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.value import Secret, reveal
 from reconciler.planning.comparing.canonical_fields import body_value
-from reconciler.project.manifests.crosschecks import metadata
+from reconciler.project.manifests.checks.metadata import metadata_too_long
 from tests.planning import builders
 
 STACK = "s" * 63  # as long as names may be
@@ -64,10 +66,10 @@ def leaves(fields: tuple[Field, ...], above: str = "") -> Iterator[str]:
 def written(kind: Kind, text: str) -> str:
     """The metadata that the engine sends for the fullest object of a kind that takes the place of another."""
     address = Address(kind.name, NAME)
-    due = applied(kind, wanted(kind, {**fullest(kind.fields), "metadata": text}))
+    due = applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
     draft = OwnerDraft(address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID)
     call = Call(f"create {address}", address, Verb.CREATE, kind.path, owner=draft)
-    known = Known(Plan(STACK))
+    known = ResolvedValues(Plan(STACK))
     record = requests.owner(draft, known, kind, stack=STACK, intent="i" * 16)
     body = requests.body(call, known, kind, record)
     assert body is not None
@@ -84,12 +86,12 @@ def test_the_fullest_record_fits_beside_the_text_that_every_kind_has_room_for(ki
     assert again == text
     assert record is not None
     assert (record.stack, record.address, record.replaces) == (STACK, Address(kind.name, NAME), ID)
-    fields = applied(kind, wanted(kind, {**fullest(kind.fields), "metadata": text}))
+    fields = applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
     assert {path.partition(".")[0] for path in record.applied} == {path.partition(".")[0] for path in fields}
 
 
 def test_the_fullest_kind_would_take_more_than_the_platform_does() -> None:
-    due = applied(ROUTE, wanted(ROUTE, fullest(ROUTE.fields)))
+    due = applied(ROUTE, canonical_spec(ROUTE, fullest(ROUTE.fields)))
     assert len(due) > 90
     full = Owner(STACK, Address("HTTPSEdgeRoute", NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
     assert len(write("", full)) > LIMIT
@@ -97,7 +99,7 @@ def test_the_fullest_kind_would_take_more_than_the_platform_does() -> None:
 
 @each_kind
 def test_as_few_digests_are_bundled_as_it_takes(kind: Kind) -> None:
-    due = applied(kind, wanted(kind, fullest(kind.fields)))
+    due = applied(kind, canonical_spec(kind, fullest(kind.fields)))
     full = Owner(STACK, Address(kind.name, NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
     fits = len(write("", full)) <= LIMIT
     assert (fit("", full, kind) == full) is fits
@@ -113,7 +115,7 @@ def test_validate_tells_to_the_byte_what_the_platform_would_refuse(kind: Kind, f
     def wrong(size: int) -> list[str]:
         spec = {**fullest(kind.fields), "metadata": form % ("x" * (size - len(form % "")))}
         where = builders.declare(f"{kind.name}/{NAME}", spec, protect=True)
-        return [f"{each.text}; {each.remedy}" for each in metadata({kind: [where]}, STACK)]
+        return [f"{each.text}; {each.remedy}" for each in metadata_too_long({kind: [where]}, STACK)]
 
     (told,) = wrong(LIMIT)
     room = int(told.partition(" and ")[2].partition(" ")[0])
@@ -137,7 +139,7 @@ def _route(**login: Any) -> dict[str, Any]:
     return {**spec, "edge_id": "edghts_1", "saml": {**spec["saml"], **login}}
 
 
-def _movers(was: dict[str, Any], now: dict[str, Any], there: dict[str, Any]) -> dict[str, Mover]:
+def _movers(was: dict[str, Any], now: dict[str, Any], there: dict[str, Any]) -> dict[str, ChangedBy]:
     """Of a route to which `was` was applied with bundled digests."""
     owner = builders.record("HTTPSEdgeRoute/a", was)
     for field in ROUTE.fields:
@@ -147,7 +149,7 @@ def _movers(was: dict[str, Any], now: dict[str, Any], there: dict[str, Any]) -> 
     live = builders.live("HTTPSEdgeRoute", "edghtsrt_1", shown, owner=owner, parent="edghts_1")
     made = builders.planned(builders.declare("HTTPSEdgeRoute/a", now), seen=builders.snapshot(live))
     assert made.errors == ()
-    return {each.path: each.mover for change in made.changes for each in change.fields}
+    return {each.path: each.changed_by for change in made.changes for each in change.fields}
 
 
 WAS = _route()
@@ -158,19 +160,23 @@ OTHER = _route(force_authn=False)
     ("now", "there", "movers"),
     [
         (WAS, WAS, {}),
-        (WAS, OTHER, {"saml.force_authn": Mover.PLATFORM}),
-        (OTHER, WAS, {"saml.force_authn": Mover.GIT}),
+        (WAS, OTHER, {"saml.force_authn": ChangedBy.PLATFORM}),
+        (OTHER, WAS, {"saml.force_authn": ChangedBy.GIT}),
         (OTHER, OTHER, {}),
-        (_route(maximum_duration=1), OTHER, {"saml.force_authn": Mover.BOTH, "saml.maximum_duration": Mover.BOTH}),
-        ({**WAS, "saml": None}, WAS, {"saml": Mover.GIT}),
-        (WAS, {**WAS, "saml": None}, {"saml": Mover.PLATFORM}),
-        (_route(cookie_prefix="other"), WAS, {"saml.cookie_prefix": Mover.GIT}),
-        (WAS, _route(cookie_prefix="other"), {"saml.cookie_prefix": Mover.PLATFORM}),
+        (
+            _route(maximum_duration=1),
+            OTHER,
+            {"saml.force_authn": ChangedBy.BOTH, "saml.maximum_duration": ChangedBy.BOTH},
+        ),
+        ({**WAS, "saml": None}, WAS, {"saml": ChangedBy.GIT}),
+        (WAS, {**WAS, "saml": None}, {"saml": ChangedBy.PLATFORM}),
+        (_route(cookie_prefix="other"), WAS, {"saml.cookie_prefix": ChangedBy.GIT}),
+        (WAS, _route(cookie_prefix="other"), {"saml.cookie_prefix": ChangedBy.PLATFORM}),
     ],
     ids=["same", "platform", "git", "alike", "both", "removed", "vanished", "choice in git", "choice on the platform"],
 )
 def test_bundled_digests_still_tell_who_changed_a_field(
-    now: dict[str, Any], there: dict[str, Any], movers: dict[str, Mover]
+    now: dict[str, Any], there: dict[str, Any], movers: dict[str, ChangedBy]
 ) -> None:
     found = _movers(WAS, now, there)
     if "saml" in movers or (there.get("saml") is None and movers):

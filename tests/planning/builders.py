@@ -13,7 +13,7 @@ from typing import Any
 from reconciler import kinds
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, digests, wanted
+from reconciler.model.canonical import applied, canonical_spec, digests
 from reconciler.model.change import Change, FieldChange
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
 from reconciler.model.owner_record import Owner
@@ -21,13 +21,13 @@ from reconciler.model.plan import Call, Plan
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Secret
-from reconciler.planning.planner import Policy, plan
-from tests.laws.world import World
+from reconciler.planning.planner import PlanOptions, plan
+from tests.laws.world import RandomAccount
 
 KINDS = kinds.every()
 STACK = "laws"  # as `World` has it
 INTENT = "intent-0"
-LENIENT = Policy(
+LENIENT = PlanOptions(
     allow={
         (what, scope): 99
         for what in ("delete", "delete-protected", "update", "adopt")
@@ -67,7 +67,7 @@ def declare(
         Position("m.yaml", 1, 1),
         id=id,
         ensure=ensure,
-        lifecycle=Lifecycle(**lifecycle),
+        lifecycle=Lifecycle(**{**lifecycle, "ignore": list(lifecycle.get("ignore", ()))}),
         moved=tuple(map(at, moved)),
         deliver={one_time: Delivery("to_file", f"secrets/{where.name}")} if one_time and deliver else {},
     )
@@ -84,7 +84,7 @@ def record(
     """The owner record of an object to which `was` was applied last."""
     where = at(address)
     kind = kinds.get(where.kind)
-    told = applied(kind, wanted(kind, was)) if was is not None else {}
+    told = applied(kind, canonical_spec(kind, was)) if was is not None else {}
     return Owner(stack, where, intent, digests(told, intent), **flags)
 
 
@@ -126,19 +126,19 @@ def manifest(*declared: Declaration) -> Manifest:
     return Manifest(STACK, {each.address: each for each in declared})
 
 
-def planned(*declared: Declaration, seen: Snapshot | None = None, policy: Policy | None = None) -> Plan:
-    return plan(manifest(*declared), seen or snapshot(), KINDS, policy or Policy())
+def planned(*declared: Declaration, seen: Snapshot | None = None, policy: PlanOptions | None = None) -> Plan:
+    return plan(manifest(*declared), seen or snapshot(), KINDS, policy or PlanOptions())
 
 
 # --- on a platform ----------------------------------------------------------------------------------------------------
 
 
-def settled(*declared: Declaration) -> World:
+def settled(*declared: Declaration) -> RandomAccount:
     """A platform on which these were applied, and rest."""
-    return follow(World(KINDS), *declared)
+    return follow(RandomAccount(KINDS), *declared)
 
 
-def follow(world: World, *declared: Declaration, policy: Policy = LENIENT) -> World:
+def follow(world: RandomAccount, *declared: Declaration, policy: PlanOptions = LENIENT) -> RandomAccount:
     """The same platform after these were applied, every call accepted, and nothing left to do."""
     made = on(world, *declared, policy=policy)
     assert made.errors == ()
@@ -149,16 +149,16 @@ def follow(world: World, *declared: Declaration, policy: Policy = LENIENT) -> Wo
     return world
 
 
-def on(world: World, *declared: Declaration, policy: Policy = LENIENT) -> Plan:
+def on(world: RandomAccount, *declared: Declaration, policy: PlanOptions = LENIENT) -> Plan:
     return plan(manifest(*declared), world.snapshot(), KINDS, policy)
 
 
-def body_of(world: World, kind: str, n: int = 0) -> dict[str, Any]:
+def body_of(world: RandomAccount, kind: str, n: int = 0) -> dict[str, Any]:
     """The n-th object of a kind, to be changed by hand."""
     return [body for (name, _), body in world.objects.items() if name == kind][n]
 
 
-def id_of(world: World, kind: str, n: int = 0) -> str:
+def id_of(world: RandomAccount, kind: str, n: int = 0) -> str:
     return str(body_of(world, kind, n)["id"])
 
 

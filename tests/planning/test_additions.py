@@ -6,10 +6,10 @@ import pytest
 
 from reconciler import kinds
 from reconciler.model.change import Action, Reason, Risk
-from reconciler.model.manifest import Declaration, UnmanagedChildren
+from reconciler.model.manifest import Declaration
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Binding, Live
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import at, declare, errors, live, planned, record, ref, requests, snapshot
 
 POLICY = live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {}))
@@ -27,15 +27,15 @@ CHILDREN = [
 
 
 def office(children: str = "report") -> Declaration:
-    return declare("IPPolicy/office", unmanaged_children=UnmanagedChildren(children))
+    return declare("IPPolicy/office", unmanaged_children=children)
 
 
 def added(made: Plan) -> list[tuple[str, str]]:
     return [(str(each.address), str(each.parent)) for each in made.additions]
 
 
-def allowing(count: int, kind: str = "IPPolicyRule") -> Policy:
-    return Policy(allow={("delete", kind): count})
+def allowing(count: int, kind: str = "IPPolicyRule") -> PlanOptions:
+    return PlanOptions(allow={("delete", kind): count})
 
 
 def test_each_kind_that_is_part_of_another_is_tried_here() -> None:
@@ -50,7 +50,7 @@ def test_a_child_that_nobody_declares_is_told_with_its_parent_and_stays(
     (addition,) = made.additions
     assert (addition.address.kind, str(addition.parent)) == (child.kind, parent)
     assert (addition.reason, addition.risks) == (Reason.ADDED, (Risk.ADDED,))
-    assert (made.changes, made.calls, made.withheld, made.unmanaged) == ((), (), (), ())
+    assert (made.changes, made.calls, made.missing_approvals, made.unmanaged) == ((), (), (), ())
     assert made.has_drift
 
 
@@ -104,11 +104,11 @@ def test_an_addition_is_ignored_where_the_parent_says_so_or_it_is_excluded() -> 
     seen = snapshot(POLICY, ADDED)
     assert planned(office("ignore"), seen=seen).additions == ()
     assert planned(office("ignore"), seen=seen).unmanaged == (("IPPolicyRule", "ipr_9"),)
-    assert planned(office(), seen=seen, policy=Policy(excludes=("IPPolicyRule/ipr_9",))).additions == ()
-    assert planned(office(), seen=seen, policy=Policy(excludes=("IPPolicy/*",))).additions == ()
-    assert planned(office(), seen=seen, policy=Policy(targets=("Vault/*",))).additions == ()
+    assert planned(office(), seen=seen, policy=PlanOptions(excludes=("IPPolicyRule/ipr_9",))).additions == ()
+    assert planned(office(), seen=seen, policy=PlanOptions(excludes=("IPPolicy/*",))).additions == ()
+    assert planned(office(), seen=seen, policy=PlanOptions(targets=("Vault/*",))).additions == ()
     for target in ("IPPolicy/office", "IPPolicyRule/*"):
-        assert added(planned(office(), seen=seen, policy=Policy(targets=(target,)))) == [
+        assert added(planned(office(), seen=seen, policy=PlanOptions(targets=(target,)))) == [
             ("IPPolicyRule/ipr_9", "IPPolicy/office")
         ]
 
@@ -117,8 +117,8 @@ def test_an_addition_is_deleted_only_if_its_parent_says_so_and_the_number_is_app
     seen = snapshot(POLICY, ADDED)
     assert added(planned(office(), seen=seen, policy=allowing(9))) == [("IPPolicyRule/ipr_9", "IPPolicy/office")]
     made = planned(office("delete"), seen=seen)
-    assert (made.changes, made.calls, made.withheld) == ((), (), ())
-    assert [each.flag for each in made.withheld_options] == ["--allow delete:IPPolicyRule=1"]
+    assert (made.changes, made.calls, made.missing_approvals) == ((), (), ())
+    assert [each.flag for each in made.missing_optional_approvals] == ["--allow delete:IPPolicyRule=1"]
     made = planned(office("delete"), seen=seen, policy=allowing(1))
     assert ([(each.action, each.reason, each.risks) for each in made.changes], requests(made), made.additions) == (
         [(Action.DELETE, Reason.ADDED, (Risk.ADDED,))],
@@ -130,9 +130,9 @@ def test_an_addition_is_deleted_only_if_its_parent_says_so_and_the_number_is_app
 
 
 def test_without_approval_the_rest_is_done() -> None:
-    described = declare("IPPolicy/office", {"description": "new"}, unmanaged_children=UnmanagedChildren.DELETE)
+    described = declare("IPPolicy/office", {"description": "new"}, unmanaged_children="delete")
     made = planned(described, seen=snapshot(POLICY, ADDED))
-    assert (requests(made), made.withheld, errors(made)) == (["PATCH /ip_policies/ipp_1"], (), [])
+    assert (requests(made), made.missing_approvals, errors(made)) == (["PATCH /ip_policies/ipp_1"], (), [])
 
 
 def test_a_list_that_did_not_reach_its_end_leaves_additions_unknown() -> None:

@@ -12,7 +12,7 @@ from reconciler.model.manifest import Rotation
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Live
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import at, declare, live, planned, record, snapshot
 
 MADE = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -27,7 +27,7 @@ def credential(object_id: str, made: str = "2026-01-01T00:00:00Z", **owner: Any)
 
 def plan_at(now: float, *there: Live, rotate: Rotation | None = RENEWED) -> Plan:
     declared = replace(declare("TunnelCredential/agent"), rotate=rotate)
-    return planned(declared, seen=snapshot(*there), policy=Policy(now=now))
+    return planned(declared, seen=snapshot(*there), policy=PlanOptions(now=now))
 
 
 def test_before_its_time_nothing_happens() -> None:
@@ -97,7 +97,7 @@ def test_renewed_under_a_new_name_both_live_for_the_overlap(moved: tuple[str, ..
     there = renewed(OLDER, "TunnelCredential/agent")
     declared = replace(declare("TunnelCredential/agent", moved=moved), rotate=RENEWED)
     for seconds, ended in ((DAY - 1, []), (DAY, [] if excludes else ["cr_1"])):
-        policy = Policy(now=MADE + 90 * DAY + seconds, excludes=excludes)
+        policy = PlanOptions(now=MADE + 90 * DAY + seconds, excludes=excludes)
         made = planned(declared, seen=snapshot(*there), policy=policy)
         assert made.problems == ()
         assert [(each.action, each.id) for each in made.changes] == [(Action.DELETE, each) for each in ended]
@@ -108,7 +108,9 @@ def test_renewed_and_then_given_a_new_name_both_live_for_the_overlap(first: str)
     """Once while the successor is to get its new name, once after it did."""
     declared = replace(declare("TunnelCredential/agent", moved=[OLDER, NEWER]), rotate=RENEWED)
     for seconds, ended in ((DAY - 1, []), (DAY, ["cr_1"])):
-        made = planned(declared, seen=snapshot(*renewed(first, NEWER)), policy=Policy(now=MADE + 90 * DAY + seconds))
+        made = planned(
+            declared, seen=snapshot(*renewed(first, NEWER)), policy=PlanOptions(now=MADE + 90 * DAY + seconds)
+        )
         assert made.errors == ()
         assert [each.target for each in made.calls if each.verb is Verb.DELETE] == ended
         assert [each.id for each in made.changes if each.action is Action.MOVE] == ["cr_2"]
@@ -117,7 +119,7 @@ def test_renewed_and_then_given_a_new_name_both_live_for_the_overlap(first: str)
 def test_a_successor_that_another_declaration_took_leaves_the_old_one_to_the_one_that_had_it() -> None:
     there = renewed(OLDER, NEWER)
     declared = [declare("TunnelCredential/x", moved=[OLDER]), declare(NEWER)]
-    made = planned(*declared, seen=snapshot(*there), policy=Policy(now=MADE + 91 * DAY))
+    made = planned(*declared, seen=snapshot(*there), policy=PlanOptions(now=MADE + 91 * DAY))
     assert [(str(each.address), each.action, each.id) for each in made.changes] == [
         ("TunnelCredential/x", Action.MOVE, "cr_1")
     ]

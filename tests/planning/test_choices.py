@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.model.change import Mover
+from reconciler.model.change import ChangedBy
 from reconciler.model.plan import Plan
-from reconciler.planning.comparing.server_defaults import choices
+from reconciler.planning.comparing.server_defaults import server_defaults
 from tests.planning.builders import declare, fields, live, planned, record, requests, snapshot
 
 PICKED = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
@@ -43,7 +43,12 @@ def test_a_line_that_goes_gives_a_module_s_choice_back_once() -> None:
     was = {"tls_termination": {"min_version": "1.3"}}
     made = after("TLSEdge", was, {"tls_termination": PICKED}, {"tls_termination": {"terminate_at": "edge"}})
     (told,) = fields(made).values()
-    assert (told.path, told.old, told.new, told.mover) == ("tls_termination.min_version", "1.3", None, Mover.GIT)
+    assert (told.path, told.old, told.new, told.changed_by) == (
+        "tls_termination.min_version",
+        "1.3",
+        None,
+        ChangedBy.GIT,
+    )
     assert made.calls[0].body == {"tls_termination": {"terminate_at": "edge"}}
     assert made.calls[0].owner is not None
     assert "tls_termination.min_version" not in made.calls[0].owner.applied
@@ -80,9 +85,9 @@ def test_the_default_of_a_binding_follows_from_the_host(url: str, was: list[str]
 
 def test_who_moved_what_is_given_back_is_told() -> None:
     both = after("HTTPResponseBackend", {"status_code": 503}, {"status_code": 404}, {})
-    assert [each.mover for each in fields(both).values()] == [Mover.BOTH]
+    assert [each.changed_by for each in fields(both).values()] == [ChangedBy.BOTH]
     theirs = after("HTTPResponseBackend", {"status_code": 200}, {"status_code": 404}, {})
-    assert [each.mover for each in fields(theirs).values()] == [Mover.PLATFORM]
+    assert [each.changed_by for each in fields(theirs).values()] == [ChangedBy.PLATFORM]
 
 
 def test_what_was_never_declared_is_left_alone() -> None:
@@ -104,7 +109,7 @@ def test_a_choice_goes_with_the_whole_that_it_is_a_part_of() -> None:
 
 
 def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
-    assert [each.path for each in choices(kinds.get("ReservedDomain"))] == []
-    assert [each.path for each in choices(kinds.get("SSHCertificateAuthority"))] == []
+    assert [each.path for each in server_defaults(kinds.get("ReservedDomain"))] == []
+    assert [each.path for each in server_defaults(kinds.get("SSHCertificateAuthority"))] == []
     there = live("ReservedAddress", "ra_1", {"region": "eu"}, owner=record("ReservedAddress/a", {"region": "eu"}))
     assert planned(declare("ReservedAddress/a"), seen=snapshot(there)).changes == ()

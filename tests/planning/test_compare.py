@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.change import Action, FieldChange, Mover
+from reconciler.model.change import Action, ChangedBy, FieldChange
 from reconciler.model.value import Hidden
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from reconciler.rendering.wire.plan_json import write
 from tests.planning.builders import (
     LENIENT,
@@ -42,19 +42,19 @@ def moved(kind: str, was: Shown, now: Shown, declared: Shown, **lifecycle: Any) 
 @pytest.mark.parametrize(
     ("was", "now", "declared", "mover"),
     [
-        ("x", "x", "y", Mover.GIT),
-        ("x", "y", "x", Mover.PLATFORM),
-        ("x", "y", "z", Mover.BOTH),
-        ("", "", "y", Mover.GIT),
-        ("", "y", "", Mover.PLATFORM),
-        ("x", "x", "", Mover.GIT),
-        ("x", "", "x", Mover.PLATFORM),
-        ("x", "", "y", Mover.BOTH),
+        ("x", "x", "y", ChangedBy.GIT),
+        ("x", "y", "x", ChangedBy.PLATFORM),
+        ("x", "y", "z", ChangedBy.BOTH),
+        ("", "", "y", ChangedBy.GIT),
+        ("", "y", "", ChangedBy.PLATFORM),
+        ("x", "x", "", ChangedBy.GIT),
+        ("x", "", "x", ChangedBy.PLATFORM),
+        ("x", "", "y", ChangedBy.BOTH),
     ],
 )
-def test_the_record_tells_who_moved_a_text(was: str, now: str, declared: str, mover: Mover) -> None:
+def test_the_record_tells_who_moved_a_text(was: str, now: str, declared: str, mover: ChangedBy) -> None:
     told = moved("TLSEdge", {"description": was}, {"description": now}, {"description": declared})
-    assert {path: (each.old, each.new, each.mover) for path, each in told.items()} == {
+    assert {path: (each.old, each.new, each.changed_by) for path, each in told.items()} == {
         "description": (now or "", declared, mover)
     }
 
@@ -63,7 +63,7 @@ def test_without_a_record_nobody_knows_who_moved_it() -> None:
     made = planned(
         declare("TLSEdge/a", {"description": "x"}, id="id-1"), seen=snapshot(live("TLSEdge", "id-1", {})),
     )  # fmt: skip
-    assert fields(made)["description"].mover is Mover.UNKNOWN
+    assert fields(made)["description"].changed_by is ChangedBy.UNKNOWN
 
 
 BACKEND = {"backend": {"backend_id": "b"}}
@@ -72,60 +72,60 @@ SHOWN_BACKEND = {"backend": {"enabled": True, "backend": {"id": "b"}}}
 
 def test_a_module_removed_by_hand_was_moved_on_the_platform() -> None:
     told = moved("TLSEdge", BACKEND, {}, BACKEND)
-    assert {each.mover for each in told.values()} == {Mover.PLATFORM}
+    assert {each.changed_by for each in told.values()} == {ChangedBy.PLATFORM}
 
 
 def test_a_module_added_by_hand_was_moved_on_the_platform() -> None:
     told = moved("TLSEdge", {}, SHOWN_BACKEND, {})
-    assert [(path, each.mover) for path, each in told.items()] == [("backend", Mover.PLATFORM)]
+    assert [(path, each.changed_by) for path, each in told.items()] == [("backend", ChangedBy.PLATFORM)]
 
 
 def test_a_module_removed_from_git_was_moved_in_git() -> None:
     told = moved("TLSEdge", BACKEND, SHOWN_BACKEND, {})
-    assert [(path, each.mover) for path, each in told.items()] == [("backend", Mover.GIT)]
+    assert [(path, each.changed_by) for path, each in told.items()] == [("backend", ChangedBy.GIT)]
 
 
 def test_a_module_added_in_git_was_moved_in_git() -> None:
     told = moved("TLSEdge", {}, {}, BACKEND)
-    assert {each.mover for each in told.values()} == {Mover.GIT}
+    assert {each.changed_by for each in told.values()} == {ChangedBy.GIT}
 
 
 def test_one_leaf_of_a_module_moved_by_hand_is_the_only_one_told() -> None:
     now = {"backend": {"enabled": False, "backend": {"id": "b"}}}
     told = moved("TLSEdge", BACKEND, now, BACKEND)
-    assert [(path, each.old, each.new, each.mover) for path, each in told.items()] == [
-        ("backend.enabled", False, True, Mover.PLATFORM)
+    assert [(path, each.old, each.new, each.changed_by) for path, each in told.items()] == [
+        ("backend.enabled", False, True, ChangedBy.PLATFORM)
     ]
 
 
 def test_a_module_of_defaults_only_is_told_as_a_whole() -> None:
     told = moved("TLSEdge", {"tls_termination": {}}, {}, {"tls_termination": {}})
-    assert {each.mover for each in told.values()} == {Mover.PLATFORM}
+    assert {each.changed_by for each in told.values()} == {ChangedBy.PLATFORM}
 
 
 def test_a_module_removed_from_git_is_not_blamed_on_the_platform_for_what_the_platform_filled_in() -> None:
     now = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
     told = moved("TLSEdge", {"tls_termination": {}}, now, {})
-    assert [(path, each.mover) for path, each in told.items()] == [("tls_termination", Mover.GIT)]
+    assert [(path, each.changed_by) for path, each in told.items()] == [("tls_termination", ChangedBy.GIT)]
 
 
 def test_declaring_what_the_platform_had_filled_in_is_a_change_in_git() -> None:
     now = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
     told = moved("TLSEdge", {"tls_termination": {}}, now, {"tls_termination": {"min_version": "1.3"}})
-    assert [(path, each.mover) for path, each in told.items()] == [("tls_termination.min_version", Mover.GIT)]
+    assert [(path, each.changed_by) for path, each in told.items()] == [("tls_termination.min_version", ChangedBy.GIT)]
 
 
 def test_declaring_bindings_that_the_platform_had_filled_in_is_a_change_in_git() -> None:
     was = {"url": "https://a.x", "traffic_policy": "on_http_request: [{actions: [{type: deny}]}]"}
     told = moved("CloudEndpoint", was, {**was, "bindings": ["public"]}, {**was, "bindings": ["internal"]})
-    assert [(path, each.mover) for path, each in told.items()] == [("bindings", Mover.GIT)]
+    assert [(path, each.changed_by) for path, each in told.items()] == [("bindings", ChangedBy.GIT)]
 
 
 def test_a_reference_to_what_is_made_anew_follows_it() -> None:
     first = [declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge()]
     world = settled(*first)
     made = on(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), _edge())
-    assert [each.mover for each in change_of(made, "TLSEdge/e").fields] == [Mover.FOLLOWS]
+    assert [each.changed_by for each in change_of(made, "TLSEdge/e").fields] == [ChangedBy.FOLLOWS]
 
 
 def _edge() -> Any:
@@ -140,7 +140,7 @@ def test_a_reference_to_another_new_object_is_a_change_in_git() -> None:
         declare("CertificateAuthority/b", {"ca_pem": "NEW"}),
         declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/b")]}}),
     )
-    assert [each.mover for each in change_of(made, "TLSEdge/e").fields] == [Mover.GIT]
+    assert [each.changed_by for each in change_of(made, "TLSEdge/e").fields] == [ChangedBy.GIT]
 
 
 def test_a_document_is_told_place_by_place() -> None:
@@ -173,8 +173,8 @@ def test_a_secret_that_is_never_read_back_and_did_not_change_is_no_difference() 
 
 def test_a_secret_that_is_never_read_back_and_changed_in_git_is_sent() -> None:
     told = moved("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, metrics(KEY_TWO))
-    assert [(path, each.old, each.mover) for path, each in told.items()] == [
-        ("target.metrics.api_key", None, Mover.GIT)
+    assert [(path, each.old, each.changed_by) for path, each in told.items()] == [
+        ("target.metrics.api_key", None, ChangedBy.GIT)
     ]
     assert isinstance(told["target.metrics.api_key"].new, Hidden)
 
@@ -213,14 +213,14 @@ def test_a_readable_secret_is_compared_and_hidden_on_both_sides() -> None:
     there = live("HTTPSEdgeRoute", "r", now, owner=record("HTTPSEdgeRoute/a", was), parent="e")
     made = planned(declare("HTTPSEdgeRoute/a", was), seen=snapshot(there))
     (change,) = fields(made).values()
-    assert (change.path, change.mover) == ("webhook_verification.secret", Mover.PLATFORM)
+    assert (change.path, change.changed_by) == ("webhook_verification.secret", ChangedBy.PLATFORM)
     assert isinstance(change.old, Hidden)
     assert isinstance(change.new, Hidden)
     assert change.old != change.new
 
 
-@pytest.mark.parametrize("policy", [Policy(), LENIENT])
-def test_no_secret_is_in_a_plan(policy: Policy) -> None:
+@pytest.mark.parametrize("policy", [PlanOptions(), LENIENT])
+def test_no_secret_is_in_a_plan(policy: PlanOptions) -> None:
     key = secret("canary-7f3a9")
     route = {"edge_id": "e", "match": "/", "match_type": "exact_path",
              "saml": {"idp_metadata": key}, "webhook_verification": {"provider": "github", "secret": key}}  # fmt: skip

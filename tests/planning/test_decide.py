@@ -11,8 +11,8 @@ from reconciler.model.change import Action, Order, Reason, Risk
 from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.planning.planner import Policy
-from tests.laws.world import World
+from reconciler.planning.planner import PlanOptions
+from tests.laws.world import RandomAccount
 from tests.planning.builders import (
     KINDS,
     LENIENT,
@@ -276,7 +276,7 @@ def test_of_a_list_cut_short_nothing_is_changed() -> None:
 
 def test_of_a_list_cut_short_nothing_is_deleted_and_the_plan_says_so() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
-    made = planned(seen=snapshot(there, cut=["TLSEdge"]), policy=Policy(destroy=True))
+    made = planned(seen=snapshot(there, cut=["TLSEdge"]), policy=PlanOptions(destroy=True))
     assert (made.calls, [problem.text for problem in made.problems]) == (
         (),
         ["e is no longer declared, and TLSEdge could not be listed to the end"],
@@ -371,9 +371,9 @@ def test_metadata_that_others_fill_leaves_no_room_for_our_record() -> None:
 def test_metadata_that_leaves_just_enough_room_is_taken() -> None:
     declared = declare("IPPolicy/p", {"description": "y"}, ignore=("metadata",))
 
-    def filled(length: int) -> World:
+    def filled(length: int) -> RandomAccount:
         """A platform with our object, of whose text there is so much."""
-        world, said = World(KINDS), {"description": "x"}
+        world, said = RandomAccount(KINDS), {"description": "x"}
         owner = record("IPPolicy/p", said, intent="0123456789abcdef")
         there = live("IPPolicy", "ipp_1", {**said, "metadata": "m" * length}, owner=owner)
         world.objects["IPPolicy", "ipp_1"] = {"id": "ipp_1", **there.body}

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.canonical import canon_read, empty
-from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape, UpdateOnly
+from reconciler.model.canonical import canonicalize_live, empty
+from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import reveal
 from reconciler.sandbox.wire import bodies
@@ -89,7 +91,7 @@ def test_a_default_that_is_not_live_is_in_the_body(kind: Kind, path: tuple[str, 
 def test_the_sandbox_takes_the_documented_defaults() -> None:
     for kind, path, field in CASES:
         taken = bodies.filled(kind.name, field, None, "".join(f"{name}." for name in path[:-1]))
-        assert canon_read(field, taken) == empty(field), (kind.name, path)
+        assert canonicalize_live(field, taken) == empty(field), (kind.name, path)
 
 
 def test_there_is_a_case_for_every_sort_of_default() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
-from reconciler.model.plan import Consent, Plan
+from reconciler.model.plan import Approval, Plan
 from reconciler.model.snapshot import Binding, Live
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import change_of, declare, live, planned, record, snapshot
 
 DOMAIN = {"domain": "a.x"}
@@ -26,7 +26,7 @@ def declared(*numbers: int, description: str = "") -> list[Declaration]:
 
 
 def asked(made: Plan) -> list[str]:
-    return [consent.flag for consent in made.withheld]
+    return [consent.flag for consent in made.missing_approvals]
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def test_four_of_ten_may_not_be_updated_without_consent() -> None:
 
 @pytest.mark.parametrize(("percent", "flags"), [(40, []), (39, ["--allow delete:*=4"]), (0, ["--allow delete:*=4"])])
 def test_the_share_that_may_be_deleted_is_the_users_choice(percent: int, flags: list[str]) -> None:
-    made = planned(*declared(*range(6)), seen=snapshot(*edges(10)), policy=Policy(max_delete_percent=percent))
+    made = planned(*declared(*range(6)), seen=snapshot(*edges(10)), policy=PlanOptions(max_delete_percent=percent))
     assert asked(made) == flags
 
 
@@ -96,7 +96,7 @@ def test_what_a_run_left_half_done_is_cleared_up_without_consent(receipts: list[
 
 
 def test_no_share_counts_when_everything_is_to_go() -> None:
-    assert asked(planned(seen=snapshot(*edges(20)), policy=Policy(destroy=True))) == []
+    assert asked(planned(seen=snapshot(*edges(20)), policy=PlanOptions(destroy=True))) == []
 
 
 # --- counts -----------------------------------------------------------------------------------------------------------
@@ -108,33 +108,37 @@ def test_consent_is_given_for_at_most_as_many_as_it_says(given: int, granted: bo
         live("ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}")) for n in range(2)
     ]
     made = planned(
-        declare("IPPolicy/p"), seen=snapshot(*there), policy=Policy(allow={("delete", "ReservedDomain"): given})
+        declare("IPPolicy/p"), seen=snapshot(*there), policy=PlanOptions(allow={("delete", "ReservedDomain"): given})
     )
-    assert [(each.flag, each.granted) for each in made.consents] == [("--allow delete:ReservedDomain=2", granted)]
+    assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:ReservedDomain=2", granted)]
 
 
 def test_consent_for_one_kind_is_none_for_another() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
-    made = planned(declare("IPPolicy/p"), seen=snapshot(there), policy=Policy(allow={("delete", "ReservedAddress"): 9}))
+    made = planned(
+        declare("IPPolicy/p"), seen=snapshot(there), policy=PlanOptions(allow={("delete", "ReservedAddress"): 9})
+    )
     assert asked(made) == ["--allow delete:ReservedDomain=1"]
 
 
 def test_consent_to_delete_is_none_to_delete_what_is_protected() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a", protect=True))
-    made = planned(declare("IPPolicy/p"), seen=snapshot(there), policy=Policy(allow={("delete", "ReservedDomain"): 9}))
+    made = planned(
+        declare("IPPolicy/p"), seen=snapshot(there), policy=PlanOptions(allow={("delete", "ReservedDomain"): 9})
+    )
     assert asked(made) == ["--allow delete-protected:ReservedDomain=1"]
 
 
 def test_an_empty_manifest_is_a_mistake_unless_everything_is_to_go() -> None:
     one = snapshot(*edges(1))
-    assert (asked(planned(seen=one)), asked(planned(seen=one, policy=Policy(destroy=True)))) == (
+    assert (asked(planned(seen=one)), asked(planned(seen=one, policy=PlanOptions(destroy=True)))) == (
         ["--allow empty:*=1"],
         [],
     )
 
 
 def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
-    assert planned(seen=snapshot(live("TLSEdge", "e"))).consents == ()
+    assert planned(seen=snapshot(live("TLSEdge", "e"))).approvals == ()
 
 
 # --- what cannot be had back ------------------------------------------------------------------------------------------
@@ -206,11 +210,11 @@ def test_protection_that_git_took_back_is_taken_off_before_the_object_may_go() -
 
 
 def test_a_plan_that_asks_for_nothing_has_no_consents() -> None:
-    assert planned(declare("TLSEdge/a")).consents == ()
+    assert planned(declare("TLSEdge/a")).approvals == ()
 
 
 def test_a_consent_once_granted_stays_granted() -> None:
-    consent = Consent("delete", "*", 4, "many", granted=True)
+    consent = Approval("delete", "*", 4, "many", granted=True)
     assert replace(consent, why="more").granted
 
 
@@ -230,6 +234,6 @@ def test_a_consent_once_granted_stays_granted() -> None:
 def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | None, flags: list[str]) -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8"}, owner=owner)
-    made = planned(seen=snapshot(policy, rule), policy=Policy(targets=("IPPolicy/p",), destroy=True))
+    made = planned(seen=snapshot(policy, rule), policy=PlanOptions(targets=("IPPolicy/p",), destroy=True))
     assert asked(made) == flags
     assert made.unmanaged == ()

@@ -15,7 +15,7 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import (
     LENIENT,
     actions,
@@ -50,11 +50,11 @@ def test_an_object_of_another_stack_is_not_the_declared_one() -> None:
 
 def test_an_object_of_another_stack_is_never_deleted() -> None:
     theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}, stack="theirs"))
-    assert planned(seen=snapshot(theirs), policy=Policy(destroy=True)).changes == ()
+    assert planned(seen=snapshot(theirs), policy=PlanOptions(destroy=True)).changes == ()
 
 
 def test_an_object_that_nobody_owns_is_never_deleted() -> None:
-    made = planned(seen=snapshot(live("TLSEdge", EDGE)), policy=Policy(destroy=True))
+    made = planned(seen=snapshot(live("TLSEdge", EDGE)), policy=PlanOptions(destroy=True))
     assert (made.changes, made.unmanaged) == ((), (("TLSEdge", EDGE),))
 
 
@@ -85,7 +85,7 @@ def test_a_record_copied_to_an_object_of_another_kind_says_nothing() -> None:
     copied = live("ReservedDomain", "rd_1", DOMAIN, owner=record("TLSEdge/a", {}))
     made = planned(declare("ReservedDomain/a", DOMAIN), seen=snapshot(copied))
     assert change_of(made, "ReservedDomain/a").action is Action.ADOPT
-    assert [consent.flag for consent in made.withheld] == ["--allow adopt:ReservedDomain=1"]
+    assert [consent.flag for consent in made.missing_approvals] == ["--allow adopt:ReservedDomain=1"]
 
 
 def test_a_record_copied_to_an_object_of_another_kind_does_not_delete_it() -> None:
@@ -165,7 +165,7 @@ def at(second: int, id: str, intent: str, kind: str = "TLSEdge", **more: Any) ->
 def test_of_two_that_were_made_at_once_the_first_stays_and_the_later_one_goes() -> None:
     made = planned(declare("TLSEdge/a"), seen=snapshot(at(2, "edgtls_1", "i1"), at(1, "edgtls_2", "i2")))
     assert (requests(made), errors(made)) == (["DELETE /edges/tls/edgtls_1"], [])
-    assert [(change.id, change.reason) for change in made.changes] == [("edgtls_1", Reason.TWICE)]
+    assert [(change.id, change.reason) for change in made.changes] == [("edgtls_1", Reason.DUPLICATE)]
 
 
 def test_of_two_that_were_made_in_the_same_second_the_lower_id_stays() -> None:
@@ -346,7 +346,7 @@ def test_a_unique_key_that_an_undeclared_object_of_ours_has_is_a_move() -> None:
     old = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/old", DOMAIN))
     made = planned(declare("ReservedDomain/new", DOMAIN), seen=snapshot(old))
     change = change_of(made, "ReservedDomain/new")
-    assert (change.action, str(change.former), made.consents) == (Action.MOVE, "ReservedDomain/old", ())
+    assert (change.action, str(change.former), made.approvals) == (Action.MOVE, "ReservedDomain/old", ())
 
 
 def test_an_object_promised_by_moved_is_not_found_by_its_key() -> None:
@@ -364,7 +364,7 @@ def test_an_object_promised_by_moved_is_not_found_by_its_key() -> None:
 
 def test_an_id_finds_an_object_that_nobody_owns_and_is_consent_to_adopt_it() -> None:
     made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(live("TLSEdge", EDGE)))
-    assert (actions(made), made.withheld) == ({"TLSEdge/a": "adopt"}, ())
+    assert (actions(made), made.missing_approvals) == ({"TLSEdge/a": "adopt"}, ())
 
 
 def test_an_id_that_leads_nowhere_is_a_problem() -> None:
@@ -430,7 +430,7 @@ def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
 
 def test_a_unique_key_finds_what_nobody_owns_and_asks_for_consent() -> None:
     made = planned(declare("ReservedDomain/a", DOMAIN), seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)))
-    assert (actions(made), [each.what for each in made.withheld]) == ({"ReservedDomain/a": "adopt"}, ["adopt"])
+    assert (actions(made), [each.what for each in made.missing_approvals]) == ({"ReservedDomain/a": "adopt"}, ["adopt"])
 
 
 @pytest.mark.parametrize("by", ["lifecycle", "flag"])
@@ -438,9 +438,9 @@ def test_consent_to_adopt_is_given_in_git_or_by_flag(by: str) -> None:
     made = planned(
         declare("ReservedDomain/a", DOMAIN, adopt=by == "lifecycle"),
         seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
-        policy=Policy(adopt=by == "flag"),
+        policy=PlanOptions(adopt=by == "flag"),
     )
-    assert (actions(made), made.withheld) == ({"ReservedDomain/a": "adopt"}, ())
+    assert (actions(made), made.missing_approvals) == ({"ReservedDomain/a": "adopt"}, ())
 
 
 def test_what_another_stack_has_the_unique_key_of_is_refused_even_with_consent() -> None:
@@ -453,7 +453,7 @@ def test_a_key_that_is_not_unique_finds_nothing_without_consent_in_git() -> None
     made = planned(
         declare("CertificateAuthority/a", {"ca_pem": "P"}),
         seen=snapshot(live("CertificateAuthority", "ca_1", {"ca_pem": "P"})),
-        policy=Policy(adopt=True),
+        policy=PlanOptions(adopt=True),
     )
     assert actions(made) == {"CertificateAuthority/a": "create"}
 
@@ -569,7 +569,7 @@ def test_a_bot_is_found_by_the_stores_binding_under_any_name() -> None:
 
 def test_a_bot_without_a_binding_is_found_by_name_and_asks_for_consent() -> None:
     made = planned(declare("BotUser/b", {"name": "berlin"}), seen=snapshot(BOT))
-    assert (actions(made), [each.what for each in made.withheld]) == ({"BotUser/b": "adopt"}, ["adopt"])
+    assert (actions(made), [each.what for each in made.missing_approvals]) == ({"BotUser/b": "adopt"}, ["adopt"])
 
 
 def test_a_bot_that_is_adopted_as_it_is_costs_no_call_and_is_bound() -> None:
@@ -586,14 +586,14 @@ def test_a_bound_bot_that_is_no_longer_declared_is_deleted() -> None:
 
 
 def test_a_bot_that_nobody_bound_is_never_deleted() -> None:
-    assert planned(seen=snapshot(BOT), policy=Policy(destroy=True)).changes == ()
+    assert planned(seen=snapshot(BOT), policy=PlanOptions(destroy=True)).changes == ()
 
 
 def test_a_bot_declared_under_another_address_is_moved_by_its_name_without_consent() -> None:
     made = planned(
         declare("BotUser/new", {"name": "berlin"}), seen=snapshot(BOT, bindings={"BotUser/old": Binding("bot_1")})
     )
-    assert (actions(made), made.calls, made.withheld) == ({"BotUser/new": "move"}, (), ())
+    assert (actions(made), made.calls, made.missing_approvals) == ({"BotUser/new": "move"}, (), ())
     assert {str(address): binding and binding.id for address, binding in made.bindings.items()} == {
         "BotUser/new": "bot_1",
         "BotUser/old": None,
@@ -625,7 +625,7 @@ def test_a_source_below_our_subscription_is_ours_without_a_binding() -> None:
     made = planned(
         declare("EventSubscription/s"), declare("EventSource/x", SOURCE_SPEC), seen=snapshot(SUBSCRIPTION, SOURCE)
     )
-    assert (made.changes, made.withheld) == ((), ())
+    assert (made.changes, made.missing_approvals) == ((), ())
 
 
 def test_a_source_below_somebody_elses_subscription_asks_for_consent() -> None:
@@ -633,7 +633,7 @@ def test_a_source_below_somebody_elses_subscription_asks_for_consent() -> None:
         declare("EventSource/x", {"subscription_id": "esb_1", "type": "ip_policy_created.v0"}),
         seen=snapshot(live("EventSubscription", "esb_1"), SOURCE),
     )
-    assert [each.what for each in made.withheld] == ["adopt"]
+    assert [each.what for each in made.missing_approvals] == ["adopt"]
 
 
 def test_an_undeclared_source_that_nobody_bound_stays() -> None:
@@ -701,8 +701,8 @@ def test_a_tombstone_whose_object_is_gone_is_content() -> None:
     assert planned(declare("TLSEdge/a", ensure=Ensure.ABSENT)).changes == ()
 
 
-@pytest.mark.parametrize("policy", [Policy(), Policy(adopt=True)])
-def test_a_tombstone_does_not_delete_what_belongs_to_nobody(policy: Policy) -> None:
+@pytest.mark.parametrize("policy", [PlanOptions(), PlanOptions(adopt=True)])
+def test_a_tombstone_does_not_delete_what_belongs_to_nobody(policy: PlanOptions) -> None:
     made = planned(
         declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT),
         seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),

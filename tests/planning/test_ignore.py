@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.model.change import Mover
+from reconciler.model.change import ChangedBy
 from tests.planning.builders import change_of, declare, fields, live, planned, record, secret, snapshot
 
 
@@ -121,7 +121,7 @@ def test_an_ignored_secret_is_sent_with_what_surrounds_it_for_the_platform_takes
 def test_a_field_that_is_no_longer_ignored_is_enforced_again() -> None:
     there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {}))
     made = planned(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there))
-    assert fields(made)["description"].mover is Mover.BOTH
+    assert fields(made)["description"].changed_by is ChangedBy.BOTH
 
 
 def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:

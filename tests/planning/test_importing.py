@@ -10,7 +10,7 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.planning.importing.survey import Imported, Survey, objections, survey, without_others
-from reconciler.planning.planner import Policy, plan
+from reconciler.planning.planner import PlanOptions, plan
 from tests.planning.builders import KINDS, declare, live, manifest, record, ref, snapshot
 
 POLICY = live("IPPolicy", "ipp_1", {"description": "Office", "created_at": "2030-01-01T00:00:00Z"})
@@ -162,7 +162,7 @@ def test_children_that_a_declared_parent_names_are_left_to_it() -> None:
 def test_what_a_plan_would_change_is_objected_to_by_the_names_of_its_fields() -> None:
     (one,) = found(POLICY).imported
     wrong = declare("IPPolicy/office", {"description": "another"}, id="ipp_1")
-    made = plan(manifest(wrong), snapshot(POLICY), KINDS, Policy(adopt=True))
+    made = plan(manifest(wrong), snapshot(POLICY), KINDS, PlanOptions(adopt=True))
     assert objections(made, [one]) == {("IPPolicy", "ipp_1"): "a plan would adopt it: description"}
 
 

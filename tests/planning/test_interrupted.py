@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.model.manifest import Manifest
 from reconciler.planning.planner import plan
 from tests.laws.manifests import manifests, renamed
-from tests.laws.world import World
+from tests.laws.world import RandomAccount
 from tests.planning.builders import KINDS, LENIENT
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -22,7 +22,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 def test_whatever_was_done_of_two_plans_the_third_comes_to_rest(
     before: Manifest, between: Manifest, after: Manifest, data: Any
 ) -> None:
-    world = World(KINDS)
+    world = RandomAccount(KINDS)
     for manifest in (before, between):
         made = plan(manifest, world.snapshot(), KINDS, LENIENT)
         assume(not made.problems)
@@ -41,7 +41,7 @@ def test_whatever_was_done_of_two_plans_the_third_comes_to_rest(
 def test_whatever_was_done_of_a_rename_with_a_change_the_next_plan_does_the_rest(
     before: Manifest, after: Manifest, data: Any
 ) -> None:
-    world = World(KINDS)
+    world = RandomAccount(KINDS)
     world.carry_out(plan(before, world.snapshot(), KINDS, LENIENT))
     both = sorted(before.declarations.keys() & after.declarations.keys())
     assume(both)

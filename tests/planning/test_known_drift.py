@@ -8,7 +8,7 @@ from reconciler.model.change import Action, Reason
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.plan import Plan
 from reconciler.planning.known_drift import ignore_known
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import declare, live, planned, record, snapshot
 
 TODAY = "2026-06-15"
@@ -110,5 +110,5 @@ def test_an_entry_hides_through_its_day_and_then_says_that_it_expired() -> None:
 def test_an_entry_that_hides_nothing_is_a_warning_unless_the_plan_is_limited() -> None:
     found = ignore_known(edge(), known("TLSEdge/misspelt"), TODAY)
     assert [(each.code, each.is_error) for each in found.problems] == [("known-drift-unmatched", False)]
-    limited = planned(declare("TLSEdge/e", WAS), seen=EDGE, policy=Policy(targets=("TLSEdge/e",)))
+    limited = planned(declare("TLSEdge/e", WAS), seen=EDGE, policy=PlanOptions(targets=("TLSEdge/e",)))
     assert ignore_known(limited, known("TLSEdge/misspelt"), TODAY).problems == ()

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model import owner_record as owners
-from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Secret
 from reconciler.planning.importing.survey import survey

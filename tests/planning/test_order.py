@@ -6,7 +6,8 @@ import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
-from reconciler.planning.ordering.dependencies import HostIndex, live_references, mentions, ring, sort
+from reconciler.planning.matching.references import live_references
+from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, mentions, sort
 from tests.planning.builders import KINDS, live, ref
 
 
@@ -61,13 +62,13 @@ def test_everything_comes_after_what_it_needs_and_otherwise_in_order() -> None:
 
 
 def test_no_ring_is_found_where_there_is_none() -> None:
-    assert ring({"a": ["b"], "b": []}) is None
+    assert find_cycle({"a": ["b"], "b": []}) is None
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_ring_is_found_the_same_from_either_end(turned: bool) -> None:
     needs = {"a": {"b", "c"}, "b": {"a", "c"}, "c": {"a", "b"}}
-    assert ring(dict(reversed(needs.items())) if turned else needs) == ["a", "b", "a"]
+    assert find_cycle(dict(reversed(needs.items())) if turned else needs) == ["a", "b", "a"]
 
 
 def test_a_live_object_refers_by_the_ids_in_its_modules_and_by_its_parent() -> None:

@@ -12,7 +12,7 @@ from reconciler.model.change import Reason
 from reconciler.model.manifest import Declaration, Ensure, Rotation
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import digest
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import INTENT, declare, live, planned, record, ref, secret, snapshot
 
 WAS = {"hostports": ["a.x:443"], "description": "was"}
@@ -35,7 +35,7 @@ class Row:
     declared: tuple[Declaration, ...]
     seen: Snapshot
     pending: bool
-    policy: Policy = field(default_factory=Policy)
+    policy: PlanOptions = field(default_factory=PlanOptions)
 
 
 def edge(description: str = "was", **words: object) -> Declaration:
@@ -135,7 +135,7 @@ ROWS = [
     Row("absent, and nobody's", (edge(ensure=Ensure.ABSENT, adopt=True, id="e"),), snapshot(STRIPPED), False),
     Row("forgotten", (edge(ensure=Ensure.FORGOTTEN),), snapshot(EDGE), True),
     Row("protect edited", (edge(protect=True),), snapshot(EDGE), True),
-    Row("due for rotation", (rotated(),), snapshot(credential()), True, Policy(now=2e9)),
+    Row("due for rotation", (rotated(),), snapshot(credential()), True, PlanOptions(now=2e9)),
     Row("the record is gone", (edge(),), snapshot(STRIPPED, bindings=BOUND), False),
     Row("the record is gone, and Git changed", (edge("new"),), snapshot(STRIPPED, bindings=BOUND), False),
     Row("exists, and not managed", (edge(adopt=True, id="e"),), snapshot(STRIPPED), False),

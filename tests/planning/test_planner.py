@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.manifest import Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Binding
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from reconciler.rendering.wire.plan_json import write
 from tests.planning.builders import (
     KINDS,
@@ -29,11 +29,11 @@ from tests.planning.builders import (
 )
 
 
-def only(*globs: str) -> Policy:
-    return Policy(allow=LENIENT.allow, targets=globs)
+def only(*globs: str) -> PlanOptions:
+    return PlanOptions(allow=LENIENT.allow, targets=globs)
 
 
-LEFT_OUT = Policy(allow=LENIENT.allow, excludes=("TLSEdge/new",))
+LEFT_OUT = PlanOptions(allow=LENIENT.allow, excludes=("TLSEdge/new",))
 RESTRICTED = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}})
 
 
@@ -137,7 +137,7 @@ def test_only_what_is_selected_is_planned() -> None:
 
 
 def test_what_is_excluded_is_not_planned() -> None:
-    made = planned(declare("IPPolicy/a"), declare("IPPolicy/b"), policy=Policy(excludes=("*/a",)))
+    made = planned(declare("IPPolicy/a"), declare("IPPolicy/b"), policy=PlanOptions(excludes=("*/a",)))
     assert actions(made) == {"IPPolicy/b": "create"}
 
 
@@ -184,7 +184,9 @@ def test_a_host_whose_domain_belongs_to_nobody_yet_is_no_problem() -> None:
 def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old_address() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/old", {}))
     made = planned(
-        declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there), policy=Policy(excludes=("TLSEdge/new",))
+        declare("TLSEdge/new", moved=["TLSEdge/old"]),
+        seen=snapshot(there),
+        policy=PlanOptions(excludes=("TLSEdge/new",)),
     )
     assert made.changes == ()
 
@@ -192,7 +194,7 @@ def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old
 @pytest.mark.parametrize("policy", [LEFT_OUT, only("TLSEdge/old-*")], ids=["excluded", "not targeted"])
 @pytest.mark.parametrize("id", [None, "edgtls_3"])
 def test_what_is_not_selected_and_cannot_be_matched_is_spared_under_all_its_names(
-    policy: Policy, id: str | None
+    policy: PlanOptions, id: str | None
 ) -> None:
     there = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/old-{n}", {}, intent=f"i{n}")) for n in (1, 2, 3)]
     new = declare("TLSEdge/new", id=id, moved=["TLSEdge/old-1", "TLSEdge/old-2"])
@@ -222,7 +224,7 @@ def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> Non
     made = planned(
         declare("IPPolicy/0", {"description": "x"}), declare("IPPolicy/1", {"description": "y"}), seen=snapshot(*there)
     )
-    assert {str(address): (seen.id, seen.fields["description"]) for address, seen in made.seen.items()} == {
+    assert {str(address): (seen.id, seen.fields["description"]) for address, seen in made.observed.items()} == {
         "IPPolicy/1": ("ipp_1", "x"),
         "IPPolicy/2": ("ipp_2", "x"),
     }
@@ -232,7 +234,7 @@ def test_of_an_interrupted_replacement_a_plan_remembers_the_object_that_stays() 
     older = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     newer = live("IPPolicy", "ipp_2", owner=record("IPPolicy/p", {}, intent="i2", replaces="ipp_1"))
     made = planned(declare("IPPolicy/p", {"description": "x"}), seen=snapshot(older, newer))
-    assert made.seen[at("IPPolicy/p")].id == "ipp_2"
+    assert made.observed[at("IPPolicy/p")].id == "ipp_2"
 
 
 def test_what_nobody_declares_or_owns_is_listed() -> None:
@@ -251,12 +253,12 @@ LISTS = len({kind.path for kind in KINDS if kind.parent is None})  # requests of
 
 @pytest.mark.parametrize(("calls", "seconds"), [(0, 0), (3, 0), (4, 60), (6 + LISTS, 60), (7 + LISTS, 120)])
 def test_the_forecast_waits_a_window_for_each_full_budget(calls: int, seconds: float) -> None:
-    made = planned(*(declare(f"IPPolicy/{n}") for n in range(calls)), policy=Policy(requests_per_minute=LISTS + 3))
-    assert (made.forecast.calls, made.forecast.seconds) == (calls, seconds)
+    made = planned(*(declare(f"IPPolicy/{n}") for n in range(calls)), policy=PlanOptions(requests_per_minute=LISTS + 3))
+    assert (made.forecast.calls, made.forecast.estimated_seconds) == (calls, seconds)
 
 
 def test_without_a_budget_the_forecast_waits_for_nothing() -> None:
-    assert planned(*(declare(f"IPPolicy/{n}") for n in range(9))).forecast.seconds == 0
+    assert planned(*(declare(f"IPPolicy/{n}") for n in range(9))).forecast.estimated_seconds == 0
 
 
 def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists() -> None:
@@ -296,6 +298,6 @@ def test_bad_references_are_problems_with_a_subject_and_a_place() -> None:
 
 def test_after_everything_was_destroyed_nothing_is_left_to_plan() -> None:
     world = settled(declare("IPPolicy/p"), RESTRICTED, declare("BotUser/b", {"name": "b"}))
-    destroy = Policy(destroy=True)
+    destroy = PlanOptions(destroy=True)
     world.carry_out(on(world, policy=destroy))
     assert (world.objects, world.bindings, on(world, policy=destroy).changes) == ({}, {}, ())

@@ -14,7 +14,7 @@ from reconciler.languages.cel import Expression
 from reconciler.model.change import Action
 from reconciler.model.manifest import Declaration, Ensure, Path
 from reconciler.model.problem import Position, Severity
-from reconciler.planning.deciding.options import Policy
+from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies import evaluate as policies
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 from tests.planning.builders import KINDS, declare, manifest, planned, ref, secret, settled
@@ -128,7 +128,7 @@ def test_what_is_no_longer_declared_is_as_it_was_seen() -> None:
 
 
 def test_what_a_plan_leaves_out_is_not_asked_about() -> None:
-    plan = planned(OFFICE, EDGE, policy=Policy(targets=("TLSEdge/*",)))
+    plan = planned(OFFICE, EDGE, policy=PlanOptions(targets=("TLSEdge/*",)))
     found = policies.of_plan([rule("resource.kind == ''")], plan, KINDS, NOW, manifest(OFFICE, EDGE))
     assert [each.subject for each in found] == ["TLSEdge/pay"]
 

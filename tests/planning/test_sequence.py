@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
-from reconciler.planning.deciding.options import Policy
+from reconciler.planning.deciding.options import PlanOptions
 from tests.planning.builders import (
     LENIENT,
     at,
@@ -132,7 +132,7 @@ def test_a_whole_says_which_of_our_parts_it_takes_with_it() -> None:
         (False, replace(LENIENT, excludes=("HTTPSEdgeRoute/*",)), "is excluded"),
     ],
 )
-def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, policy: Policy, why: str) -> None:
+def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, policy: PlanOptions, why: str) -> None:
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
     world = settled(edge, route)
     id = id_of(world, "HTTPSEdge")
@@ -209,11 +209,23 @@ def test_a_part_that_goes_in_the_same_plan_needs_no_word() -> None:
     assert warnings(on(world)) == []
 
 
-def test_sources_that_nobody_declares_go_with_their_subscription_unsaid() -> None:
-    """They bear no record, and every subscription has some."""
-    subscription = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
+@pytest.mark.parametrize("declared", [{}, {"description": "Audit"}])
+def test_sources_that_nobody_declared_need_approval_to_go_with_their_subscription(declared: dict[str, Any]) -> None:
+    subscription = live("EventSubscription", "esb_1", declared, owner=record("EventSubscription/s", declared))
     source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
-    assert warnings(planned(seen=snapshot(subscription, source), policy=LENIENT)) == []
+    made = planned(seen=snapshot(subscription, source), policy=replace(LENIENT, allow={}, destroy=True))
+    assert warnings(made) == [
+        "warning: EventSubscription/s: takes EventSource ip_policy_created.v0, which is not ours with it"
+    ]
+    assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:EventSource=1", False)]
+
+
+def test_sources_that_their_subscription_declared_go_with_it_unsaid() -> None:
+    sources = {"sources": [{"type": "ip_policy_created.v0"}]}
+    subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
+    source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
+    made = planned(seen=snapshot(subscription, source), policy=replace(LENIENT, allow={}, destroy=True))
+    assert (warnings(made), made.approvals) == ([], ())
 
 
 def test_what_uses_another_twice_is_told_once() -> None:
@@ -750,7 +762,7 @@ def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(there: list[Declarati
 # --- replacements that have to make room ------------------------------------------------------------------------------
 
 
-def anew(*addresses: str) -> Policy:
+def anew(*addresses: str) -> PlanOptions:
     return replace(LENIENT, to_replace=frozenset(map(at, addresses)))
 
 

@@ -14,13 +14,13 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Issued, Place, Snapshot, Target
 from reconciler.planning.deciding import delivery_targets
-from reconciler.planning.planner import Policy
+from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import KINDS, at, declare, live, manifest, planned, record, snapshot
 
 AGENT = at("TunnelCredential/agent")
 HERE = Place("to_file", "secrets/agent", host="laptop", checkout="a")
 ELSEWHERE = replace(HERE, host="runner", checkout="b")
-RENEWED = Policy(to_replace=frozenset([AGENT]))
+RENEWED = PlanOptions(to_replace=frozenset([AGENT]))
 
 
 def facts(
@@ -28,9 +28,9 @@ def facts(
 ) -> Snapshot:
     """A snapshot with what is known on this machine of the target of a declaration."""
     seen, wanted = seen or snapshot(), manifest(declared)
-    deliveries = delivery_targets.declared(wanted, KINDS)
+    deliveries = delivery_targets.declared_deliveries(wanted, KINDS)
     return replace(
-        seen, targets=delivery_targets.targets(wanted, seen, deliveries, issued, lambda _: here, lambda _: there)
+        seen, targets=delivery_targets.find_targets(wanted, seen, deliveries, issued, lambda _: here, lambda _: there)
     )
 
 
@@ -39,7 +39,7 @@ def owned(intent: str = "i1", address: str = str(AGENT), **flags: Any) -> Snapsh
 
 
 def consents(plan: Plan) -> list[str]:
-    return [each.flag for each in plan.consents if each.what == "overwrite"]
+    return [each.flag for each in plan.approvals if each.what == "overwrite"]
 
 
 def gone(plan: Plan) -> list[str]:
@@ -67,8 +67,8 @@ def test_what_is_there_is_overwritten_unasked_only_where_a_create_of_this_resour
     made = planned(declared, seen=facts(declared, True, *issued))
     assert consents(made) == ([] if is_ours else ["--allow overwrite:TunnelCredential=1"])
     assert [call.overwrites for call in made.calls if call.deliver] == [True]
-    allowed = Policy(allow={("overwrite", "TunnelCredential"): 1})
-    assert planned(declared, seen=facts(declared, True, *issued), policy=allowed).withheld == ()
+    allowed = PlanOptions(allow={("overwrite", "TunnelCredential"): 1})
+    assert planned(declared, seen=facts(declared, True, *issued), policy=allowed).missing_approvals == ()
 
 
 @pytest.mark.parametrize("there", [False, None])
@@ -111,7 +111,7 @@ def test_a_command_and_a_tombstone_have_no_target_to_look_at() -> None:
         replace(declare(str(AGENT)), deliver={"token": Delivery("to_command", "put", settings={"run": ["put"]})}),
         declare(str(AGENT), ensure=Ensure.ABSENT),
     ):
-        assert delivery_targets.declared(manifest(declared), KINDS) == {}
+        assert delivery_targets.declared_deliveries(manifest(declared), KINDS) == {}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_file_that_will_be_delivered_anew_is_not_told_to_be_gone() -> None:
     declared, issued = declare(str(AGENT)), Issued("i1", AGENT, HERE, True)
     assert gone(planned(declared, seen=facts(declared, False, issued, seen=owned()), policy=RENEWED)) == []
     assert gone(planned(declared, seen=facts(declared, False, issued))) == []
-    others = Policy(excludes=(str(AGENT),))
+    others = PlanOptions(excludes=(str(AGENT),))
     assert gone(planned(declared, seen=facts(declared, False, issued, seen=owned()), policy=others)) == []
 
 
@@ -154,7 +154,7 @@ def test_several_are_counted_by_kind() -> None:
     declared = [declare(f"TunnelCredential/{name}") for name in "abcde"]
     state = Target("secrets/x", is_there=True)
     seen = replace(snapshot(), targets={each.address: state for each in declared})
-    (consent,) = (each for each in planned(*declared, seen=seen).consents if each.what == "overwrite")
+    (consent,) = (each for each in planned(*declared, seen=seen).approvals if each.what == "overwrite")
     assert (consent.count, " and 2 more exist" in consent.why) == (5, True)
     assert {each.action for each in planned(*declared, seen=seen).changes} == {Action.CREATE}
     assert Address("TunnelCredential", "a") in seen.targets

@@ -5,8 +5,8 @@ import pytest
 
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
-from reconciler.project.settings import config
-from reconciler.project.settings.config import Config, Guards, Limits
+from reconciler.project.settings.config import Config, load_config
+from reconciler.project.settings.project_file import Guards, Limits
 
 FULL = """\
 version: 1
@@ -24,7 +24,7 @@ variables: {team: payments, replicas: 3}
 
 def load(root: Path, text: str, environ: Mapping[str, str] | None = None) -> Config:
     (root / "reconciler.yaml").write_text(text)
-    return config.load(root, environ or {})
+    return load_config(root, environ or {})
 
 
 def told(root: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
@@ -39,8 +39,8 @@ def test_everything_that_is_written_is_read(tmp_path: Path) -> None:
     assert read.connection() == ("https://api.example.com", Secret("k", "env:KEY"))
     assert read.account == "acme"
     assert read.manifests == ("manifests/", "more.yaml")
-    assert read.limits == Limits(60, 4)
-    assert read.guards == Guards(10, 20)
+    assert read.limits == Limits(requests_per_minute=60, concurrency=4)
+    assert read.guards == Guards(max_delete_percent=10, max_update_percent=20)
     assert read.variables == {"team": "payments", "replicas": 3}
 
 
@@ -126,9 +126,9 @@ def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("", ["reconciler.yaml:1:1: expected one document, found 0; keep one"]),
+        ("", ["reconciler.yaml:1:1: expected a map, found nothing; begin with version: 1"]),
         ("[a]", ["reconciler.yaml:1:1: expected a map, found a list; begin with version: 1"]),
-        ("version: 1", ["reconciler.yaml:1:1: stack: required, but missing; add it"]),
+        ("version: 1", ["reconciler.yaml:1:1: stack: missing required field"]),
         (
             "version: 2\nstack: a b\nplatfrom: {}\nlimits: {concurrency: lots, requests_per_minute: 0}\n",
             [
@@ -186,6 +186,6 @@ def test_a_wrong_override_names_the_variable(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_project_says_so(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
-        config.load(tmp_path, {})
+        load_config(tmp_path, {})
     remedy = f"`reconciler init` writes one into {tmp_path}, --project names another folder"
     assert str(caught.value) == f"there is no file reconciler.yaml; {remedy}"

@@ -28,13 +28,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(text=SECRETS)
 async def test_what_was_delivered_is_read_back(root: Path, delivery: Delivery, text: str) -> None:
     await ProjectSinks(root).deliver(delivery, Secret(text, "test"), overwrites=True)
-    assert read_back.read(root, delivery).reveal() == text
+    assert read_back.read_secret(root, delivery).reveal() == text
 
 
 def test_an_entry_is_found_among_others_however_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/.env").write_text("# TOKEN=no\nTOKEN_OLD=no\n export TOKEN = 'yes' \nOTHER='\nTOKEN=no'\n")
-    assert read_back.read(tmp_path, ENTRY).reveal() == "yes"
+    assert read_back.read_secret(tmp_path, ENTRY).reveal() == "yes"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_is_not_there_is_told_with_its_place(
     if text is not None:
         (tmp_path / delivery.target).write_text(text)
     with pytest.raises(Undeliverable, match=why):
-        read_back.read(tmp_path, delivery)
+        read_back.read_secret(tmp_path, delivery)
 
 
 def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
@@ -63,4 +63,4 @@ def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     (root / "secrets").mkdir(parents=True)
     (root / "secrets/token").symlink_to(tmp_path / "outside")
     with pytest.raises(Undeliverable, match="symlink out of the project"):
-        read_back.read(root, FILE)
+        read_back.read_secret(root, FILE)

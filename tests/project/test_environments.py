@@ -15,15 +15,13 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Ref
 from reconciler.project.manifests import for_each
-from reconciler.project.manifests import load as manifests
-from reconciler.project.manifests.load import Loaded
-from reconciler.project.settings import config
-from reconciler.project.settings.config import Config
+from reconciler.project.manifests.load import Loaded, load_manifests
+from reconciler.project.settings.config import Config, load_config
 
 POLICY = "kind: IPPolicy\nname: office\nspec: {description: base}\n"
 
 
-class Project:
+class ProjectFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.write("reconciler.yaml", "stack: shop\n")
@@ -34,10 +32,10 @@ class Project:
         (self.root / name).write_text(text)
 
     def config(self, environment: str | None = None, environ: Mapping[str, str] | None = None) -> Config:
-        return config.load(self.root, environ or {}, environment)
+        return load_config(self.root, environ or {}, environment)
 
     def load(self, environment: str | None = None, **variables: str) -> Loaded:
-        return manifests.load(self.config(environment), {}, variables)
+        return load_manifests(self.config(environment), {}, variables)
 
     def declared(self, environment: str | None = None, **variables: str) -> dict[str, Declaration]:
         found = self.load(environment, **variables).manifest.declarations
@@ -50,14 +48,14 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path)
+def project(tmp_path: Path) -> ProjectFolder:
+    return ProjectFolder(tmp_path)
 
 
 # --- environments -----------------------------------------------------------------------------------------------------
 
 
-def test_an_environment_is_laid_over_the_project_and_its_manifests(project: Project) -> None:
+def test_an_environment_is_laid_over_the_project_and_its_manifests(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nguards: {max_delete_percent: 20, max_update_percent: 20}\n")
     project.write(
         "environments/prod.yaml",
@@ -73,7 +71,7 @@ def test_an_environment_is_laid_over_the_project_and_its_manifests(project: Proj
     assert str(office.at("description")) == "manifests/a.yaml:3:21"
 
 
-def test_the_environment_variable_chooses_where_no_flag_does(project: Project) -> None:
+def test_the_environment_variable_chooses_where_no_flag_does(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "stack: shop-prod\n")
     project.write("environments/test.yaml", "stack: shop-test\n")
     assert project.config(None, {"RECONCILER_ENV": "prod"}).stack == "shop-prod"
@@ -81,19 +79,19 @@ def test_the_environment_variable_chooses_where_no_flag_does(project: Project) -
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}\n", "IPPolicy/office: {}\n", "IPPolicy/office: {spec: {}}\n"])
-def test_an_environment_that_says_nothing_changes_nothing(project: Project, text: str) -> None:
+def test_an_environment_that_says_nothing_changes_nothing(project: ProjectFolder, text: str) -> None:
     project.write("environments/prod.yaml", text)
     plain, laid = project.declared()["IPPolicy/office"], project.declared("prod")["IPPolicy/office"]
     assert (laid.spec, laid.lifecycle, laid.position) == (plain.spec, plain.lifecycle, plain.position)
     assert laid.at("description") == plain.at("description")
 
 
-def test_a_resource_can_be_left_out(project: Project) -> None:
+def test_a_resource_can_be_left_out(project: ProjectFolder) -> None:
     project.write("environments/dev.yaml", "IPPolicy/office: null\n")
     assert project.declared("dev") == {}
 
 
-def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project: Project) -> None:
+def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project: ProjectFolder) -> None:
     rule = (
         "kind: IPPolicyRule\nname: r\nspec: {ip_policy_id: {ref: IPPolicy/office}, cidr: 1.1.1.1/32, action: allow}\n"
     )
@@ -147,12 +145,12 @@ def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project:
         ),
     ],
 )
-def test_a_mistake_in_an_environment_is_told_at_its_place(project: Project, text: str, line: str) -> None:
+def test_a_mistake_in_an_environment_is_told_at_its_place(project: ProjectFolder, text: str, line: str) -> None:
     project.write("environments/prod.yaml", text)
     assert project.told("prod") == [f"environments/prod.yaml:{line}"]
 
 
-def test_an_unknown_environment_is_told_with_the_nearest(project: Project) -> None:
+def test_an_unknown_environment_is_told_with_the_nearest(project: ProjectFolder) -> None:
     project.write("environments/production.yaml", "")
     assert project.told("prodution") == [
         "there is no file environments/prodution.yaml for the environment prodution; did you mean production?"
@@ -160,18 +158,18 @@ def test_an_unknown_environment_is_told_with_the_nearest(project: Project) -> No
     assert "is not the name of an environment" in project.told("../../etc/passwd")[0]
 
 
-def test_an_environment_that_cannot_be_read_is_told_as_that(project: Project) -> None:
+def test_an_environment_that_cannot_be_read_is_told_as_that(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", " " * (1024 * 1024 + 1))
     assert project.told("prod") == ["environments/prod.yaml is larger than 1 MiB; use a smaller file"]
 
 
-def test_the_digest_of_the_manifests_is_that_of_given_variables_too(project: Project) -> None:
+def test_the_digest_of_the_manifests_is_that_of_given_variables_too(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {x: one}\n")
     assert len({project.load(**given).manifest.digest for given in ({}, {"x": "two"}, {"x": "three"})}) == 3
     assert project.load(x="two").manifest.digest == project.load(x="two").manifest.digest
 
 
-def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: Project) -> None:
+def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: a}}\n")
     first = project.load("prod").manifest.digest
     project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: b}}\n")
@@ -184,7 +182,7 @@ def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: Pro
 TYPED = "stack: shop\nvariables:\n  text: {type: string, default: a}\n  size: {type: integer, default: 3}\n"
 
 
-def test_a_flag_wins_over_an_environment_and_that_over_a_default(project: Project) -> None:
+def test_a_flag_wins_over_an_environment_and_that_over_a_default(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {description: '${{ var.text }}'}\n")
     project.write("environments/prod.yaml", "variables: {text: b}\n")
@@ -193,7 +191,7 @@ def test_a_flag_wins_over_an_environment_and_that_over_a_default(project: Projec
     assert found == ["a", "b", "c"]
 
 
-def test_a_wrong_value_is_told_where_it_came_from(project: Project) -> None:
+def test_a_wrong_value_is_told_where_it_came_from(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "variables: {size: [1]}\n")
     project.write("reconciler.yaml", TYPED)
     assert project.told("prod") == [
@@ -208,7 +206,7 @@ def test_a_wrong_value_is_told_where_it_came_from(project: Project) -> None:
     ]
 
 
-def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: Project) -> None:
+def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
     assert project.told(sise="4", region="eu") == [
         "--var region: there is no such variable; define it under variables: in reconciler.yaml",
@@ -216,7 +214,7 @@ def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: Project)
     ]
 
 
-def test_a_variable_without_a_value_has_to_be_set(project: Project) -> None:
+def test_a_variable_without_a_value_has_to_be_set(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {region: {type: string}}\n")
     assert project.told() == [
         "reconciler.yaml:2:21: variables.region: has no value; set it by --var region=â€¦, in the environment's file, or"
@@ -238,7 +236,9 @@ WAITING = "reconciler.yaml:2:16: variables.x: has no value; set it by --var x=â€
         "---\nkind: IPRestriction\nname: r\nspec: {type: agent, ip_policy_ids: [{ref: IPPolicy/a-b}]}\n",
     ],
 )
-def test_a_variable_without_a_value_is_told_once_and_not_where_it_is_used(project: Project, manifest: str) -> None:
+def test_a_variable_without_a_value_is_told_once_and_not_where_it_is_used(
+    project: ProjectFolder, manifest: str
+) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {x: {}}\n")
     project.write("manifests/b.yaml", manifest)
     assert project.told() == [f"{WAITING} give it a default"]
@@ -249,16 +249,16 @@ def test_a_variable_without_a_value_is_told_once_and_not_where_it_is_used(projec
     [("integer", "7", 7), ("number", "0.5", 0.5), ("boolean", "true", True), ("list", "[a, b]", ["a", "b"]),
      ("map", "{a: 1}", {"a": 1}), ("string", "7", "7")],
 )  # fmt: skip
-def test_a_flag_is_read_as_the_type_of_its_variable(project: Project, kind: str, text: str, meant: Any) -> None:
+def test_a_flag_is_read_as_the_type_of_its_variable(project: ProjectFolder, kind: str, text: str, meant: Any) -> None:
     from reconciler.project.settings import variables
 
     project.write("reconciler.yaml", f"stack: shop\nvariables: {{v: {{type: {kind}}}}}\n")
     problems: list[Any] = []
-    assert variables.settled(project.config().settings, {"v": text}, problems)["v"].value == meant
+    assert variables.settle_variables(project.config().settings, {"v": text}, problems)["v"].value == meant
     assert problems == []
 
 
-def test_a_list_stands_for_a_list_and_for_no_text(project: Project) -> None:
+def test_a_list_stands_for_a_list_and_for_no_text(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {ports: ['a.example.com:443']}\n")
     edge = "kind: TLSEdge\nname: e\nspec: {hostports: '${{ var.ports }}'}\n"
     project.write("manifests/a.yaml", edge)
@@ -270,7 +270,7 @@ def test_a_list_stands_for_a_list_and_for_no_text(project: Project) -> None:
 # --- defaults ---------------------------------------------------------------------------------------------------------
 
 
-def test_defaults_lie_below_every_manifest_of_their_kind(project: Project) -> None:
+def test_defaults_lie_below_every_manifest_of_their_kind(project: ProjectFolder) -> None:
     project.write(
         "reconciler.yaml",
         "stack: shop\n"
@@ -305,7 +305,7 @@ def test_defaults_lie_below_every_manifest_of_their_kind(project: Project) -> No
         ),
     ],
 )
-def test_a_mistake_in_defaults_is_told_at_its_place(project: Project, text: str, line: str) -> None:
+def test_a_mistake_in_defaults_is_told_at_its_place(project: ProjectFolder, text: str, line: str) -> None:
     project.write("reconciler.yaml", f"stack: shop\ndefaults: {text}\n")
     assert project.told() == [f"reconciler.yaml:{line}"]
 
@@ -332,7 +332,7 @@ spec:
 """
 
 
-def test_a_manifest_stands_for_one_resource_per_item(project: Project) -> None:
+def test_a_manifest_stands_for_one_resource_per_item(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", RULES)
     declared = project.declared()
     assert [*declared] == ["IPPolicy/office-berlin", "IPPolicy/office-oslo", "IPPolicyRule/lan", "IPPolicyRule/vpn"]
@@ -344,13 +344,13 @@ def test_a_manifest_stands_for_one_resource_per_item(project: Project) -> None:
     assert str(declared["IPPolicyRule/vpn"].at("action")) == "manifests/a.yaml:14:11"
 
 
-def test_what_is_wrong_with_an_item_is_told_at_the_item(project: Project) -> None:
+def test_what_is_wrong_with_an_item_is_told_at_the_item(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", RULES.replace("10.1.0.0/16", "10.1.0.0/99"))
     (line,) = project.told()
     assert line.startswith("manifests/a.yaml:10:15: IPPolicyRule/vpn.cidr: ")
 
 
-def test_an_instance_is_called_by_its_name_in_an_environment(project: Project) -> None:
+def test_an_instance_is_called_by_its_name_in_an_environment(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", RULES)
     project.write(
         "environments/prod.yaml", "IPPolicy/office-oslo: {spec: {description: Oslo}}\nIPPolicyRule/lan: null\n"
@@ -361,7 +361,7 @@ def test_an_instance_is_called_by_its_name_in_an_environment(project: Project) -
     assert "IPPolicyRule/lan" not in declared
 
 
-def test_a_number_is_text_where_text_belongs_whether_of_an_item_or_of_a_variable(project: Project) -> None:
+def test_a_number_is_text_where_text_belongs_whether_of_an_item_or_of_a_variable(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {n: {type: number}, l: {type: list}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.l }}'", "${{ each.value }}"))
     assert project.declared(l="[x, 3]", n="3")["IPPolicy/x-3"].spec == {"description": "3"}
@@ -369,7 +369,7 @@ def test_a_number_is_text_where_text_belongs_whether_of_an_item_or_of_a_variable
     assert project.declared(l="[]", n="3")["IPPolicy/x-a"].spec == {"description": "3"}
 
 
-def test_the_items_may_come_from_a_variable(project: Project) -> None:
+def test_the_items_may_come_from_a_variable(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {offices: {type: list, default: []}}\n")
     project.write("environments/prod.yaml", "variables: {offices: [rome]}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.offices }}'", "${{ each.value }}"))
@@ -433,22 +433,22 @@ def test_the_items_may_come_from_a_variable(project: Project) -> None:
         ),
     ],
 )
-def test_a_mistake_in_for_each_is_told_at_its_place(project: Project, name: str, items: str, line: str) -> None:
+def test_a_mistake_in_for_each_is_told_at_its_place(project: ProjectFolder, name: str, items: str, line: str) -> None:
     project.write("manifests/a.yaml", f'kind: IPPolicy\nname: "{name}"\nfor_each: {items}\n')
     assert project.told() == [f"manifests/a.yaml:{line}"]
 
 
-def test_each_means_nothing_without_for_each(project: Project) -> None:
+def test_each_means_nothing_without_for_each(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: a\nspec: {description: '${{ each.key }}'}\n")
     assert "means something only in a manifest with for_each" in project.told()[0]
 
 
-def test_an_item_that_looks_like_each_is_not_filled_in_again(project: Project) -> None:
+def test_an_item_that_looks_like_each_is_not_filled_in_again(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", EACH % ("{a: '$${{ each.key }}'}", "${{ each.value }}"))
     assert project.declared()["IPPolicy/x-a"].spec == {"description": "${{ each.key }}"}
 
 
-def test_what_for_each_expands_to_is_bounded(project: Project) -> None:
+def test_what_for_each_expands_to_is_bounded(project: ProjectFolder) -> None:
     numbers = ", ".join(str(each) for each in range(for_each.MAX_INSTANCES // 2 + 1))
     one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
@@ -456,7 +456,7 @@ def test_what_for_each_expands_to_is_bounded(project: Project) -> None:
     assert line.endswith("for_each: expands to more than 10,000 resources or 500,000 values; write less by for_each")
 
 
-def test_a_large_item_cannot_be_repeated_without_end(project: Project) -> None:
+def test_a_large_item_cannot_be_repeated_without_end(project: ProjectFolder) -> None:
     many, text = ", ".join(f"k{each}" for each in range(200)), "x" * 500_000
     project.write("reconciler.yaml", f"stack: shop\nvariables: {{many: [{many}]}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.many }}'", "${{ each.key }}" + text))
@@ -469,7 +469,7 @@ ITEMS = st.dictionaries(st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True), st
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(ITEMS)
-def test_the_order_of_items_means_nothing(project: Project, items: dict[str, int]) -> None:
+def test_the_order_of_items_means_nothing(project: ProjectFolder, items: dict[str, int]) -> None:
     def declared(pairs: list[tuple[str, int]]) -> dict[str, Any]:
         written = ", ".join(f"{key}: {{n: {value}}}" for key, value in pairs)
         project.write("manifests/a.yaml", EACH % (f"{{{written}}}", "${{ each.value.n }}!"))

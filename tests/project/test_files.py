@@ -59,10 +59,10 @@ def test_manifests_come_sorted_and_without_hidden_ones(tmp_path: Path) -> None:
     for name in ("b/z.yaml", "a.yml", "b/.hidden.yaml", ".git/c.yaml", "notes.txt", "b/a.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert sorted(files.manifests(tmp_path, ".")) == ["a.yml", "b/a.yaml", "b/z.yaml"]
+    assert sorted(files.find_manifests(tmp_path, ".")) == ["a.yml", "b/a.yaml", "b/z.yaml"]
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "~/x", "", "a\0b"])
 def test_a_path_that_leads_out_is_refused_before_anything_is_looked_up(path: str) -> None:
     with pytest.raises(Unreadable):
-        files.inside(path)
+        files.path_inside(path)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.problem import Position, Problem, Rejected
-from reconciler.project.manifests import load as manifests
+from tests.project.texts import load_texts
 
 HEAD = "kind: CloudEndpoint\nname: a\nspec:\n  url: https://a.example.com\n  traffic_policy:"
 
 
 def problems(text: str, root: Path = Path()) -> tuple[Problem, ...]:
     try:
-        return manifests.load_texts({"m.yaml": text.encode()}, "shop", {}, root=root).warnings
+        return load_texts({"m.yaml": text.encode()}, "shop", {}, root=root).warnings
     except Rejected as rejected:
         return rejected.problems
 

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle
 from reconciler.model.problem import Position, Rejected
-from reconciler.project.manifests import load as manifests
-from reconciler.project.manifests.load import Loaded
-from reconciler.project.settings import config
-from reconciler.project.settings.config import Config
+from reconciler.project.manifests.load import Loaded, digest_of, load_manifests
+from reconciler.project.settings.config import Config, load_config
+from tests.project.texts import load_texts
 
 
 def load(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Loaded:
-    return manifests.load_texts({"a.yaml": textwrap.dedent(text).encode()}, "prod", environ or {}, **more)
+    return load_texts({"a.yaml": textwrap.dedent(text).encode()}, "prod", environ or {}, **more)
 
 
 def one(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Declaration:
@@ -47,7 +46,7 @@ def test_a_declaration_holds_what_was_written() -> None:
     assert declared.id == "cr_1"
     assert declared.ensure is Ensure.FORGOTTEN
     assert declared.moved == (Address("TunnelCredential", "old"), Address("TunnelCredential", "older"))
-    assert declared.lifecycle == Lifecycle(True, ("description",), True, False)
+    assert declared.lifecycle == Lifecycle(protect=True, ignore=["description"], adopt=True, replace=False)
     assert declared.deliver == {"token": Delivery("to_file", "secrets/berlin", Position("a.yaml", 7, 18))}
     assert declared.at("acl", 0) == Position("a.yaml", 9, 9)
 
@@ -56,7 +55,7 @@ def test_a_declaration_holds_what_was_written() -> None:
     ("text", "lines"),
     [
         ("[]", ["a.yaml:1:1: expected a map, found a list; write kind, name and spec"]),
-        ("kind: IPPolicy", ["a.yaml:1:1: name: required, but missing; add it"]),
+        ("kind: IPPolicy", ["a.yaml:1:1: name: missing required field"]),
         (
             "kind: IPolicy\nname: a",
             ["a.yaml:1:7: IPolicy/a.kind: unknown kind 'IPolicy'; did you mean IPPolicy?"],
@@ -94,7 +93,7 @@ def test_a_declaration_holds_what_was_written() -> None:
                 "a.yaml:4:14: TLSEdge/a.hostports: expected a list, found text; put it in brackets: [ … ]",
                 "a.yaml:5:35: TLSEdge/a.tls_termination.terminate_at: 'egde' is not one of edge or upstream;"
                 " did you mean edge?",
-                "a.yaml:6:12: TLSEdge/a.backend.backend_id: required, but missing; add it",
+                "a.yaml:6:12: TLSEdge/a.backend.backend_id: missing required field",
             ],
         ),
         (
@@ -106,7 +105,7 @@ def test_a_declaration_holds_what_was_written() -> None:
         ),
         (
             "kind: ReservedDomain\nname: a\nspec:\n  region: us",
-            ["a.yaml:3:1: ReservedDomain/a.domain: required, but missing; add it"],
+            ["a.yaml:3:1: ReservedDomain/a.domain: missing required field"],
         ),
         (
             "kind: IPPolicy\nname: a\n---\nkind: IPPolicy\nname: a\n",
@@ -164,10 +163,10 @@ def test_a_declaration_holds_what_was_written() -> None:
         (
             "kind: HTTPSEdgeRoute\nname: r\nspec: {edge_id: edghts_1}",
             [
-                "a.yaml:3:7: HTTPSEdgeRoute/r.match: required, but missing;"
-                " add it, or give the id of an existing object",
-                "a.yaml:3:7: HTTPSEdgeRoute/r.match_type: required, but missing;"
-                " add it, or give the id of an existing object",
+                "a.yaml:3:7: HTTPSEdgeRoute/r.match: missing required field;"
+                " set it, or give the id of an existing object",
+                "a.yaml:3:7: HTTPSEdgeRoute/r.match_type: missing required field;"
+                " set it, or give the id of an existing object",
             ],
         ),
     ],
@@ -288,7 +287,7 @@ def linked(root: Path, credential: str, more: str = "") -> Config:
     (root / "notes").write_text("ours")
     (root / "src/a.yaml").write_text(delivering(f"to_file: {credential}"))
     (root / "reconciler.yaml").write_text(f"stack: prod\n{more}")
-    return config.load(root, {})
+    return load_config(root, {})
 
 
 @pytest.mark.parametrize(
@@ -306,12 +305,12 @@ def test_a_place_is_the_project_s_own_by_a_link_too(tmp_path: Path, target: str,
     (tmp_path / "words").write_text("ours")
     read = linked(tmp_path, target, "variables: {words: {from_file: words}}")
     with pytest.raises(Rejected, match=f"goes to {target}, a place of the project's own {what}; name a file of"):
-        manifests.load(read, {})
+        load_manifests(read, {})
 
 
 def test_a_new_api_key_may_go_where_the_present_one_is_read(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("k")
-    assert manifests.load(linked(tmp_path, "key", "platform: {api_key: {from_file: key}}"), {}).manifest.declarations
+    assert load_manifests(linked(tmp_path, "key", "platform: {api_key: {from_file: key}}"), {}).manifest.declarations
 
 
 @pytest.mark.parametrize(("first", "second"), [("keys", "keys/x/y"), ("keys/x/y", "keys")])
@@ -348,7 +347,7 @@ def test_what_is_no_secret_must_be_told_though_it_is_left_to_others() -> None:
         lifecycle: {ignore: [cidr]}
         spec: {ip_policy_id: ipp_1, action: allow}
     """
-    assert told(text) == ["a.yaml:5:7: IPPolicyRule/rule.cidr: required, but missing; add it"]
+    assert told(text) == ["a.yaml:5:7: IPPolicyRule/rule.cidr: missing required field"]
 
 
 def test_a_credential_that_is_named_by_id_needs_no_place_for_its_token() -> None:
@@ -399,25 +398,24 @@ spec: {backends: [{ref: FailoverBackend/c}]}
 """
 
 
-def test_a_ring_is_named_in_its_order_with_its_places() -> None:
+def test_a_circular_reference_is_named_in_its_order_with_its_places() -> None:
     assert told(RING) == [
-        "a.yaml:7:19: FailoverBackend/a: a ring of references:"
-        " FailoverBackend/a refers to FailoverBackend/b (a.yaml:7:19),"
-        " FailoverBackend/b refers to FailoverBackend/c (a.yaml:11:19),"
-        " FailoverBackend/c refers to FailoverBackend/a (a.yaml:3:19); break it at one of these places"
+        "a.yaml:7:19: FailoverBackend/a: circular reference:"
+        " FailoverBackend/a → FailoverBackend/b → FailoverBackend/c → FailoverBackend/a"
+        " (a.yaml:7:19, a.yaml:11:19, a.yaml:3:19); remove one of these references"
     ]
 
 
-def test_a_resource_that_refers_to_itself_is_a_ring() -> None:
+def test_a_resource_that_refers_to_itself_is_a_circular_reference() -> None:
     assert told("kind: FailoverBackend\nname: a\nspec: {backends: [{ref: FailoverBackend/a}]}") == [
-        "a.yaml:3:19: FailoverBackend/a: a ring of references:"
-        " FailoverBackend/a refers to FailoverBackend/a (a.yaml:3:19); break it at one of these places"
+        "a.yaml:3:19: FailoverBackend/a: circular reference:"
+        " FailoverBackend/a → FailoverBackend/a (a.yaml:3:19); remove one of these references"
     ]
 
 
 def test_a_file_that_cannot_be_read_makes_no_reference_wrong() -> None:
     text = "kind: TLSEdge\nname: a\nspec: {backend: {backend_id: {ref: FailoverBackend/b}}}\n---\nkind: [\n"
-    assert told(text) == ["a.yaml:6:1: not YAML: a value is missing here; write it, or remove the comma"]
+    assert told(text) == ["a.yaml:6:1: invalid YAML: a value is missing here; write it, or remove the comma"]
 
 
 # --- on disk ----------------------------------------------------------------------------------------------------------
@@ -439,14 +437,14 @@ def test_folders_are_read_whole_and_in_order(tmp_path: Path) -> None:
             "manifests/.hidden.yaml": "broken: [",
         },
     )
-    loaded = manifests.load(config, {})
+    loaded = load_manifests(config, {})
     assert [str(each) for each in loaded.manifest.declarations] == ["IPPolicy/z", "IPPolicy/y", "IPPolicy/b"]
     assert loaded.files == ("manifests/a/z.yml", "manifests/b.yaml")
 
 
 def test_an_empty_tree_is_an_empty_manifest_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "manifests").mkdir()
-    loaded = manifests.load(Config(tmp_path, "prod"), {})
+    loaded = load_manifests(Config(tmp_path, "prod"), {})
     assert loaded.manifest.is_empty
     assert [str(each) for each in loaded.warnings] == [
         "reconciler.yaml:1:1: warning: there are no manifests (*.yaml, *.yml) below manifests; nothing is declared here"
@@ -455,7 +453,7 @@ def test_an_empty_tree_is_an_empty_manifest_with_a_warning(tmp_path: Path) -> No
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
-        manifests.load(Config(tmp_path, "prod"), {})
+        load_manifests(Config(tmp_path, "prod"), {})
     assert str(caught.value) == "reconciler.yaml:1:1: there is no file manifests; check the path"
 
 
@@ -464,7 +462,7 @@ def test_a_manifest_that_is_a_symlink_out_is_refused(tmp_path: Path) -> None:
     config = project(tmp_path / "root", {"manifests/b.yaml": "kind: IPPolicy\nname: b\n"})
     (tmp_path / "root/manifests/a.yaml").symlink_to(tmp_path / "other.yaml")
     with pytest.raises(Rejected) as caught:
-        manifests.load(config, {})
+        load_manifests(config, {})
     assert str(caught.value) == (
         "manifests/a.yaml:1:1: manifests/a.yaml is a symlink out of the project; keep the file inside the project"
     )
@@ -475,14 +473,14 @@ def test_the_digest_follows_names_and_bytes_of_manifests_and_included_files(tmp_
         "manifests/a.yaml": "kind: IPPolicy\nname: a\nspec: {description: {from_file: manifests/text}}\n",
         "manifests/text": "one",
     }
-    first = manifests.load(project(tmp_path, files), {}).manifest.digest
-    assert manifests.load(project(tmp_path, files), {}).manifest.digest == first
-    assert manifests.load(project(tmp_path, files | {"manifests/text": "two"}), {}).manifest.digest != first
+    first = load_manifests(project(tmp_path, files), {}).manifest.digest
+    assert load_manifests(project(tmp_path, files), {}).manifest.digest == first
+    assert load_manifests(project(tmp_path, files | {"manifests/text": "two"}), {}).manifest.digest != first
 
 
 @given(st.dictionaries(st.text(max_size=5), st.binary(max_size=5), max_size=4))
 def test_the_digest_does_not_depend_on_the_order(texts: dict[str, bytes]) -> None:
-    assert manifests.digest_of(texts) == manifests.digest_of(dict(reversed(texts.items())))
+    assert digest_of(texts) == digest_of(dict(reversed(texts.items())))
 
 
 TWO = """kind: IPPolicy
@@ -500,8 +498,8 @@ B = Address("IPPolicyRule", "b")
 
 
 def test_places_that_were_let_go_are_those_that_were_read(tmp_path: Path) -> None:
-    again = manifests.load(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations
-    kept = manifests.load_texts({"manifests/a.yaml": TWO.encode()}, "prod", {}).manifest.declarations
+    again = load_manifests(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations
+    kept = load_texts({"manifests/a.yaml": TWO.encode()}, "prod", {}).manifest.declarations
     for address, each in kept.items():
         assert dict(again[address].positions) == dict(each.positions)
         assert again[address].position == each.position
@@ -510,7 +508,7 @@ def test_places_that_were_let_go_are_those_that_were_read(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("text", ["\n" + TWO, "a: [", "", None], ids=["moved", "broken", "empty", "gone"])
 def test_of_a_file_that_is_another_by_now_only_the_start_is_told(tmp_path: Path, text: str | None) -> None:
-    declaration = manifests.load(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations[B]
+    declaration = load_manifests(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations[B]
     file = tmp_path / "manifests/a.yaml"
     file.unlink() if text is None else file.write_text(text)
     assert declaration.at("cidr") == declaration.position == Position("manifests/a.yaml", 5, 1)

@@ -47,7 +47,7 @@ spec:
 def changed(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]:
     """The lines that differ."""
     steps = tuple(int(each) if each.isdigit() else each for each in path.split("."))
-    after = patch.patched(text, line, ("spec", *steps), value)
+    after = patch.patch_text(text, line, ("spec", *steps), value)
     return [each for each in difflib.ndiff(text.splitlines(), after.splitlines()) if each[0] in "+-"]
 
 
@@ -103,36 +103,36 @@ def test_only_what_has_to_changes(path: str, value: Any, lines: list[str]) -> No
 
 
 def test_the_last_key_of_a_document_is_followed_by_a_new_one_before_the_comments_that_end_it() -> None:
-    after = patch.patched(FILE, 6, ("spec", "region"), "eu")
+    after = patch.patch_text(FILE, 6, ("spec", "region"), "eu")
     assert after.endswith("    b\n  region: eu\n# The end.\n")
 
 
 def test_a_comment_inside_what_goes_is_not_thrown_away() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n    # why\n    c: 2\n"
     with pytest.raises(Unpatchable, match="a comment inside it would be lost"):
-        patch.patched(text, 1, ("spec", "a"), "x")
+        patch.patch_text(text, 1, ("spec", "a"), "x")
 
 
 @pytest.mark.parametrize("path", [("spec", "a"), ("spec", "b")])
 def test_what_an_alias_repeats_is_not_changed_in_one_place(path: tuple[str, ...]) -> None:
     text = "kind: a\nspec:\n  a: &x {c: 1, d: 2}\n  b: *x\n"
     with pytest.raises(Unpatchable):
-        patch.patched(text, 1, path, {"c": 2, "d": 2})
+        patch.patch_text(text, 1, path, {"c": 2, "d": 2})
 
 
 def test_the_last_key_of_a_map_leaves_an_empty_map() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n  c: 2\n"
-    assert patch.patched(text, 1, ("spec", "a", "b"), GONE) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
+    assert patch.patch_text(text, 1, ("spec", "a", "b"), GONE) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
 
 
 def test_what_has_no_value_gets_one() -> None:
-    assert patch.patched("kind: a\nspec:\n", 1, ("spec",), {"a": 1}) == "kind: a\nspec:\n  a: 1\n"
+    assert patch.patch_text("kind: a\nspec:\n", 1, ("spec",), {"a": 1}) == "kind: a\nspec:\n  a: 1\n"
 
 
 def test_lines_that_end_in_carriage_returns_go_on_to() -> None:
     text = "kind: a\r\nspec:\r\n  a: [1]\r\n"
     after = "kind: a\r\nspec:\r\n  a: [1]\r\n  b:\r\n    - x\r\n    - c: 2\r\n"
-    assert patch.patched(text, 1, ("spec", "b"), ["x", {"c": 2}]) == after
+    assert patch.patch_text(text, 1, ("spec", "b"), ["x", {"c": 2}]) == after
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=6)
@@ -162,7 +162,7 @@ def test_whatever_is_handed_out_says_what_was_asked_for(spell: Any, spec: Any, k
     line = text.splitlines().index("---") + 2
     path = ("spec", *keys)
     try:
-        after = patch.patched(text, line, path, value)
+        after = patch.patch_text(text, line, path, value)
     except Unpatchable:
         return
     old, new = (yaml.read(each.encode(), "f") for each in (text, after))
@@ -216,7 +216,7 @@ def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
     before = "kind: K\nspec:\n" + lines_of([f"{each}: 1" if is_map else each for each in names], notes, layout)
     value: Any = dict.fromkeys(kept, 1) if is_map else kept
     try:
-        after = patch.patched(before, 1, ("spec", "a"), [value] if layout == "items" else value)
+        after = patch.patch_text(before, 1, ("spec", "a"), [value] if layout == "items" else value)
     except Unpatchable:
         return
     for name, note in zip(names, notes, strict=True):
@@ -230,10 +230,10 @@ def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
 
 def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> None:
     text = "kind: K\nspec:\n  ids: [\n    {ref: A/p1},  # the office\n    {ref: A/p2},  # the contractor\n  ]\n"
-    assert patch.patched(text, 1, ("spec", "ids"), [{"ref": "A/p1"}]) == text.replace(
+    assert patch.patch_text(text, 1, ("spec", "ids"), [{"ref": "A/p1"}]) == text.replace(
         "    {ref: A/p2},  # the contractor\n", ""
     )
-    assert patch.patched(text, 1, ("spec", "ids"), [{"ref": "A/p2"}]) == text.replace(
+    assert patch.patch_text(text, 1, ("spec", "ids"), [{"ref": "A/p2"}]) == text.replace(
         "    {ref: A/p1},  # the office\n", ""
     )
 
@@ -249,14 +249,14 @@ def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> N
 def test_a_comment_beside_what_goes_is_not_thrown_away(text: str) -> None:
     value: list[Any] = [{"c": 2}] if "c: 2" in text else []
     with pytest.raises(Unpatchable, match="a comment inside it would be lost"):
-        patch.patched(text, 1, ("spec", "a"), value)
+        patch.patch_text(text, 1, ("spec", "a"), value)
 
 
 def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
     text = "kind: K\nspec:\n  a:\n    - 1  # of the one\n  b:  # why\n"
     after = "kind: K\nspec:\n  a: []\n  b:  # why\n"
-    assert patch.patched(text, 1, ("spec", "a"), []) == after
-    assert patch.patched(after, 1, ("spec", "b"), []) == after.replace("b:  #", "b: []  #")
+    assert patch.patch_text(text, 1, ("spec", "a"), []) == after
+    assert patch.patch_text(after, 1, ("spec", "b"), []) == after.replace("b:  #", "b: []  #")
 
 
 @pytest.mark.parametrize(
@@ -270,25 +270,25 @@ def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
 def test_what_is_emptied_keeps_the_comment_behind_its_bracket(before: str, value: Any, after: str) -> None:
     text = "kind: K\nspec:\n  a:{}\n"
     path = ("spec", "a")
-    assert patch.patched(text.format(before), 1, path, value) == text.format(after)
+    assert patch.patch_text(text.format(before), 1, path, value) == text.format(after)
 
 
 def test_documents_are_told_apart_whatever_ends_their_lines() -> None:
     text = "kind: a\r\nspec: {b: 1}\r\n---\r\nkind: c\r\nspec: {b: 1}\r\n"
-    assert patch.patched(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"
+    assert patch.patch_text(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"
 
 
 @given(SPECS, st.data())
 def test_in_our_own_layout_any_value_of_a_map_can_be_replaced(spec: Any, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(spec)))
     value = data.draw(VALUES)
-    after = patch.patched(block(spec), 1, ("spec", key), value)
+    after = patch.patch_text(block(spec), 1, ("spec", key), value)
     assert canonical(yaml.read(after.encode(), "f").documents[0].value["spec"]) == canonical({**spec, key: value})
 
 
 @given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
 def test_what_was_there_keeps_its_order(old: list[int], new: list[int]) -> None:
-    ordered = patch.ordered_like(old, new)
+    ordered = patch.order_like(old, new)
     assert sorted(ordered) == sorted(new)
     if sorted(old) == sorted(new):
         assert ordered == old

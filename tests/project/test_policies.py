@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from reconciler.model.problem import Position, Rejected
 from reconciler.planning.policies.rule import Rule
-from reconciler.project.policies import load as policies
 from reconciler.project.policies import offsets
-from reconciler.project.settings import config
+from reconciler.project.policies.load import load_policies
+from reconciler.project.settings.config import load_config
 from reconciler.project.yaml import reader as yaml
 
 GOOD = "policy: a\ncheck: resource.kind != ''\nmessage: ${resource.name} has no kind\n"
@@ -26,7 +26,7 @@ def load(root: Path, text: str | None = GOOD, settings: str = "") -> tuple[Rule,
     if text is not None:
         (root / "policies").mkdir(exist_ok=True)
         (root / "policies/a.yaml").write_text(text, encoding="utf-8")
-    return policies.load(config.load(root, {}))
+    return load_policies(load_config(root, {}))
 
 
 def refused(root: Path, text: str) -> list[str]:
@@ -105,7 +105,7 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
         "policies/a.yaml:8:17: b.scope.kinds[0]: there is no kind 'TLSEgde'; did you mean TLSEdge?",
         "policies/a.yaml:9:15: b.check: the expression ends too early; correct it there",
         "policies/a.yaml:12:1: expected a map, found a list; begin with policy:",
-        "policies/a.yaml:17:14: c.exemptions[0].reason: required, but missing; add it",
+        "policies/a.yaml:17:14: c.exemptions[0].reason: missing required field",
         "policies/a.yaml:17:34: c.exemptions[0].until: is not a day; write it as 2030-12-31",
     ]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.problem import LONGEST_QUOTE, Problem, Rejected
-from reconciler.project.manifests import load as manifests
-from reconciler.project.settings import config
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings.config import load_config
 
 BOT = "kind: BotUser\nname: b\n"
 EDGE = "kind: TLSEdge\nname: e\n"
@@ -68,8 +68,8 @@ WRITTEN = {
 
 def problems(root: Path) -> tuple[Problem, ...]:
     try:
-        project = config.load(root, {}, "e" if (root / "environments").exists() else None)
-        return manifests.load(project, {}).warnings
+        project = load_config(root, {}, "e" if (root / "environments").exists() else None)
+        return load_manifests(project, {}).warnings
     except Rejected as rejected:
         return rejected.problems
 
@@ -86,8 +86,9 @@ def test_a_message_quotes_at_most_a_line(tmp_path: Path, place: str) -> None:
             assert len(said) < 700, (what, said[:1000])
             assert "x" * (LONGEST_QUOTE + 1) not in said, what
             assert "\n" not in said, what
+            assert len(json.dumps(dict(problem.values))) < 5000, what
 
 
 def test_a_short_quotation_and_a_long_list_stay_as_they_are() -> None:
     text = f"{'x' * 80!r} is the platform's; use {', '.join(['name'] * 60)}, as the user's"
-    assert Problem(text, text).text == text
+    assert Problem(text, text, code="invalid-value").text == text

@@ -12,9 +12,9 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
-from reconciler.project.manifests import load as manifests
+from reconciler.project.manifests.load import load_manifests, own_places
 from reconciler.project.secrets.sinks import ProjectSinks
-from reconciler.project.settings import config
+from reconciler.project.settings.config import Config, load_config
 
 TOKEN = Secret("canary-token", "test")
 GIT, CI = "Git's own data", "part of the CI configuration"
@@ -48,12 +48,12 @@ RESERVED = {
 FREE = ["secrets/git", "secrets/.env", ".gitignored/token", "secrets/jenkins", "github/token", "secrets/ci.yml"]
 
 
-def project(root: Path, target: str) -> config.Config:
+def project(root: Path, target: str) -> Config:
     (root / "manifests").mkdir(exist_ok=True)
     (root / "reconciler.yaml").write_text("stack: prod\n", encoding="utf-8")
     document = f"kind: TunnelCredential\nname: a\ndeliver: {{token: {{to_file: {json.dumps(target)}}}}}\n"
     (root / "manifests/a.yaml").write_text(document, encoding="utf-8")
-    return config.load(root, {})
+    return load_config(root, {})
 
 
 @pytest.mark.parametrize(("target", "use"), RESERVED.items())
@@ -62,11 +62,11 @@ async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
 ) -> None:
     read = project(tmp_path, target)
     with pytest.raises(Rejected) as told:
-        manifests.load(read, {})
+        load_manifests(read, {})
     (problem,) = (each for each in told.value.problems if each.is_error)
     assert problem.code == "reserved-delivery-target"
     assert problem.text == f"goes to {target}, {use}"
-    sinks = ProjectSinks(tmp_path, lambda: manifests.own_places(read))
+    sinks = ProjectSinks(tmp_path, lambda: own_places(read))
     before = sorted(tmp_path.rglob("*"))
     for act in (sinks.prove(Delivery("to_file", target)), sinks.deliver(Delivery("to_file", target), TOKEN)):
         with pytest.raises(Undeliverable, match="no secret is written there"):
@@ -77,8 +77,8 @@ async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
 @pytest.mark.parametrize("target", FREE)
 async def test_other_places_are_free(tmp_path: Path, target: str) -> None:
     read = project(tmp_path, target)
-    assert manifests.load(read, {}).manifest.declarations
-    await ProjectSinks(tmp_path, lambda: manifests.own_places(read)).deliver(Delivery("to_file", target), TOKEN)
+    assert load_manifests(read, {}).manifest.declarations
+    await ProjectSinks(tmp_path, lambda: own_places(read)).deliver(Delivery("to_file", target), TOKEN)
     assert (tmp_path / target).read_text(encoding="utf-8") == "canary-token"
 
 
@@ -88,7 +88,7 @@ async def test_another_name_of_an_own_file_is_refused_when_it_is_written(tmp_pat
     (tmp_path / "shared/all.yaml").write_text("", encoding="utf-8")
     (tmp_path / "manifests/linked.yaml").symlink_to("../shared/all.yaml")
     os.link(tmp_path / "reconciler.yaml", tmp_path / "second-name")
-    sinks = ProjectSinks(tmp_path, lambda: manifests.own_places(read))
+    sinks = ProjectSinks(tmp_path, lambda: own_places(read))
     for target in ("shared/all.yaml", "second-name"):
         with pytest.raises(Undeliverable, match="a place of the project's own"):
             await sinks.deliver(Delivery("to_file", target), TOKEN)
@@ -99,11 +99,11 @@ def test_a_link_into_git_is_told_with_the_manifests(tmp_path: Path) -> None:
     (tmp_path / ".git/hooks").mkdir(parents=True)
     (tmp_path / "secrets").symlink_to(".git/hooks")
     with pytest.raises(Rejected, match="goes to secrets/token, Git's own data"):
-        manifests.load(project(tmp_path, "secrets/token"), {})
+        load_manifests(project(tmp_path, "secrets/token"), {})
 
 
 def test_a_project_within_a_reserved_folder_delivers_nothing_there(tmp_path: Path) -> None:
     root = tmp_path / ".github/infra"
     root.mkdir(parents=True)
     with pytest.raises(Rejected, match="part of the CI configuration"):
-        manifests.load(project(root, "secrets/token"), {})
+        load_manifests(project(root, "secrets/token"), {})

@@ -276,7 +276,7 @@ async def test_what_is_there_is_replaced_only_where_that_is_allowed(
     assert "canary-token" in file.read_text()
 
 
-@pytest.mark.parametrize("present", ["", "AGENT_TOKEN=\nB=1\n"])
+@pytest.mark.parametrize("present", ["", "AGENT_TOKEN=\nB=1\n", "AGENT_TOKEN=''\n", 'AGENT_TOKEN=""\n'])
 async def test_an_empty_place_holds_nothing_to_lose(root: Path, present: str) -> None:
     delivery = dotenv() if present else to(".env")
     (root / ".env").write_text(present)
@@ -448,7 +448,33 @@ async def test_a_check_that_fails_is_told_before_anything_is_created(root: Path)
 
 
 async def test_what_a_killed_process_left_half_written_goes_with_the_next_delivery(root: Path) -> None:
-    (root / ".agent.token.0123456789ab").write_text("half a sec")
-    (root / ".agent.token.backup").write_text("somebody else's")
+    """And with it nothing else: not what belongs to another target, nor a file of the user's whose name is like it."""
+    kept = [".agent.token.0123456789ab", ".reconciler-unfinished-backup"]
+    for name in kept:
+        (root / name).write_text("somebody else's")
+    for target in ("agent.token", "other.token"):
+        _interrupt(root, target)
     await ProjectSinks(root).prove(to("agent.token"))
-    assert sorted(each.name for each in root.iterdir()) == [".agent.token.backup"]
+    assert len(left := {each.name for each in root.iterdir()} - {*kept}) == 1
+    await ProjectSinks(root).prove(to("other.token"))
+    assert not left & {each.name for each in root.iterdir()}
+    assert sorted(each.name for each in root.iterdir()) == kept
+
+
+def _interrupt(root: Path, target: str) -> None:
+    """A delivery whose process is killed when the file is written and not yet in its place."""
+    script = (
+        "import asyncio, os, pathlib\n"
+        "from reconciler.model.manifest import Delivery\n"
+        "from reconciler.model.value import Secret\n"
+        "from reconciler.project.secrets.sinks import ProjectSinks\n"
+        "os.link = lambda *_, **__: os._exit(9)\n"
+        f"delivery = Delivery('to_file', {target!r})\n"
+        f"asyncio.run(ProjectSinks(pathlib.Path({str(root)!r})).deliver(delivery, Secret('x', 'x')))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+
+
+async def test_a_name_of_any_length_that_a_file_can_have_is_written(root: Path) -> None:
+    await ProjectSinks(root).deliver(to("é" * 127), TOKEN)
+    assert (root / ("é" * 127)).read_text(encoding="utf-8") == "canary-token"

@@ -193,12 +193,12 @@ def test_a_policy_may_come_from_a_file_whole_and_keeps_the_platforms_braces(tmp_
 
 
 def test_a_file_is_named_from_the_root_of_the_project(tmp_path: Path) -> None:
-    from reconciler.project.manifests import load as manifests
+    from tests.project.texts import load_texts
 
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/words").write_text("two\nlines\n")
     texts = {"deep/a.yaml": b"kind: IPPolicy\nname: a\nspec: {description: {from_file: deep/words}}"}
-    declared = manifests.load_texts(texts, "prod", {}, root=tmp_path).manifest.declarations[Address("IPPolicy", "a")]
+    declared = load_texts(texts, "prod", {}, root=tmp_path).manifest.declarations[Address("IPPolicy", "a")]
     assert declared.spec == {"description": "two\nlines\n"}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.project.documents.merge import Layer, Role, patched, weave
+from reconciler.project.documents.merge import Layer, Role, apply_patch, merge
 from reconciler.project.yaml import reader as yaml
 
 KEYS = st.sampled_from(["a", "b", "c", "ref", "spec"])
@@ -27,7 +27,7 @@ def layer(role: Role, value: Any, file: str) -> Layer:
 def woven(*values: Any) -> yaml.Document:
     roles = (Role.DEFAULTS, Role.MANIFEST, Role.ENVIRONMENT)
     layers = [layer(role, value, f"{role.name}.yaml") for role, value in zip(roles, values, strict=True)]
-    return weave(layers, layers[1])
+    return merge(layers, layers[1])
 
 
 def reordered(value: Any) -> Any:
@@ -38,18 +38,18 @@ def reordered(value: Any) -> Any:
 
 @given(MAPS)
 def test_an_overlay_of_nothing_is_nothing(value: Any) -> None:
-    assert patched(value, {}) == (value if not (len(value) == 1 and "ref" in value) else {})
+    assert apply_patch(value, {}) == (value if not (len(value) == 1 and "ref" in value) else {})
 
 
 @given(MAPS, MAPS)
 def test_the_order_of_keys_means_nothing(value: Any, patch: Any) -> None:
-    assert patched(value, patch) == patched(reordered(value), reordered(patch))
+    assert apply_patch(value, patch) == apply_patch(reordered(value), reordered(patch))
 
 
 @given(MAPS, MAPS)
 def test_what_was_patched_once_stays_so(value: Any, patch: Any) -> None:
-    once = patched(value, patch)
-    assert patched(once, patch) == once
+    once = apply_patch(value, patch)
+    assert apply_patch(once, patch) == once
 
 
 @given(MAPS, MAPS, MAPS)
@@ -70,7 +70,7 @@ def test_every_value_has_a_place(below: Any, own: Any, above: Any) -> None:
 
 
 def test_a_reference_is_replaced_whole() -> None:
-    assert patched({"id": {"ref": "IPPolicy/a"}}, {"id": {"from_env": "ID"}}) == {"id": {"from_env": "ID"}}
+    assert apply_patch({"id": {"ref": "IPPolicy/a"}}, {"id": {"from_env": "ID"}}) == {"id": {"from_env": "ID"}}
 
 
 def test_null_takes_away_and_what_a_document_says_of_itself_stays() -> None:

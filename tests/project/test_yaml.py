@@ -59,11 +59,14 @@ def test_a_scalar_means_what_the_core_schema_says(written: str, meant: object) -
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("a: b: c", ["f.yaml:1:5: not YAML: a ':' where no key can stand; check the indentation, or quote the text"]),
+        (
+            "a: b: c",
+            ["f.yaml:1:5: invalid YAML: a ':' where no key can stand; check the indentation, or quote the text"],
+        ),
         (
             "a: [1, 2\nb: 3\n",
             [
-                "f.yaml:2:2: not YAML: a list is not closed with ']' (it begins in line 1, column 4);"
+                "f.yaml:2:2: invalid YAML: a list is not closed with ']' (it begins in line 1, column 4);"
                 " close it, or check the indentation"
             ],
         ),

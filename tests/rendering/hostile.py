@@ -6,8 +6,8 @@ import re
 
 from hypothesis import strategies as st
 
-from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
-from reconciler.model.plan import Call, Consent, Forecast, Plan, Verb
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Order, Reason, Risk
+from reconciler.model.plan import Approval, Call, Forecast, Plan, Verb
 from reconciler.model.problem import Position, Problem, Severity
 from tests.rendering.plans import OFFICE, PAYMENTS, addresses
 
@@ -46,9 +46,9 @@ def plan(text: str) -> Plan:
     """The text in every place that Git or the platform may fill."""
     place = Position(f"manifests/{text}.yaml".replace("\n", "x"), 3, 1)
     fields = (
-        FieldChange("description", text, f"{text}!", Mover.PLATFORM, position=place),
-        FieldChange(f"labels.{text}", None, text, Mover.GIT),
-        FieldChange("traffic_policy.value", f"a\n{text}\nb", f"a\n{text}\nc", Mover.BOTH, forces_replacement=True),
+        FieldChange("description", text, f"{text}!", ChangedBy.PLATFORM, position=place),
+        FieldChange(f"labels.{text}", None, text, ChangedBy.GIT),
+        FieldChange("traffic_policy.value", f"a\n{text}\nb", f"a\n{text}\nc", ChangedBy.BOTH, forces_replacement=True),
     )
     return Plan(
         "prod",
@@ -61,8 +61,11 @@ def plan(text: str) -> Plan:
             Call("create IPPolicy/office", OFFICE, Verb.CREATE, "/ip_policies"),
             Call("x", PAYMENTS, Verb.UPDATE, f"/edges/tls/{text}", needs=("create IPPolicy/office",)),
         ),
-        problems=(Problem(text, text, text, place), Problem(text, severity=Severity.WARNING)),
-        consents=(Consent("delete", "TLSEdge", 1, text), Consent("adopt", "BotUser", 1, text, granted=True)),
+        problems=(
+            Problem(text, text, text, place, code=text, values={text: text}),
+            Problem(text, severity=Severity.WARNING, code=text),
+        ),
+        approvals=(Approval("delete", "TLSEdge", 1, text), Approval("adopt", "BotUser", 1, text, granted=True)),
         account=f"http://{text}",
         commit=text,
         targets=(f"*/{text}",),
@@ -86,8 +89,8 @@ many = st.builds(
             for name in names
         ),
         calls=tuple(Call(str(name), name, Verb.UPDATE, f"/{text}") for name in names),
-        problems=tuple(Problem(text * 5) for _ in names),
-        consents=tuple(Consent("delete", "TLSEdge", 1, text * 5) for _ in names),
+        problems=tuple(Problem(text * 5, code=text) for _ in names),
+        approvals=tuple(Approval("delete", "TLSEdge", 1, text * 5) for _ in names),
         targets=tuple(str(name) for name in names),
     ),
     st.lists(addresses, max_size=150, unique=True),

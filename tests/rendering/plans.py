@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.manifest import Delivery
-from reconciler.model.plan import Call, Consent, Forecast, OwnerDraft, Plan, Seen, Verb
+from reconciler.model.plan import Approval, Call, Forecast, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Hidden, JsonTemplate, Ref, Secret, Template
@@ -46,7 +46,7 @@ WHOLE = Plan(
             Action.CREATE,
             Reason.DECLARED,
             position=at(1),
-            fields=(FieldChange("description", None, "Office", Mover.GIT),),
+            fields=(FieldChange("description", None, "Office", ChangedBy.GIT),),
             is_pending=True,
         ),
         Change(
@@ -56,14 +56,14 @@ WHOLE = Plan(
             id=EDGE_ID,
             position=at(12),
             fields=(
-                FieldChange("description", "pay", "Payments \x1b[31m\u202eevil", Mover.PLATFORM),
-                FieldChange("backend.backend_id", BACKEND_ID, Ref(BACKEND), Mover.GIT),
-                FieldChange("ip_restriction.ip_policy_ids", ["ipp_1"], ["ipp_1", Ref(OFFICE)], Mover.GIT),
+                FieldChange("description", "pay", "Payments \x1b[31m\u202eevil", ChangedBy.PLATFORM),
+                FieldChange("backend.backend_id", BACKEND_ID, Ref(BACKEND), ChangedBy.GIT),
+                FieldChange("ip_restriction.ip_policy_ids", ["ipp_1"], ["ipp_1", Ref(OFFICE)], ChangedBy.GIT),
                 FieldChange(
                     "traffic_policy.value",
                     "on_http_request:\n  - name: a\n    actions: []\n",
                     "on_http_request:\n  - name: b\n    actions: []\n",
-                    Mover.BOTH,
+                    ChangedBy.BOTH,
                 ),
                 FieldChange("mutual_tls", {"enabled": True, "certificate_authority_ids": ["ca_1", "ca_2"]}, None),
             ),
@@ -77,8 +77,8 @@ WHOLE = Plan(
             risks=(Risk.TRAFFIC,),
             position=at(40),
             fields=(
-                FieldChange("ca_pem", "-----BEGIN\nabc\n-----END", "-----BEGIN\nabd\n-----END", Mover.GIT, True),
-                FieldChange("secret", Hidden("a"), Hidden("b"), Mover.GIT),
+                FieldChange("ca_pem", "-----BEGIN\nabc\n-----END", "-----BEGIN\nabd\n-----END", ChangedBy.GIT, True),
+                FieldChange("secret", Hidden("a"), Hidden("b"), ChangedBy.GIT),
             ),
             is_pending=True,
         ),
@@ -121,7 +121,7 @@ WHOLE = Plan(
             risks=(Risk.ADDED,),
             position=at(1),
             parent=OFFICE,
-            fields=(FieldChange("cidr", "0.0.0.0/0 \x1b[31m\u202eevil", None, Mover.PLATFORM),),
+            fields=(FieldChange("cidr", "0.0.0.0/0 \x1b[31m\u202eevil", None, ChangedBy.PLATFORM),),
         ),
     ),
     calls=(
@@ -147,14 +147,21 @@ WHOLE = Plan(
         ),
     ),
     problems=(
-        Problem("refers to nothing", "declare it", "TLSEdge/x.backend", at(3)),
-        Problem("is deprecated", "", "ReservedDomain/a.region", severity=Severity.WARNING),
+        Problem(
+            "refers to nothing",
+            "declare it",
+            "TLSEdge/x.backend",
+            at(3),
+            code="unknown-reference",
+            values={"kind": "IPPolicy"},
+        ),
+        Problem("is deprecated", "", "ReservedDomain/a.region", severity=Severity.WARNING, code="retired-kind"),
     ),
-    consents=(
-        Consent("delete", "ReservedDomain", 1, "cannot be had back once it is gone"),
-        Consent("adopt", "BotUser", 1, "exists already and belongs to nobody", granted=True),
+    approvals=(
+        Approval("delete", "ReservedDomain", 1, "cannot be had back once it is gone"),
+        Approval("adopt", "BotUser", 1, "exists already and belongs to nobody", granted=True),
     ),
-    seen={BACKEND: Seen(BACKEND_ID, {"description": ""}), PAYMENTS: Seen(EDGE_ID, {"$odd": [1, None]})},
+    observed={BACKEND: Observed(BACKEND_ID, {"description": ""}), PAYMENTS: Observed(EDGE_ID, {"$odd": [1, None]})},
     elsewhere={"staging": (("BotUser", "bot_4"),)},
     unmanaged=(("BotUser", "bot_2"), ("BotUser", "bot_3"), ("TCPEdge", "edgtcp_1")),
     forecast=Forecast(130, 60.0),
@@ -191,7 +198,9 @@ def some(strategy: SearchStrategy[object]) -> SearchStrategy[tuple[object, ...]]
     return st.lists(strategy, max_size=2).map(tuple)
 
 
-field_changes = st.builds(FieldChange, texts, anything, anything, st.sampled_from(Mover), st.booleans(), maybe_position)
+field_changes = st.builds(
+    FieldChange, texts, anything, anything, st.sampled_from(ChangedBy), st.booleans(), maybe_position
+)
 changes = st.builds(
     Change,
     addresses,
@@ -241,8 +250,12 @@ plans = st.builds(
     changes=some(changes),
     calls=some(calls),
     problems=some(st.builds(Problem, sentences, texts, texts, maybe_position, st.sampled_from(Severity))),
-    consents=some(st.builds(Consent, texts, texts, st.integers(0, 9), texts, st.booleans(), is_optional=st.booleans())),
-    seen=st.dictionaries(addresses, st.builds(Seen, texts, st.dictionaries(keys, plain, max_size=2)), max_size=2),
+    approvals=some(
+        st.builds(Approval, texts, texts, st.integers(0, 9), texts, st.booleans(), is_optional=st.booleans())
+    ),
+    observed=st.dictionaries(
+        addresses, st.builds(Observed, texts, st.dictionaries(keys, plain, max_size=2)), max_size=2
+    ),
     resolved=st.dictionaries(texts, plain, max_size=2),
     bindings=st.dictionaries(addresses, st.none() | st.builds(Binding, texts, digests, st.booleans()), max_size=2),
     additions=some(changes),

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Mover, Reason, Risk
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.event import Outcome
-from reconciler.model.history import Look, Moved, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Ref
 from reconciler.rendering.html import plan_page, report_page
@@ -46,7 +46,7 @@ def many(number: int) -> Plan:
     changes, calls = [], []
     for each in range(number // 3):
         policy, rule, edge = (Address(kind, f"shop-{each}") for kind in ("IPPolicy", "IPPolicyRule", "TLSEdge"))
-        fields = (FieldChange("ip_policy_id", None, Ref(policy), Mover.GIT),)
+        fields = (FieldChange("ip_policy_id", None, Ref(policy), ChangedBy.GIT),)
         changes += [
             Change(policy, Action.CREATE, Reason.DECLARED),
             Change(rule, Action.CREATE, Reason.DECLARED, fields=fields),
@@ -58,11 +58,11 @@ def many(number: int) -> Plan:
 
 EDGE = Address("TLSEdge", "shop")
 LOOKS = tuple(
-    Look(
+    DriftCheck(
         day * DAY,
         12,
         "0123456789ab",
-        (Moved(EDGE, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, ("description",)),) if day > 3 else (),
+        (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description",)),) if day > 3 else (),
     )
     for day in range(1, 30)
 )
@@ -70,10 +70,10 @@ RUNS = tuple(
     Run("apply", day * DAY, day * DAY + 9, "ended", {Outcome.DONE: day, Outcome.FAILED: day % 2}) for day in range(9)
 )
 PAGES: dict[str, Callable[[], str]] = {
-    "plan": lambda: plan_page.page(WHOLE, digest="blake2b:0123", budget=120),
-    "large": lambda: plan_page.page(many(300)),
-    "hostile": lambda: plan_page.page(hostile.plan("".join(hostile.PIECES))),
-    "report": lambda: report_page.page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
+    "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0123", budget=120),
+    "large": lambda: plan_page.render_page(many(300)),
+    "hostile": lambda: plan_page.render_page(hostile.plan("".join(hostile.PIECES))),
+    "report": lambda: report_page.render_page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
 }
 
 

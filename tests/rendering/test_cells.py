@@ -11,28 +11,28 @@ from reconciler.rendering import terminal_text
 
 @given(st.text(st.characters()))
 def test_nothing_that_a_terminal_obeys_survives(text: str) -> None:
-    assert not {unicodedata.category(each) for each in terminal_text.clean(text)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert not {unicodedata.category(each) for each in terminal_text.sanitize(text)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 @given(st.text(st.characters()))
 def test_clean_text_stays_as_it_is(text: str) -> None:
-    assert terminal_text.clean(terminal_text.clean(text)) == terminal_text.clean(text)
+    assert terminal_text.sanitize(terminal_text.sanitize(text)) == terminal_text.sanitize(text)
 
 
 @given(st.text(), st.integers(2, 60))
 def test_a_cut_text_fits(text: str, limit: int) -> None:
-    assert terminal_text.width(terminal_text.cut(terminal_text.clean(text), limit)) <= limit
+    assert terminal_text.width(terminal_text.cut(terminal_text.sanitize(text), limit)) <= limit
 
 
 @given(st.text(), st.integers(2, 60))
 def test_wrapped_lines_fit_and_lose_nothing(text: str, limit: int) -> None:
-    lines = terminal_text.wrap(terminal_text.clean(text), limit)
+    lines = terminal_text.wrap(terminal_text.sanitize(text), limit)
     assert all(terminal_text.width(line) <= limit for line in lines)
-    assert "".join(lines).replace(" ", "") == terminal_text.clean(text).replace(" ", "")
+    assert "".join(lines).replace(" ", "") == terminal_text.sanitize(text).replace(" ", "")
 
 
 def test_an_escape_sequence_is_spelt_out() -> None:
-    assert terminal_text.clean("a\x1b[31m\u202eb\n\t\x9b") == r"a\x1b[31m\u202eb\n\t\x9b"
+    assert terminal_text.sanitize("a\x1b[31m\u202eb\n\t\x9b") == r"a\x1b[31m\u202eb\n\t\x9b"
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_an_escape_sequence_is_spelt_out() -> None:
     ],
 )
 def test_what_shows_nothing_is_spelt_out_with_all_its_digits(invisible: str, spelt: str) -> None:
-    assert terminal_text.clean(f"a{invisible}1") == f"a{spelt}1"
+    assert terminal_text.sanitize(f"a{invisible}1") == f"a{spelt}1"
 
 
 def test_wide_letters_take_two_cells_and_marks_none() -> None:
@@ -54,6 +54,6 @@ def test_wide_letters_take_two_cells_and_marks_none() -> None:
 
 
 def test_a_sign_that_is_an_emoji_stays_one() -> None:
-    assert terminal_text.clean("We \u2764\ufe0f tunnels") == "We \u2764\ufe0f tunnels"
+    assert terminal_text.sanitize("We \u2764\ufe0f tunnels") == "We \u2764\ufe0f tunnels"
     assert terminal_text.width("\u2764\ufe0f") == terminal_text.width("\u2764")
-    assert terminal_text.clean("a\ufe0f") == r"a\ufe0f"
+    assert terminal_text.sanitize("a\ufe0f") == r"a\ufe0f"

@@ -20,7 +20,7 @@ from reconciler.rendering.html import plan_page as page
 from reconciler.rendering.plan import ci_annotations, deliveries, markdown, sarif, text
 from reconciler.rendering.plan.findings import findings
 from reconciler.rendering.plan.phrases import Flavour
-from reconciler.rendering.terminal_text import clean
+from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 
 RUN = [
@@ -47,9 +47,9 @@ SHOWN = {
     ),
 }
 FORMS: dict[str, Callable[[Plan], str]] = {
-    "text": lambda plan: re.sub(r"\n {8}(?=\S)", " ", text.text(plan, width=100)),
-    "markdown": markdown.markdown,
-    "html": lambda plan: html.unescape(page.page(plan)),
+    "text": lambda plan: re.sub(r"\n {8}(?=\S)", " ", text.render_text(plan, width=100)),
+    "markdown": markdown.render_markdown,
+    "html": lambda plan: html.unescape(page.render_page(plan)),
     "sarif": lambda plan: _sarif(plan).replace("\\[", "[").replace("\\]", "]").replace("{{", "{").replace("}}", "}"),
     "github": lambda plan: ci_annotations.github(findings(plan)),
     "gitlab": lambda plan: " ".join(
@@ -59,7 +59,7 @@ FORMS: dict[str, Callable[[Plan], str]] = {
 
 
 def _sarif(plan: Plan) -> str:
-    run = json.loads(sarif.sarif(findings(plan), version="1", fallback="x"))["runs"][0]
+    run = json.loads(sarif.render_sarif(findings(plan), version="1", fallback="x"))["runs"][0]
     return " ".join(each["message"]["text"] for each in run["results"])
 
 
@@ -89,21 +89,21 @@ def test_json_holds_the_whole_argument_list() -> None:
 def test_a_command_too_long_for_a_message_is_whole_in_sarif_s_properties() -> None:
     run = ["sh", "-c", "true;" * 1000 + "curl evil"]
     plan = delivering(Action.CREATE, Delivery("to_command", "sh", settings={"run": run}))
-    results = json.loads(sarif.sarif(findings(plan), version="1", fallback="x"))["runs"][0]["results"]
+    results = json.loads(sarif.render_sarif(findings(plan), version="1", fallback="x"))["runs"][0]["results"]
     assert all(shlex.join(run) in " ".join(each["properties"]["deliveries"]) for each in results)
-    assert "curl evil" in markdown.markdown(plan)
-    assert "more characters)" in markdown.markdown(plan)
+    assert "curl evil" in markdown.render_markdown(plan)
+    assert "more characters)" in markdown.render_markdown(plan)
 
 
 def test_drift_carries_nothing_out_and_shows_no_delivery() -> None:
     plan = delivering(Action.REPLACE, SHOWN["to_command"][0])
-    assert "delivered" not in text.text(plan, flavour=Flavour.DRIFT)
+    assert "delivered" not in text.render_text(plan, flavour=Flavour.DRIFT)
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_a_quoted_command_is_one_clean_line_and_no_other_s(arguments: list[str]) -> None:
     shown = deliveries.quote(arguments)
-    assert clean(shown) == shown
+    assert sanitize(shown) == shown
     if "$'" not in shown:
         assert shlex.split(shown) == arguments
 

@@ -10,12 +10,13 @@ import jsonschema
 from hypothesis import given, settings
 
 from reconciler.model.change import Action, Change, FieldChange, Reason
+from reconciler.model.codes import CODES
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering.plan import ci_annotations
 from reconciler.rendering.plan.findings import Finding, findings
 from reconciler.rendering.plan.phrases import Flavour
-from reconciler.rendering.plan.sarif import sarif
+from reconciler.rendering.plan.sarif import render_sarif
 from tests.rendering import hostile
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 from tests.rendering.test_text import compare
@@ -59,6 +60,7 @@ SARIF = closed(
                             "id",
                             id=TEXT,
                             shortDescription=MESSAGE,
+                            help=MESSAGE,
                             defaultConfiguration=closed("level", level=LEVEL),
                         )
                     ),
@@ -97,7 +99,7 @@ SARIF = closed(
 
 
 def log(plan: Plan) -> dict[str, Any]:
-    return json.loads(sarif(findings(plan), version="1.2.3", fallback=FALLBACK))
+    return json.loads(render_sarif(findings(plan), version="1.2.3", fallback=FALLBACK))
 
 
 @given(plans)
@@ -117,7 +119,7 @@ def test_results_point_to_the_line_of_the_manifest() -> None:
         for each in run["results"]
         for place in [each["locations"][0]["physicalLocation"]]
     }
-    assert ("problem", "manifests/payments.yaml", 3) in places
+    assert ("unknown-reference", "manifests/payments.yaml", 3) in places
     assert ("breaks-live-traffic", "manifests/payments.yaml", 40) in places
     assert ("change", "manifests/payments.yaml", 12) in places
 
@@ -169,7 +171,7 @@ def test_long_values_are_shown_from_where_they_differ_in_every_form() -> None:
     change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("description", old, new),))
     found = findings(Plan("prod", changes=(change,)))
     (quality,) = json.loads(ci_annotations.gitlab(found, fallback="x"))
-    (result,) = json.loads(sarif(found, version="1", fallback="x"))["runs"][0]["results"]
+    (result,) = json.loads(render_sarif(found, version="1", fallback="x"))["runs"][0]["results"]
     for text in (ci_annotations.github(found), quality["description"], result["message"]["text"]):
         assert re.search('…x+old" → …x+new"', text)
 
@@ -182,7 +184,7 @@ def test_a_code_quality_report_for_gitlab_names_file_and_line() -> None:
     report = json.loads(ci_annotations.gitlab(findings(WHOLE, prefix="infra/"), fallback=FALLBACK))
     assert report[0] == {
         "description": "TLSEdge/x.backend: refers to nothing; declare it",
-        "check_name": "problem",
+        "check_name": "unknown-reference",
         "fingerprint": report[0]["fingerprint"],
         "severity": "critical",
         "location": {"path": "infra/manifests/payments.yaml", "lines": {"begin": 3}},
@@ -193,7 +195,11 @@ def test_a_code_quality_report_for_gitlab_names_file_and_line() -> None:
 def test_code_scanners_get_the_code_of_a_warning() -> None:
     warned = Plan("s", problems=(Problem("is odd", severity=Severity.WARNING, code="still-in-use"),))
     (run,) = log(warned)["runs"]
+    assert run["results"][0]["ruleId"] == "still-in-use"
     assert run["results"][0]["properties"] == {"code": "still-in-use"}
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert rule["shortDescription"]["text"] == CODES["still-in-use"].meaning
+    assert CODES["still-in-use"].remedy in rule["help"]["text"]
     report = json.loads(ci_annotations.gitlab(findings(warned), fallback=FALLBACK))
     assert report[0]["check_name"] == "still-in-use"
 
@@ -223,7 +229,9 @@ def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
         assert name in ("error", "warning", "notice")
         assert set(properties) <= {"file", "line", "col", "title"}
         assert properties.get("file", "") == finding.file
-        assert properties["title"] == (finding.subject or finding.rule.text)
+        assert properties["title"] == (finding.subject or finding.rule.text) + (
+            f" [{finding.code}]" if finding.code else ""
+        )
         assert "##[" not in line
 
 
@@ -234,7 +242,7 @@ def test_no_secret_is_shown(plan: Plan) -> None:
     for text in (
         ci_annotations.github(found),
         ci_annotations.gitlab(found, fallback="x"),
-        sarif(found, version="1", fallback="x"),
+        render_sarif(found, version="1", fallback="x"),
     ):
         assert "hunter2" not in text
         assert "correct horse" not in text

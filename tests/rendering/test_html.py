@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason
-from reconciler.model.plan import Call, Plan, Seen, Verb
+from reconciler.model.plan import Call, Observed, Plan, Verb
 from reconciler.model.value import Ref
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.phrases import Flavour
@@ -47,7 +47,7 @@ class Tags(HTMLParser):
 @given(hostile.texts)
 @settings(deadline=None, max_examples=60)
 def test_foreign_text_changes_no_structure(text: str) -> None:
-    bad, good = (Tags(plan_page.page(hostile.plan(each))) for each in (text, hostile.harmless(text)))
+    bad, good = (Tags(plan_page.render_page(hostile.plan(each))) for each in (text, hostile.harmless(text)))
     assert bad.structure == good.structure
     assert bad.links == good.links
 
@@ -55,18 +55,18 @@ def test_foreign_text_changes_no_structure(text: str) -> None:
 @given(plans)
 @settings(deadline=None, max_examples=30)
 def test_no_secret_is_shown_and_no_runner_given_an_order(plan: Plan) -> None:
-    page = plan_page.page(plan)
+    page = plan_page.render_page(plan)
     assert "hunter2" not in page
     assert "correct horse" not in page
     assert orders_in(page) == []
 
 
 def test_links_stay_on_the_page() -> None:
-    assert all(re.fullmatch(r"#[a-z]+\d*", each) for each in Tags(plan_page.page(WHOLE)).links)
+    assert all(re.fullmatch(r"#[a-z]+\d*", each) for each in Tags(plan_page.render_page(WHOLE)).links)
 
 
 def test_only_its_own_style_and_script_are_allowed() -> None:
-    page = plan_page.page(WHOLE)
+    page = plan_page.render_page(WHOLE)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     for name in ("style", "script"):
@@ -77,17 +77,17 @@ def test_only_its_own_style_and_script_are_allowed() -> None:
 
 
 def test_nothing_has_a_style_or_a_handler_of_its_own() -> None:
-    names = {name for tag in Tags(plan_page.page(WHOLE)).structure if isinstance(tag, tuple) for name in tag[1:]}
+    names = {name for tag in Tags(plan_page.render_page(WHOLE)).structure if isinstance(tag, tuple) for name in tag[1:]}
     assert not {name for name in names if name == "style" or name.startswith("on")}
 
 
 def test_the_same_plan_is_the_same_page() -> None:
-    turned = replace(WHOLE, seen=dict(reversed(list(WHOLE.seen.items()))))
-    assert plan_page.page(turned) == plan_page.page(WHOLE)
+    turned = replace(WHOLE, observed=dict(reversed(list(WHOLE.observed.items()))))
+    assert plan_page.render_page(turned) == plan_page.render_page(WHOLE)
 
 
 def test_drift_has_neither_calls_nor_risks() -> None:
-    page = plan_page.page(WHOLE, flavour=Flavour.DRIFT)
+    page = plan_page.render_page(WHOLE, flavour=Flavour.DRIFT)
     assert "Calls, in order" not in page
     assert "Risks" not in page
     assert "added in Git, not applied yet" in page
@@ -101,7 +101,7 @@ def luminance(colour: str) -> float:
 
 
 def test_every_colour_can_be_read_on_its_ground_by_day_and_by_night() -> None:
-    style = re.search("<style>(.*?)</style>", plan_page.page(WHOLE), re.DOTALL)
+    style = re.search("<style>(.*?)</style>", plan_page.render_page(WHOLE), re.DOTALL)
     assert style
     themes = re.findall(r":root \{(.*?)\}", style[1], re.DOTALL)
     assert len(themes) == 2
@@ -132,7 +132,7 @@ def change(address: Address, action: Action, *values: object) -> Change:
 
 
 def edges(plan: Plan, *, waits: bool = False) -> set[tuple[str, str]]:
-    drawn = diagram.picture(plan)
+    drawn = diagram.draw_diagram(plan)
     return {
         (str(drawn.boxes[each.start].address), str(drawn.boxes[each.end].address))
         for each in drawn.arrows
@@ -144,14 +144,14 @@ def test_arrows_follow_references_and_ids_that_the_plan_knows() -> None:
     plan = Plan(
         "prod",
         changes=(change(POLICY, Action.CREATE), change(RULE, Action.CREATE, {"a": [Ref(POLICY)]}, "rd_1")),
-        seen={DOMAIN: Seen("rd_1", {})},
+        observed={DOMAIN: Observed("rd_1", {})},
     )
     assert edges(plan) == {("IPPolicy/p", "IPPolicyRule/r"), ("ReservedDomain/d", "IPPolicyRule/r")}
 
 
 def test_what_stays_and_is_referred_to_is_drawn_as_staying() -> None:
     plan = Plan("prod", changes=(change(RULE, Action.UPDATE, Ref(POLICY)),))
-    assert [(str(box.address), box.change) for box in diagram.picture(plan).boxes] == [
+    assert [(str(box.address), box.change) for box in diagram.draw_diagram(plan).boxes] == [
         ("IPPolicy/p", None),
         ("IPPolicyRule/r", 0),
     ]
@@ -195,7 +195,10 @@ def test_a_delete_has_the_arrows_of_what_it_referred_to_and_else_waits() -> None
             Call("delete d", DOMAIN, Verb.DELETE, "/d", needs=("delete e",)),
             Call("delete p", POLICY, Verb.DELETE, "/p", needs=("delete e",)),
         ),
-        seen={POLICY: Seen("ipp_1", {}), EDGE: Seen("edgtls_1", {"ip_restriction": {"ip_policy_ids": ["ipp_1"]}})},
+        observed={
+            POLICY: Observed("ipp_1", {}),
+            EDGE: Observed("edgtls_1", {"ip_restriction": {"ip_policy_ids": ["ipp_1"]}}),
+        },
     )
     assert edges(plan) == {("IPPolicy/p", "TLSEdge/e")}
     assert edges(plan, waits=True) == {("TLSEdge/e", "ReservedDomain/d")}
@@ -231,7 +234,7 @@ def test_a_long_arrow_goes_between_the_boxes_on_its_way() -> None:
             change(EDGE, Action.CREATE, *(Ref(each) for each in (*chain, *many))),
         ),
     )
-    drawn = diagram.picture(plan)
+    drawn = diagram.draw_diagram(plan)
     for arrow in drawn.arrows:
         others = [box for number, box in enumerate(drawn.boxes) if number not in (arrow.start, arrow.end)]
         for x, y in points(arrow.path):
@@ -242,7 +245,7 @@ def test_a_long_arrow_goes_between_the_boxes_on_its_way() -> None:
 @given(plans)
 @settings(deadline=None, max_examples=30)
 def test_no_two_boxes_lie_on_each_other_and_all_lie_within_the_picture(plan: Plan) -> None:
-    drawn = diagram.picture(plan)
+    drawn = diagram.draw_diagram(plan)
     places = [(box.x, box.y) for box in drawn.boxes]
     for number, (x, y) in enumerate(places):
         assert 0 <= x <= drawn.width - diagram.WIDTH
@@ -254,4 +257,4 @@ def test_no_two_boxes_lie_on_each_other_and_all_lie_within_the_picture(plan: Pla
 def test_a_picture_of_too_many_is_left_out() -> None:
     policies = (Address("IPPolicy", str(number)) for number in range(diagram.MOST + 1))
     plan = Plan("prod", changes=tuple(change(each, Action.CREATE) for each in policies))
-    assert diagram.picture(plan).boxes == ()
+    assert diagram.draw_diagram(plan).boxes == ()

@@ -60,7 +60,7 @@ def test_no_secret_is_in_the_file(plan: Plan) -> None:
 
 
 def test_the_order_of_keys_in_memory_does_not_show() -> None:
-    turned = replace(WHOLE, seen=dict(reversed(list(WHOLE.seen.items()))))
+    turned = replace(WHOLE, observed=dict(reversed(list(WHOLE.observed.items()))))
     assert plan_json.write(turned) == plan_json.write(WHOLE)
 
 
@@ -97,8 +97,8 @@ def test_what_is_not_a_plan_is_refused(text: str) -> None:
 
 
 def test_another_version_is_refused() -> None:
-    text = plan_json.write(WHOLE).replace('"version": 2', '"version": 3')
-    assert refusal(text) == "this plan file cannot be used: it is a plan of version 3, not 2; plan again"
+    text = plan_json.write(WHOLE).replace('"version": 3', '"version": 4')
+    assert refusal(text) == "this plan file cannot be used: it is a plan of version 4, not 3; plan again"
 
 
 def test_a_refused_secret_is_the_callers_to_explain() -> None:

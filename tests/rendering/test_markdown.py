@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason, Risk
 from reconciler.model.plan import Call, Plan, Verb
-from reconciler.rendering.plan.markdown import LIMIT, Cover, markdown, marker
+from reconciler.rendering.plan.markdown import LIMIT, Cover, marker, render_markdown
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.rendering import hostile
 from tests.rendering.plans import WHOLE, plans
@@ -34,15 +34,15 @@ def structure(page: str) -> list[tuple[str, str]]:
 
 
 def test_a_plan_is_a_table_then_risks_then_changes_calls_and_forecast() -> None:
-    compare("plan.md", markdown(WHOLE, COVER))
+    compare("plan.md", render_markdown(WHOLE, COVER))
 
 
 def test_drift_has_neither_calls_nor_consents() -> None:
-    compare("drift.md", markdown(WHOLE, COVER, flavour=Flavour.DRIFT))
+    compare("drift.md", render_markdown(WHOLE, COVER, flavour=Flavour.DRIFT))
 
 
 def test_no_changes_are_one_sentence() -> None:
-    assert markdown(Plan("prod"), Cover(resources=3)).splitlines()[1:] == [
+    assert render_markdown(Plan("prod"), Cover(resources=3)).splitlines()[1:] == [
         "## Plan for stack `prod`",
         "",
         "**No changes. 3 resources match what is declared.**",
@@ -52,14 +52,14 @@ def test_no_changes_are_one_sentence() -> None:
 @given(hostile.texts)
 @settings(deadline=None, max_examples=60)
 def test_foreign_text_changes_no_structure(text: str) -> None:
-    bad, good = (markdown(hostile.plan(each), COVER) for each in (text, hostile.harmless(text)))
+    bad, good = (render_markdown(hostile.plan(each), COVER) for each in (text, hostile.harmless(text)))
     assert structure(bad) == structure(good)
 
 
 @given(hostile.texts)
 @settings(deadline=None, max_examples=60)
 def test_foreign_text_stands_in_code_and_comments_only(text: str) -> None:
-    page = markdown(hostile.plan(f"evil{text}"), COVER)
+    page = render_markdown(hostile.plan(f"evil{text}"), COVER)
     outside = [token for token in tokens(page) if token.type not in ("code_inline", "fence", "inline")]
     for token in outside:
         spans = token.content.split("<code>")
@@ -71,19 +71,19 @@ def test_foreign_text_stands_in_code_and_comments_only(text: str) -> None:
 @given(hostile.texts)
 @settings(deadline=None, max_examples=30)
 def test_a_runner_that_prints_it_obeys_nothing(text: str) -> None:
-    assert orders_in(markdown(hostile.plan(text), COVER)) == []
+    assert orders_in(render_markdown(hostile.plan(text), COVER)) == []
 
 
 @given(hostile.many)
 @settings(deadline=None, max_examples=30)
 def test_it_fits_whatever_the_plan(plan: Plan) -> None:
-    assert len(markdown(plan, COVER, limit=12_000)) <= 12_000
+    assert len(render_markdown(plan, COVER, limit=12_000)) <= 12_000
 
 
 @given(plans)
 @settings(deadline=None, max_examples=30)
 def test_no_secret_is_shown(plan: Plan) -> None:
-    page = markdown(plan)
+    page = render_markdown(plan)
     assert "hunter2" not in page
     assert "correct horse" not in page
 
@@ -93,14 +93,14 @@ def test_long_values_are_shown_from_where_they_differ(lines: str) -> None:
     old, new = (f"{lines}{'x' * 1000}{end}" for end in ("old", "new"))
     fields = (FieldChange("traffic_policy.value", old, new),)
     change = Change(Address("TLSEdge", "shop"), Action.UPDATE, Reason.FIELDS, fields=fields)
-    told = [line for line in markdown(Plan("prod", changes=(change,))).splitlines() if "xxx" in line]
+    told = [line for line in render_markdown(Plan("prod", changes=(change,))).splitlines() if "xxx" in line]
     assert len(told) == 2
     assert [line.strip('"')[-3:] for line in told] == ["old", "new"]
 
 
 def test_a_field_that_is_nothing_on_both_sides_breaks_nothing() -> None:
     change = Change(Address("TLSEdge", "shop"), Action.UPDATE, Reason.FIELDS, fields=(FieldChange("a", None, None),))
-    assert "TLSEdge/shop" in markdown(Plan("prod", changes=(change,)))
+    assert "TLSEdge/shop" in render_markdown(Plan("prod", changes=(change,)))
 
 
 def large(number: int) -> Plan:
@@ -120,7 +120,7 @@ def large(number: int) -> Plan:
 
 
 def test_a_large_plan_folds_details_away_and_says_so() -> None:
-    page = markdown(large(100), COVER)
+    page = render_markdown(large(100), COVER)
     assert len(page) <= LIMIT
     assert "**Shortened to fit a comment:** 81 changes without fields. The plan file has all of it" in page
     assert all(f"TLSEdge/shop-{number}`" in page or f"TLSEdge/shop-{number}<" in page for number in range(100))
@@ -128,7 +128,7 @@ def test_a_large_plan_folds_details_away_and_says_so() -> None:
 
 
 def test_of_a_huge_plan_even_names_are_left_out_but_not_the_risks() -> None:
-    page = markdown(large(2500), COVER)
+    page = render_markdown(large(2500), COVER)
     assert len(page) <= LIMIT
     assert "changes left out" in page
     assert "calls left out" in page
@@ -136,7 +136,7 @@ def test_of_a_huge_plan_even_names_are_left_out_but_not_the_risks() -> None:
 
 
 def test_the_digest_stands_hidden_at_the_top() -> None:
-    assert markdown(WHOLE, COVER).splitlines()[:2] == [
+    assert render_markdown(WHOLE, COVER).splitlines()[:2] == [
         marker("prod", ""),
         "<!-- reconciler digest=blake2b:0123abcd -->",
     ]
@@ -157,10 +157,12 @@ def test_stacks_have_markers_of_their_own_in_each_account() -> None:
 
 
 def test_the_verdict_of_a_partial_plan_is_of_what_was_selected() -> None:
-    page = markdown(Plan("prod", targets=("TLSEdge/*",)), replace(COVER, resources=Selected(2, of=10)))
+    page = render_markdown(Plan("prod", targets=("TLSEdge/*",)), replace(COVER, resources=Selected(2, of=10)))
     assert "**No changes in what was selected: 2 of 10 resources match what is declared.**" in page
 
 
 def test_a_partial_plan_says_what_it_covers() -> None:
-    page = markdown(replace(WHOLE, targets=("TLSEdge/*",), excludes=("BotUser/*",), account="https://x", commit="abc"))
+    page = render_markdown(
+        replace(WHOLE, targets=("TLSEdge/*",), excludes=("BotUser/*",), account="https://x", commit="abc")
+    )
     assert "On `https://x`, at commit `abc`, only `TLSEdge/*`, without `BotUser/*`." in page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.rendering.notice import notice
 from tests.planning.builders import declare, live, planned, record, settled, snapshot
@@ -47,7 +47,13 @@ def test_an_addition_is_told_with_its_parent_and_without_values() -> None:
 
 
 def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None:
-    moved = {"a": Mover.GIT, "b": Mover.PLATFORM, "c": Mover.FOLLOWS, "d": Mover.UNKNOWN, "e": Mover.PLATFORM}
+    moved = {
+        "a": ChangedBy.GIT,
+        "b": ChangedBy.PLATFORM,
+        "c": ChangedBy.FOLLOWS,
+        "d": ChangedBy.UNKNOWN,
+        "e": ChangedBy.PLATFORM,
+    }
     fields = tuple(FieldChange(path, 1, 2, mover) for path, mover in moved.items())
     plan = Plan("prod", changes=(Change(Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, "ipp_1", fields),))
     assert notice(plan).text.splitlines()[2] == (

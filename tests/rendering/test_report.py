@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Mover, Reason
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
-from reconciler.model.history import Look, Moved, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.rendering.html import chart, report_page
-from reconciler.rendering.html.report_page import spells
+from reconciler.rendering.html.report_page import drift_periods
 from tests.rendering import hostile
 from tests.rendering.test_html import Tags
 
@@ -19,12 +19,12 @@ DAY = 86400.0
 A, B = Address("TLSEdge", "a"), Address("IPPolicy", "b")
 
 
-def moved(address: Address, *fields: str) -> Moved:
-    return Moved(address, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, fields)
+def moved(address: Address, *fields: str) -> DriftedResource:
+    return DriftedResource(address, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, fields)
 
 
-def look(day: int, *found: Moved) -> Look:
-    return Look(day * DAY, 10, "abc", found)
+def look(day: int, *found: DriftedResource) -> DriftCheck:
+    return DriftCheck(day * DAY, 10, "abc", found)
 
 
 histories = st.lists(st.sets(st.sampled_from([A, B, Address("BotUser", "c")])), max_size=12).map(
@@ -33,8 +33,8 @@ histories = st.lists(st.sets(st.sampled_from([A, B, Address("BotUser", "c")])), 
 
 
 @given(histories)
-def test_spells_cover_exactly_the_looks_at_which_a_resource_differed(looks: tuple[Look, ...]) -> None:
-    found = spells(looks)
+def test_spells_cover_exactly_the_looks_at_which_a_resource_differed(looks: tuple[DriftCheck, ...]) -> None:
+    found = drift_periods(looks)
     for each in looks:
         covering = sorted(spell.moved.address for spell in found if spell.since <= each.at <= spell.last)
         assert covering == sorted(moved.address for moved in each.moved)
@@ -42,23 +42,23 @@ def test_spells_cover_exactly_the_looks_at_which_a_resource_differed(looks: tupl
 
 
 @given(histories)
-def test_what_lasts_comes_first_and_the_longest_first_of_all(looks: tuple[Look, ...]) -> None:
-    found = spells(looks)
+def test_what_lasts_comes_first_and_the_longest_first_of_all(looks: tuple[DriftCheck, ...]) -> None:
+    found = drift_periods(looks)
     assert [each.is_over for each in found] == sorted(each.is_over for each in found)
     lasting = [each.since for each in found if not each.is_over]
     assert lasting == sorted(lasting)
 
 
 def test_a_gap_begins_a_new_spell() -> None:
-    found = spells([look(1, moved(A, "x")), look(2), look(3, moved(A, "y")), look(4, moved(A, "z"))])
+    found = drift_periods([look(1, moved(A, "x")), look(2), look(3, moved(A, "y")), look(4, moved(A, "z"))])
     assert [(each.since, each.last, each.looks, each.is_over, sorted(each.fields)) for each in found] == [
         (3 * DAY, 4 * DAY, 2, False, ["y", "z"]),
         (1 * DAY, 1 * DAY, 1, True, ["x"]),
     ]
 
 
-def page(looks: tuple[Look, ...] = (), runs: tuple[Run, ...] = ()) -> str:
-    return report_page.page("prod", looks, runs, now=10 * DAY, days=90)
+def page(looks: tuple[DriftCheck, ...] = (), runs: tuple[Run, ...] = ()) -> str:
+    return report_page.render_page("prod", looks, runs, now=10 * DAY, days=90)
 
 
 def test_the_last_look_is_put_into_a_sentence() -> None:
@@ -78,15 +78,17 @@ def test_a_run_that_died_says_so() -> None:
 @settings(deadline=None, max_examples=20)
 def test_foreign_text_changes_no_structure(text: str) -> None:
     def written(said: str) -> Tags:
-        looks = (Look(DAY, 1, said, (moved(A, said, f"x.{said}"),)), Look(2 * DAY, 1, said))
-        return Tags(report_page.page(said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}"),), now=3 * DAY, days=1))
+        looks = (DriftCheck(DAY, 1, said, (moved(A, said, f"x.{said}"),)), DriftCheck(2 * DAY, 1, said))
+        return Tags(
+            report_page.render_page(said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}"),), now=3 * DAY, days=1)
+        )
 
     assert written(f"x{text}").structure == written(f"x{hostile.harmless(text)}").structure
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("ab"), st.integers(0, 5000)), max_size=30))
 def test_bars_are_stacked_within_the_chart(counts: list[dict[str, int]]) -> None:
-    drawn = chart.chart([chart.Bar("", "", each, 0) for each in counts])
+    drawn = chart.draw_chart([chart.Bar("", "", each, 0) for each in counts])
     for slot, parts in zip(drawn.slots, counts, strict=True):
         assert drawn.left <= slot.x <= slot.x + slot.width <= drawn.width
         assert len(slot.pieces) == sum(count > 0 for count in parts.values())
@@ -98,7 +100,7 @@ def test_bars_are_stacked_within_the_chart(counts: list[dict[str, int]]) -> None
 
 
 def test_of_very_many_looks_each_day_has_its_last() -> None:
-    hourly = tuple(Look(day * DAY + hour * 3600, day) for day in range(1, 31) for hour in range(24))
+    hourly = tuple(DriftCheck(day * DAY + hour * 3600, day) for day in range(1, 31) for hour in range(24))
     assert page(hourly).count('class="slot"') == 30
 
 

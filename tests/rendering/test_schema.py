@@ -9,14 +9,14 @@ from jsonschema import Draft202012Validator
 
 from reconciler import kinds
 from reconciler.model.kind import Kind
-from reconciler.project.settings.config import ProjectForm
+from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas import project as project_schema
 from tests.kinds import manifests
 
 EVERY = kinds.every()
 MANIFEST = Draft202012Validator(manifest_schema.manifest_schema(EVERY))
-PROJECT = Draft202012Validator(project_schema.project_schema(ProjectForm, EVERY))
+PROJECT = Draft202012Validator(project_schema.project_schema(ProjectFile, EVERY))
 
 each_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
 
@@ -125,7 +125,7 @@ PROJECT_FILE: dict[str, Any] = {
 
 
 def test_the_project_schema_is_valid_and_takes_a_project() -> None:
-    Draft202012Validator.check_schema(project_schema.project_schema(ProjectForm, EVERY))
+    Draft202012Validator.check_schema(project_schema.project_schema(ProjectFile, EVERY))
     assert [*PROJECT.iter_errors(PROJECT_FILE)] == []
 
 
@@ -144,7 +144,7 @@ def test_a_bad_project_is_refused(more: dict[str, Any]) -> None:
     assert not PROJECT.is_valid({**PROJECT_FILE, **more})
 
 
-ENVIRONMENT = Draft202012Validator(project_schema.environment_schema(ProjectForm, EVERY))
+ENVIRONMENT = Draft202012Validator(project_schema.environment_schema(ProjectFile, EVERY))
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.change import Action, Change, FieldChange, Mover, Reason
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Forecast, Plan
 from reconciler.model.problem import Problem
 from reconciler.rendering import terminal_text
 from reconciler.rendering.plan import phrases, text
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import DiffLine, outline
+from reconciler.rendering.plan.outline import DiffLine, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 
@@ -32,59 +32,63 @@ def compare(name: str, page: str) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_a_plan_reads_well_in_every_width(width: int) -> None:
-    compare(f"plan-{width}.txt", text.text(WHOLE, width=width, budget=120))
+    compare(f"plan-{width}.txt", text.render_text(WHOLE, width=width, budget=120))
 
 
 def test_colours_say_nothing_that_the_text_does_not() -> None:
-    compare("plan-80-coloured.txt", text.text(WHOLE, width=80, budget=120, colour=True))
+    compare("plan-80-coloured.txt", text.render_text(WHOLE, width=80, budget=120, colour=True))
 
 
 def test_drift_says_per_field_who_moved_it() -> None:
-    compare("drift-80.txt", text.text(WHOLE, width=80, flavour=Flavour.DRIFT))
+    compare("drift-80.txt", text.render_text(WHOLE, width=80, flavour=Flavour.DRIFT))
 
 
 def test_an_empty_plan_says_how_much_matches() -> None:
-    assert text.text(Plan("prod"), resources=30) == "No changes. 30 resources match what is declared.\n"
-    assert text.text(Plan("prod"), resources=0) == "No changes: nothing was found that this stack owns.\n"
-    assert text.text(Plan("prod"), resources=1) == "No changes. 1 resource matches what is declared.\n"
-    assert text.text(Plan("prod")) == "No changes. The platform matches what is declared.\n"
+    assert text.render_text(Plan("prod"), resources=30) == "No changes. 30 resources match what is declared.\n"
+    assert text.render_text(Plan("prod"), resources=0) == "No changes: nothing was found that this stack owns.\n"
+    assert text.render_text(Plan("prod"), resources=1) == "No changes. 1 resource matches what is declared.\n"
+    assert text.render_text(Plan("prod")) == "No changes. The platform matches what is declared.\n"
 
 
 def test_a_limited_plan_says_so_and_how_much_it_looked_at() -> None:
     limited = Plan("prod", targets=("TLSEdge/*",))
     some, one, none = Selected(2, of=10), Selected(1, of=10), Selected(0, of=1)
     begin = "No changes in what was selected"
-    assert text.text(limited, resources=some) == f"{begin}: 2 of 10 resources match what is declared.\n"
-    assert text.text(limited, resources=Selected(0, of=0)) == f"{begin}: nothing was found that this stack owns.\n"
-    assert text.text(limited, resources=one) == f"{begin}: 1 of 10 resources matches what is declared.\n"
-    assert text.text(limited, resources=none) == f"{begin}: 0 of 1 resource match what is declared.\n"
-    assert text.text(Plan("prod", excludes=("BotUser/*",))) == f"{begin}.\n"
-    drift = text.text(limited, resources=some, flavour=Flavour.DRIFT)
+    assert text.render_text(limited, resources=some) == f"{begin}: 2 of 10 resources match what is declared.\n"
+    assert (
+        text.render_text(limited, resources=Selected(0, of=0)) == f"{begin}: nothing was found that this stack owns.\n"
+    )
+    assert text.render_text(limited, resources=one) == f"{begin}: 1 of 10 resources matches what is declared.\n"
+    assert text.render_text(limited, resources=none) == f"{begin}: 0 of 1 resource match what is declared.\n"
+    assert text.render_text(Plan("prod", excludes=("BotUser/*",))) == f"{begin}.\n"
+    drift = text.render_text(limited, resources=some, flavour=Flavour.DRIFT)
     assert drift == "No drift in what was selected: 2 of 10 resources match what is declared.\n"
 
 
 def test_the_totals_of_a_limited_plan_are_of_what_was_selected() -> None:
     limited = replace(WHOLE, targets=("*",))
-    assert "\nPlan of what was selected: " in text.text(limited, width=200)
-    assert "\nPlan: " in text.text(WHOLE, width=200)
-    assert " resources of those selected: " in text.text(limited, width=200, flavour=Flavour.DRIFT)
+    assert "\nPlan of what was selected: " in text.render_text(limited, width=200)
+    assert "\nPlan: " in text.render_text(WHOLE, width=200)
+    assert " resources of those selected: " in text.render_text(limited, width=200, flavour=Flavour.DRIFT)
 
 
 def test_no_drift_says_so() -> None:
-    page = text.text(Plan("prod"), resources=2, flavour=Flavour.DRIFT)
+    page = text.render_text(Plan("prod"), resources=2, flavour=Flavour.DRIFT)
     assert page == "No drift. 2 resources match what is declared.\n"
 
 
 def test_where_something_could_not_be_told_nobody_says_that_there_is_no_drift() -> None:
-    unknown = Plan("prod", problems=(Problem("there is no IPPolicy ipp_1 on the platform", "correct the id"),))
-    assert "No drift" not in text.text(unknown, resources=2, flavour=Flavour.DRIFT)
+    unknown = Plan(
+        "prod", problems=(Problem("there is no IPPolicy ipp_1 on the platform", "correct the id", code="unknown-id"),)
+    )
+    assert "No drift" not in text.render_text(unknown, resources=2, flavour=Flavour.DRIFT)
 
 
 @given(plans, st.integers(40, 120), st.sampled_from(Flavour))
 @settings(deadline=None, max_examples=60)
 def test_every_line_fits_and_holds_nothing_that_a_terminal_obeys(plan: Plan, width: int, flavour: Flavour) -> None:
-    for line in text.text(plan, width=width, flavour=flavour).splitlines():
-        assert terminal_text.clean(line) == line
+    for line in text.render_text(plan, width=width, flavour=flavour).splitlines():
+        assert terminal_text.sanitize(line) == line
         flags = line.lstrip().startswith("--allow")  # a flag is there to be copied, whole
         assert flags or terminal_text.width(line) <= width
 
@@ -92,14 +96,14 @@ def test_every_line_fits_and_holds_nothing_that_a_terminal_obeys(plan: Plan, wid
 @given(plans)
 @settings(deadline=None, max_examples=30)
 def test_no_secret_is_shown(plan: Plan) -> None:
-    page = text.text(plan, width=120)
+    page = text.render_text(plan, width=120)
     assert "hunter2" not in page
     assert "correct horse" not in page
 
 
 def page_of(*fields: FieldChange, width: int = 60) -> list[str]:
     plan = Plan("prod", changes=(Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=fields),))
-    lines = text.text(plan, width=width).splitlines()
+    lines = text.render_text(plan, width=width).splitlines()
     return lines[2 : lines.index("", 2)]
 
 
@@ -182,7 +186,9 @@ def test_a_long_value_that_goes_is_shown_in_part() -> None:
 
 def test_who_moved_a_field_is_told_when_it_was_not_git() -> None:
     assert page_of(
-        FieldChange("a", 1, 2, Mover.GIT), FieldChange("b", 1, 2, Mover.PLATFORM), FieldChange("c", 1, 2, Mover.UNKNOWN)
+        FieldChange("a", 1, 2, ChangedBy.GIT),
+        FieldChange("b", 1, 2, ChangedBy.PLATFORM),
+        FieldChange("c", 1, 2, ChangedBy.UNKNOWN),
     ) == ["      ~ a: 1 → 2", "      ~ b: 1 → 2  (changed on the platform)", "      ~ c: 1 → 2"]
 
 
@@ -202,6 +208,6 @@ def test_a_forecast_is_rounded(forecast: Forecast, budget: int, words: str) -> N
 
 def test_totals_count_the_usual_four_always() -> None:
     assert (
-        phrases.totals(outline(replace(WHOLE, changes=())))
+        phrases.totals(build_outline(replace(WHOLE, changes=())))
         == "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete."
     )

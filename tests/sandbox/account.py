@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from reconciler.testing import Emulator
 from tests.kinds import pems
-from tests.platform import Sandbox
 
 POLICY = '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]}'
 SAML_METADATA = '<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://idp.test"/>'
@@ -15,7 +15,7 @@ CONFIGURATION = "ec_1aBcDeFgHiJkLmNoPqRsTuVwXyZ"
 
 
 class Account:
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Emulator) -> None:
         self.sandbox = sandbox
         self._numbers = itertools.count(1)
 

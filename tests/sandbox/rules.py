@@ -141,8 +141,8 @@ def _as_bot(method: str, place: str, body: Callable[[Account], dict[str, Any]] |
     def send(account: Account) -> httpx.Response:
         key = account.make("/api_keys", owner_id=account.id("/bot_users"))["token"]
         given = body(account) if body else None
-        headers = {"Authorization": f"Bearer {key}"}
-        return account.sandbox.client.request(method, account.place(place), headers=headers, json=given)
+        headers = {**HEADERS, "Authorization": f"Bearer {key}"}
+        return account.sandbox.request(method, account.place(place), given, headers=headers)
 
     return send
 
@@ -151,11 +151,11 @@ def _inactive_key(account: Account) -> httpx.Response:
     bot = account.id("/bot_users")
     key = account.make("/api_keys", owner_id=bot)["token"]
     account.sandbox.patch(f"/bot_users/{bot}", {"active": False})
-    return account.sandbox.client.get("/bot_users", headers={"Authorization": f"Bearer {key}"})
+    return account.sandbox.request("GET", "/bot_users", headers={**HEADERS, "Authorization": f"Bearer {key}"})
 
 
 def _foreign(path: str, **headers: str) -> Request:
-    return lambda account: account.sandbox.client.get(path, headers=headers)
+    return lambda account: account.sandbox.request("GET", path, headers=headers)
 
 
 def get(path: str) -> Request:
@@ -164,12 +164,12 @@ def get(path: str) -> Request:
 
 def bare(headers: dict[str, str]) -> Request:
     """A request with these headers only."""
-    return lambda account: httpx.get(f"{account.sandbox.base_url}/bot_users", headers=headers)
+    return lambda account: account.sandbox.request("GET", "/bot_users", headers=headers)
 
 
 def posted(content: bytes, headers: dict[str, str]) -> Request:
-    return lambda account: httpx.post(
-        f"{account.sandbox.base_url}/bot_users", content=content, headers={**HEADERS, **headers}
+    return lambda account: account.sandbox.request(
+        "POST", "/bot_users", content=content, headers={**HEADERS, **headers}
     )
 
 
@@ -360,8 +360,15 @@ ROWS = [
     Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Host="127.0.0.1.attacker.example.com:80")),
     Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Origin="https://attacker.example.com")),
     Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Origin="null")),
-    Row("NO_TYPE", 400, "216", lambda a: a.sandbox.client.post("/_sandbox/faults", content=b"[]")),
-    Row("UNSUPPORTED_TYPE", 400, "210", lambda a: a.sandbox.client.post("/_sandbox/faults", data={"a": "b"})),
+    Row("NO_TYPE", 400, "216", lambda a: a.sandbox.request("POST", "/_sandbox/faults", content=b"[]", headers={})),
+    Row(
+        "UNSUPPORTED_TYPE",
+        400,
+        "210",
+        lambda a: a.sandbox.request(
+            "POST", "/_sandbox/faults", content=b"a=b", headers={"Content-Type": "application/x-www-form-urlencoded"}
+        ),
+    ),
     Row("UNEXPECTED_BODY", 400, "211", lambda a: a.sandbox.request("GET", "/bot_users", {"name": "a"})),
     Row("UNEXPECTED_BODY", 400, "211", lambda a: a.sandbox.request("DELETE", a.place("/bot_users/{id}"), {"a": 1})),
     Row("TRUNCATED_BODY", 400, "212", posted(b'{"name": "a"', JSON)),

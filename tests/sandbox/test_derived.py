@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.kinds import pems
-from tests.platform import Sandbox
+from tests.platform import HEADERS, Sandbox
 from tests.sandbox.account import CONFIGURATION, POLICY, Account
 
 PREFIXES = {
@@ -84,17 +84,17 @@ def test_a_token_is_readable_once(sandbox: Sandbox) -> None:
 
 def test_a_key_made_through_the_api_opens_it_until_it_is_deleted(sandbox: Sandbox) -> None:
     made = sandbox.post("/api_keys", {})
-    headers = {"Authorization": f"Bearer {made['token']}"}
-    assert sandbox.client.get("/api_keys", headers=headers).status_code == 200
-    almost = {"Authorization": f"Bearer {made['token'][:-1]}"}
-    assert sandbox.client.get("/api_keys", headers=almost).status_code == 403
+    headers = {**HEADERS, "Authorization": f"Bearer {made['token']}"}
+    assert sandbox.request("GET", "/api_keys", headers=headers).status_code == 200
+    almost = {**HEADERS, "Authorization": f"Bearer {made['token'][:-1]}"}
+    assert sandbox.request("GET", "/api_keys", headers=almost).status_code == 403
     sandbox.delete(f"/api_keys/{made['id']}")
-    assert sandbox.client.get("/api_keys", headers=headers).status_code == 403
+    assert sandbox.request("GET", "/api_keys", headers=headers).status_code == 403
 
 
 def test_the_token_of_an_agent_is_no_key(sandbox: Sandbox) -> None:
-    headers = {"Authorization": f"Bearer {sandbox.post('/credentials', {})['token']}"}
-    assert sandbox.client.get("/credentials", headers=headers).status_code == 403
+    headers = {**HEADERS, "Authorization": f"Bearer {sandbox.post('/credentials', {})['token']}"}
+    assert sandbox.request("GET", "/credentials", headers=headers).status_code == 403
 
 
 def test_a_credential_belongs_to_the_caller_unless_another_owner_is_named(sandbox: Sandbox) -> None:

@@ -84,7 +84,8 @@ def _or(left: Told, right: Told) -> Told:
 
 
 _EXPRESSIONS = st.recursive(
-    _ATOMS, lambda inner: st.one_of(st.builds(_not, inner), st.builds(_and, inner, inner), st.builds(_or, inner, inner))
+    _ATOMS,
+    lambda inner: st.one_of(st.builds(_not, inner), st.builds(_and, inner, inner), st.builds(_or, inner, inner)),
 )
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.platform import Sandbox
+from tests.platform import HEADERS, Sandbox
 
 
 def _make(sandbox: Sandbox, count: int) -> list[str]:
@@ -43,7 +43,7 @@ def test_a_page_holds_a_hundred_and_says_whether_more_follow(sandbox: Sandbox, c
 def test_the_next_page_is_at_the_address_by_which_the_client_came(sandbox: Sandbox) -> None:
     made = _make(sandbox, 2)
     host = f"localhost:{urlsplit(sandbox.base_url).port}"
-    page = sandbox.client.get("/bot_users?limit=1", headers={"Host": host}).json()
+    page = sandbox.request("GET", "/bot_users?limit=1", headers={**HEADERS, "Host": host}).json()
     assert page["next_page_uri"] == f"http://{host}/bot_users?before_id={made[0]}&limit=1"
     assert page["bot_users"][0]["uri"] == f"http://{host}/bot_users/{made[0]}"
 

@@ -74,4 +74,4 @@ def test_more_requests_at_a_time_than_the_account_may_have_are_turned_away(sandb
 
 def _given_up(sandbox: Sandbox) -> None:
     with pytest.raises(httpx.ReadTimeout):
-        httpx.get(f"{sandbox.base_url}/bot_users", headers=dict(sandbox.client.headers), timeout=0.5)
+        httpx.get(f"{sandbox.base_url}/bot_users", headers=sandbox.headers, timeout=0.5)

@@ -21,7 +21,7 @@ BEARER = {"Authorization": f"Bearer {KEY}"}
 
 @pytest.mark.parametrize("name", ["Service-Version", "Ngrok-Version"])
 def test_either_version_header_will_do(sandbox: Sandbox, name: str) -> None:
-    assert httpx.get(f"{sandbox.base_url}/bot_users", headers={**BEARER, name: "2"}).status_code == 200
+    assert sandbox.request("GET", "/bot_users", headers={**BEARER, name: "2"}).status_code == 200
 
 
 def test_a_second_delete_is_404(sandbox: Sandbox) -> None:
@@ -121,9 +121,9 @@ def test_a_module_with_nothing_in_it_is_put_without_a_body(sandbox: Sandbox) -> 
 
 def test_a_client_of_the_public_service_needs_no_other_version_header(sandbox: Sandbox) -> None:
     headers = {**BEARER, "ngrok-version": "2", "Content-Type": "application/json"}
-    answer = httpx.post(f"{sandbox.base_url}/ip_policies", content=b"{}", headers=headers)
+    answer = sandbox.request("POST", "/ip_policies", content=b"{}", headers=headers)
     assert answer.status_code == 201
-    assert httpx.delete(answer.json()["uri"], headers=headers).status_code == 204
+    assert sandbox.request("DELETE", f"/ip_policies/{answer.json()['id']}", headers=headers).status_code == 204
 
 
 @pytest.mark.parametrize("collection", ["/edges/tcp", "/edges/tls", "/bot_users", "/backends/failover"])

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from reconciler.model.address import Address
 from reconciler.model.problem import Rejected
-from reconciler.project.manifests import load as manifests
 from reconciler.project.manifests import trace as value_trace
-from reconciler.project.settings import config, variables
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings import variables
+from reconciler.project.settings.config import load_config
 from reconciler.rendering import provenance
 
 CANARY = "hunter2-S3CR3T"
@@ -109,12 +110,12 @@ def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
         (root / "manifests/a.yaml").write_text("\n---\n".join(map(json.dumps, documents)))
         (root / "environments/prod.yaml").write_text(json.dumps({f"{kind}/{name}": environment}))
         try:
-            read = config.load(root, {}, "prod")
-            loaded = manifests.load(read, {}, {})
+            read = load_config(root, {}, "prod")
+            loaded = load_manifests(read, {}, {})
         except Rejected:
             return
         declared = {**loaded.manifest.declarations, **loaded.rendered}
-        settled = variables.settled(read.settings, {}, [])
+        settled = variables.settle_variables(read.settings, {}, [])
         for below in ((), *places(SPECS[kind])):
             traces = value_trace.traces(declared[Address(kind, name)], below, read, settled, declared)
             assert CANARY not in repr(traces)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +25,11 @@ def test_a_token_is_heard_as_it_is_and_in_base64(before: int) -> None:
 def test_ids_and_digests_are_no_secrets() -> None:
     said = f"ipp_2NRkVKTkDKAsJSWVGHEqBHVjPXS {'0123456789abcdef' * 8} edghtsrt_2NRkVKTkDKAsJSWVGHEqBHVjPXS"
     assert secrets_in(said) == []
+
+
+def test_an_interrupt_ends_the_suite_without_a_defect_of_the_ear(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(tmp_path):\n    raise KeyboardInterrupt\n")
+    words = ["-q", "-p", "tests.silence", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path / "test_it.py")]
+    ran = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "")
+    assert "test_it.py:2: KeyboardInterrupt" in ran.stdout

@@ -13,8 +13,8 @@ import pytest
 from reconciler.model.problem import Rejected
 from reconciler.project import files
 from reconciler.project.files import Unreadable
-from reconciler.project.manifests import load as manifests
-from reconciler.project.settings import config
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings.config import load_config
 
 SECRET = b"outside-canary-Zk81QpLw"
 
@@ -35,7 +35,7 @@ def including(root: Path, path: str) -> list[str]:
     text = f"kind: IPPolicy\nname: a\nspec: {{description: {{from_file: {path!r}}}}}\n"
     (root / "manifests/a.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(Rejected) as rejected:
-        manifests.load(config.load(root, {}), {})
+        load_manifests(load_config(root, {}), {})
     return [problem.text for problem in rejected.value.problems]
 
 
@@ -77,7 +77,7 @@ def test_what_is_not_a_plain_file_inside_is_refused_at_once(root: Path, path: st
         large.truncate(1 << 40)
     began = time.monotonic()
     with pytest.raises(Unreadable) as refused:
-        files.read(root, files.inside(path), 1 << 20)
+        files.read(root, files.path_inside(path), 1 << 20)
     assert time.monotonic() - began < 10
     assert SECRET.decode() not in str(refused.value)
 
@@ -160,7 +160,7 @@ def test_a_folder_that_is_swapped_for_a_link_never_leads_out(root: Path) -> None
 def loaded(root: Path) -> list[str]:
     """What is said about the project as it is."""
     try:
-        return [problem.text for problem in manifests.load(config.load(root, {}), {}).warnings]
+        return [problem.text for problem in load_manifests(load_config(root, {}), {}).warnings]
     except Rejected as rejected:
         return [problem.text for problem in rejected.problems]
 
@@ -169,7 +169,7 @@ def loaded(root: Path) -> list[str]:
 def test_manifests_lie_below_the_root(root: Path, entry: str) -> None:
     (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\nmanifests: ['{entry}']\n", encoding="utf-8")
     with pytest.raises(Rejected):
-        config.load(root, {})
+        load_config(root, {})
 
 
 def test_a_folder_of_manifests_that_is_a_link_out_is_not_even_listed(root: Path) -> None:
@@ -216,8 +216,8 @@ def test_a_project_file_that_is_a_link_out_or_a_pipe_is_refused(root: Path) -> N
     file.unlink()
     file.symlink_to("/proc/self/environ")
     with pytest.raises(Rejected, match="symlink out"):
-        config.load(root, {})
+        load_config(root, {})
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(Rejected, match="not a regular file"):
-        config.load(root, {})
+        load_config(root, {})

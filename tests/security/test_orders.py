@@ -74,20 +74,20 @@ TEXTS = st.lists(
 
 @given(TEXTS, st.integers(16, 100))
 def test_clean_text_gives_no_orders_wherever_it_is_wrapped(text: str, width: int) -> None:
-    assert orders_in("\n".join(terminal_text.wrap(terminal_text.clean(text), width))) == []
-    assert orders_in("\n".join(f"  {line}" for line in terminal_text.wrap(terminal_text.clean(text), width))) == []
+    assert orders_in("\n".join(terminal_text.wrap(terminal_text.sanitize(text), width))) == []
+    assert orders_in("\n".join(f"  {line}" for line in terminal_text.wrap(terminal_text.sanitize(text), width))) == []
 
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E, exclude_characters=":#"), max_size=80))
 def test_harmless_text_stays_as_it_is(text: str) -> None:
-    assert terminal_text.clean(text) == text
+    assert terminal_text.sanitize(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["2001:db8::1", "::1", "::ffff:10.0.0.0/104", "arn:aws:iam::123:role/x", "# heading", "##"]
 )
 def test_addresses_and_names_with_such_signs_stay_as_they_are(text: str) -> None:
-    assert terminal_text.clean(text) == text
+    assert terminal_text.sanitize(text) == text
 
 
 # --- the whole way ----------------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from reconciler.api.client import Account
 from reconciler.api.origin import Origin
-from reconciler.api.platform import changing
+from reconciler.api.platform import open_platform
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
-from reconciler.project.settings.config import address_of_platform
+from reconciler.project.settings.connection import address_of_platform
 from tests.api import wire
 from tests.engine.world import VirtualClock
 from tests.security.addresses import filled, generated
@@ -76,7 +76,7 @@ async def asked_for(
             monkeypatch.setenv(name, f"http://127.0.0.1:{other.port}")
         count = 0
         account = Account(f"http://127.0.0.1:{own.port}", Secret(KEY, "test"))
-        async with changing(account, clock=VirtualClock()) as platform:
+        async with open_platform(account, clock=VirtualClock()) as platform:
             for spelt in spellings:
                 count += 1
                 address = filled(spelt, own.port, other.port)

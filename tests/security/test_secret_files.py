@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.terminal import atomic_write
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
+from reconciler.project import atomic_write
 from reconciler.project.secrets.sinks import ProjectSinks
 
 TOKEN = Secret("token-canary-77aQxL0p", "test")
@@ -95,7 +95,7 @@ def opening(path, flags, mode=0o777, *, dir_fd=None):
     return real(path, flags, mode, dir_fd=dir_fd)
 os.open = opening
 os.umask(0)
-from reconciler.cli.terminal import atomic_write as whole
+from reconciler.project import atomic_write as whole
 from reconciler.project.secrets import files as secret_files
 root = Path({str(tmp_path)!r})
 secret_files.write(root, "a/b", lambda present: "x")

@@ -15,7 +15,7 @@ from reconciler import kinds as registry
 from reconciler.model import owner_record as owners
 from reconciler.model.kind import Kind
 from reconciler.model.owner_record import Owner
-from tests.laws.world import World
+from tests.laws.world import RandomAccount
 
 Key = tuple[str, str]  # kind and locator
 Bodies = dict[Key, dict[str, Any]]
@@ -54,7 +54,7 @@ _CARRIED = {kind.parent.kind: ((kind.name, kind.parent.embedded),) for kind in _
 
 
 @dataclass
-class Account(World):
+class Account(RandomAccount):
     now: Callable[[], float] = lambda: 0.0
     remembers: float = 0.0  # seconds
     makers: dict[Key, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding
-from reconciler.planning.planner import Policy, plan
+from reconciler.planning.planner import PlanOptions, plan
 from tests.engine.world import Crash, MemoryJournal, MemorySinks, SeededChance
 from tests.laws.world import RefusedCall
 from tests.simulation import manifests
@@ -100,7 +100,7 @@ class Trouble:
     dies_at: float | None = None
     interrupted_at: float | None = None
     undeliverable: bool = False
-    consents: bool = True
+    approvals: bool = True
     slow_disk: bool = False
 
 
@@ -121,7 +121,7 @@ class Report:
     def __str__(self) -> str:
         told = [f"{each.call.id}: {each.outcome.value}" + (f" ({each.why})" if each.why else "") for each in self.ended]
         problems = [str(each) for each in self.plan.problems] if self.plan else []
-        consents = [each.flag for each in self.plan.withheld] if self.plan else []
+        consents = [each.flag for each in self.plan.missing_approvals] if self.plan else []
         return "\n    ".join([self.fate, *problems, *consents, *told])
 
 
@@ -190,7 +190,7 @@ class History:
             dies_at=STARTING + random.random() * 4 if 0.3 <= dies < 0.45 else None,
             interrupted_at=STARTING + random.random() * 3 if random.random() < 0.1 else None,
             undeliverable=random.random() < 0.1,
-            consents=random.random() < 0.8,
+            approvals=random.random() < 0.8,
             slow_disk=random.random() < 0.5,
         )
 
@@ -280,12 +280,12 @@ class History:
         bound = await recovery.settle(tuple(journal.open.values()), snapshot, kinds, journal)
         snapshot = journal.beside(snapshot, bound)
         scopes = ("*", *(kind.name for kind in kinds))
-        allow = {(what, scope): 99 for what in SCOPES for scope in scopes} if trouble.consents else {}
-        report.plan = made = plan(manifest, snapshot, kinds, Policy(allow=allow, destroy=empty))
-        if made.errors or made.withheld:
+        allow = {(what, scope): 99 for what in SCOPES for scope in scopes} if trouble.approvals else {}
+        report.plan = made = plan(manifest, snapshot, kinds, PlanOptions(allow=allow, destroy=empty))
+        if made.errors or made.missing_approvals:
             report.fate = "blocked"
             return
-        wire.acting, wire.may_end_protected = True, trouble.consents
+        wire.acting, wire.may_end_protected = True, trouble.approvals
         stop = asyncio.Event()
         if trouble.interrupted_at is not None:
             self.loop.call_later(trouble.interrupted_at, stop.set)
@@ -302,11 +302,11 @@ class History:
             platform=wire,
             journal=journal,
             clock=LoopClock(),
-            chance=self.chance,
+            random=self.chance,
             sinks=stack.sinks,
             stop=stop,
             concurrency=4,
-            reach=reach,
+            on_checkpoint=reach,
         )
         async for event in events:
             if isinstance(event, Ended):

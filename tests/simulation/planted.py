@@ -16,25 +16,26 @@ class Bug:
     expected: str = "simulation"  # what is to catch it, and so is tried first
 
 
-CREATE, LOST, APPLY = "engine/create.py", "engine/recovery.py", "engine/apply.py"
-SEQUENCE, IDENTIFY, DECIDE = (
-    "planning/ordering/sequence.py",
+CREATE, LOST, CHANGE = "engine/create.py", "engine/recovery.py", "engine/change.py"
+DELETES, IDENTIFY, RULES = (
+    "planning/ordering/deletes.py",
     "planning/matching/match.py",
-    "planning/deciding/decide.py",
+    "planning/deciding/rules.py",
 )
 UNCHANGED, CALLS, SKIM = "planning/deciding/fast_path.py", "planning/ordering/calls.py", "languages/yaml_fast_path.py"
 
 RECEIPT = (
-    '        await self._means.step("receipt", self._call, lambda: self._means.journal.receipt(answer.intent.id))\n'
+    '        await self._run.checkpoint("receipt", self._call, '
+    "lambda: self._run.ports.journal.receipt(answer.intent.id))\n"
 )
 DELIVERING = "        try:\n            await delivery.deliver("
 DELIVER = "            await self._deliver(answer)\n"
 REMEMBER = "        await self._remember(answer)\n"
-LEARN = "        means.known.learn(call.address, self._kind, answer.body)\n"
+LEARN = "        run.memory.values.learn(call.address, self._kind, answer.body)\n"
 CONCLUDE = "        await self._conclude(answer)\n"
-INTEND = '        await means.step("intend", call, lambda: means.journal.intend(intent))\n'
+INTEND = '        await run.checkpoint("intend", call, lambda: run.ports.journal.intend(intent))\n'
 INTEND_LATE = (
-    '        await self._means.step("intend", self._call, lambda: self._means.journal.intend(answer.intent))\n'
+    '        await self._run.checkpoint("intend", self._call, lambda: self._run.ports.journal.intend(answer.intent))\n'
 )
 MADE = "        if self._call.deliver:\n"
 
@@ -44,7 +45,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "nobody waits until the intent is on disk",
         CREATE,
-        ((INTEND, "        __import__('asyncio').ensure_future(means.journal.intend(intent))\n"),),
+        ((INTEND, "        __import__('asyncio').ensure_future(run.ports.journal.intend(intent))\n"),),
     ),
     Bug("the disk is not synced", "store/database.py", (("synchronous=FULL", "synchronous=OFF"),), "store"),
     Bug(
@@ -56,7 +57,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a list is believed at once, however it lags",
         CREATE,
-        (("self._means.retries.lag if self._in_doubt else 0.0", "0.0"),),
+        (("self._run.ports.retries.lag if self._in_doubt else 0.0", "0.0"),),
     ),
     Bug(
         "the search ignores the intent",
@@ -124,7 +125,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a credential whose delivery failed stays",
         "engine/delivery.py",
-        (("        await revoke(means, call, path, because=str(why))\n", ""),),
+        (("        await revoke(run, call, path, because=str(why))\n", ""),),
         "engine",
     ),
     Bug(
@@ -134,8 +135,8 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "nobody asks whether a pending secret arrived",
-        DECIDE,
-        (("if owner.intent not in register.snapshot.receipts:", "if False:"),),
+        RULES,
+        (("_is_undelivered(kind, live, match) and _is_received(index, live)", "_is_undelivered(kind, live, match)"),),
     ),
     Bug(
         "pending is never cleared",
@@ -145,7 +146,7 @@ BUGS: tuple[Bug, ...] = (
     # --- the engine: everything else ---------------------------------------------------------------------------------
     Bug(
         "a PATCH of what is gone counts as done",
-        APPLY,
+        CHANGE,
         (
             (
                 "    except Gone as failure:\n        raise Gone(",
@@ -156,8 +157,8 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "what was read before a failed attempt still confirms the owner",
-        APPLY,
-        (("            means.ownership.forget(check.path)\n", "            pass\n"),),
+        CHANGE,
+        (("            run.memory.ownership.forget(check.path)\n", "            pass\n"),),
         "engine",
     ),
     Bug(
@@ -178,7 +179,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "deleting the old one forgets the new one",
-        APPLY,
+        CHANGE,
         (("if call.unbinds:", "if True:"),),
         "engine",
     ),
@@ -198,28 +199,28 @@ BUGS: tuple[Bug, ...] = (
     # --- planning ----------------------------------------------------------------------------------------------------
     Bug(
         "what is not in an incomplete list is pruned",
-        "planning/planner.py",
-        (("            if listing.complete:\n", "            if True:\n"),),
+        "planning/deciding/orphans.py",
+        (("if listing.complete else _unlisted(", "if True else _unlisted("),),
         "laws",
     ),
-    Bug("adopting needs no consent", DECIDE, (("needs_consent=not consent", "needs_consent=False"),)),
+    Bug("adopting needs no consent", RULES, (("needs_consent=not consent", "needs_consent=False"),)),
     Bug(
         "another stack's record is not respected",
         IDENTIFY,
-        (("    if owner.stack != register.stack:\n", "    if False:\n"),),
+        (("    if owner.stack != index.stack:\n", "    if False:\n"),),
     ),
     Bug(
         "every record is ours",
-        "planning/matching/index.py",
-        (("if owner is not None and owner.stack == self.stack:", "if owner is not None:"),),
+        "planning/matching/ownership.py",
+        (("if owner is not None and owner.stack == stack:", "if owner is not None:"),),
     ),
     Bug(
         "what has been replaced is taken for the resource",
-        "planning/matching/index.py",
+        "planning/matching/ownership.py",
         (
             (
-                "if live.id not in replaced]\n            if len(heads)",
-                "if live.id in replaced]\n            if len(heads)",
+                "        heads = _not_replaced(lives)\n        if",
+                "        heads = [live for live in lives if live not in _not_replaced(lives)]\n        if",
             ),
         ),
         "planning",
@@ -252,7 +253,7 @@ BUGS: tuple[Bug, ...] = (
         UNCHANGED,
         (
             (
-                "    return live if register.take(live, declaration.address) == declaration.address else None\n",
+                "    return live if assignments.assign(live, declaration.address) == declaration.address else None\n",
                 "    return live\n",
             ),
         ),
@@ -270,7 +271,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a unique key is taken before it is free",
-        DECIDE,
+        RULES,
         (
             (
                 "Order.CREATE_FIRST if set(held).isdisjoint(taken) else Order.DELETE_FIRST",
@@ -282,67 +283,67 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "an endpoint takes a host before the edge lets go of it",
         "planning/deciding/exclusive_keys.py",
-        (("places: (claims,)", "places: ()"),),
+        (("shared_keys: (exclusive_keys,)", "shared_keys: ()"),),
         "planning",
     ),
     Bug(
         "a binding does not say what it replaces",
         CREATE,
-        (("None if told_elsewhere else record.replaces", "None"),),
+        (("None if has_record else record.replaces", "None"),),
         "engine",
     ),
     Bug(
         "the guard does not ask for protection",
         "planning/guards.py",
-        (("return decision.ends_live and (decision.guarded or decision.protect)", "return False"),),
+        (("return decision.ends_live and (decision.live_protected or decision.protect)", "return False"),),
     ),
     Bug(
         "protection ends with its YAML",
         "planning/guards.py",
-        (("(decision.guarded or decision.protect)", "decision.protect"),),
+        (("(decision.live_protected or decision.protect)", "decision.protect"),),
     ),
     Bug(
         "what is referred to is deleted first",
-        SEQUENCE,
-        (("draft.wait(delete, draft.deleters[referrer])", "draft.wait(draft.deleters[referrer], delete)"),),
+        DELETES,
+        (("Wait(delete, graph.deleters[referrer])", "Wait(graph.deleters[referrer], delete)"),),
     ),
     Bug(
         "the old one goes before its referrers are re-pointed",
-        SEQUENCE,
-        (("            draft.wait(delete, *draft.setters[decision.address])\n", "            continue\n"),),
+        DELETES,
+        (("            yield from (Wait(delete, setter) for setter", "            (Wait(delete, setter) for setter"),),
     ),
     Bug(
         "what is referred to need not be there first",
-        SEQUENCE,
-        (("                    draft.wait(call, draft.creators[needed])\n", "                    continue\n"),),
+        "planning/ordering/creates.py",
+        (("                yield from (Wait(call, graph.creators", "                (Wait(call, graph.creators"),),
     ),
     Bug(
         "a hostport is taken before it is let go",
         "planning/ordering/handover.py",
-        (("                    draft.wait(call, giver)\n", "                    continue\n"),),
+        (("            yield from (Wait(call, giver, key)", "            (Wait(call, giver, key)"),),
     ),
     Bug(
         "an orphan is never deleted",
         "planning/planner.py",
-        (("self.orphaned.append(", "str("),),
+        (("self.undeclared.append(", "str("),),
     ),
     # --- what the platform chooses ------------------------------------------------------------------------------------
     Bug(
         "a choice is lost when something beside it changes",
         CALLS,
-        (("            value = kept(", "            value or kept("),),
+        (("            value = keep_live_defaults(", "            value or keep_live_defaults("),),
         "planning",
     ),
     Bug(
         "a line that goes gives nothing back",
         "planning/comparing/compare.py",
-        (("given = list(given_back(", "given = 0 * list(given_back("),),
+        (("given = list(reverted_defaults(", "given = 0 * list(reverted_defaults("),),
         "planning",
     ),
     Bug(
         "the short way does not see that a line went",
         UNCHANGED,
-        (("    if any(given_back(kind, spec, owner.applied)):\n        return None\n", ""),),
+        (("    if any(reverted_defaults(kind, spec, owner.applied)):\n        return None\n", ""),),
         "planning",
     ),
     Bug(

@@ -19,7 +19,7 @@ from reconciler.model.value import Json
 from tests.laws.world import RefusedCall
 from tests.simulation.account import Account, Place, place
 
-LAG = retry.Policy().lag
+LAG = retry.RetryPolicy().lag
 """Seconds after which what was sent shows in every list, if it is ever to have an effect."""
 
 LATE = 0.4 * LAG

@@ -10,34 +10,36 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Mover, Reason
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Ended, Outcome
-from reconciler.model.history import Look, Moved, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.model.plan import Call, Verb
 from reconciler.store import schema
-from reconciler.store.store import opened
+from reconciler.store.store import open_store
 
 EDGE = Address("TLSEdge", "shop")
-LOOK = Look(100.0, 12, "abc", (Moved(EDGE, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, ("description", "a.b")),))
+LOOK = DriftCheck(
+    100.0, 12, "abc", (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description", "a.b")),)
+)
 
 
 async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path) -> None:
-    later = Look(200.0, 13)
-    async with opened(str(tmp_path / "prod.db")) as store:
+    later = DriftCheck(200.0, 13)
+    async with open_store(str(tmp_path / "prod.db")) as store:
         for each in (later, LOOK):
-            await store.chronicle.record("prod", each)
-        await store.chronicle.record("dev", Look(150.0, 1))
-        assert await store.chronicle.looks("prod") == (LOOK, later)
-        assert await store.chronicle.looks("prod", since=150.0) == (later,)
+            await store.drift_history.record("prod", each)
+        await store.drift_history.record("dev", DriftCheck(150.0, 1))
+        assert await store.drift_history.looks("prod") == (LOOK, later)
+        assert await store.drift_history.looks("prod", since=150.0) == (later,)
 
 
 async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> None:
     times = iter(range(1000, 2000))
-    async with opened(str(tmp_path / "prod.db"), now=lambda: float(next(times))) as store:
+    async with open_store(str(tmp_path / "prod.db"), now=lambda: float(next(times))) as store:
         async with store.journal("prod", command="apply") as journal:
             for number, outcome in enumerate((Outcome.DONE, Outcome.DONE, Outcome.FAILED)):
                 await journal.record(Ended(Call(f"create {number}", EDGE, Verb.CREATE, "/edges/tls"), outcome, 1.0))
-        (run,) = await store.chronicle.runs("prod")
+        (run,) = await store.drift_history.runs("prod")
     assert run == Run("apply", run.started, run.ended, "ended", {Outcome.DONE: 2, Outcome.FAILED: 1})
     assert run.ended is not None
     assert run.ended > run.started
@@ -54,7 +56,7 @@ NOT_BEFORE = {
 @pytest.mark.parametrize("version", range(1, schema.VERSION))
 async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: Path, version: int) -> None:
     file = tmp_path / "prod.db"
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.receipt("i1")
     connection = sqlite3.connect(file)
     for since, undo in NOT_BEFORE.items():
@@ -64,11 +66,11 @@ async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: 
     connection.close()
     many = 4  # processes that find it so at the same moment
     async with AsyncExitStack() as stack:
-        await asyncio.gather(*(stack.enter_async_context(opened(str(file))) for _ in range(many)))
-    async with opened(str(file)) as store:
+        await asyncio.gather(*(stack.enter_async_context(open_store(str(file))) for _ in range(many)))
+    async with open_store(str(file)) as store:
         assert await store.receipts("prod") == frozenset({"i1"})
-        await store.chronicle.record("prod", LOOK)
-        assert await store.chronicle.looks("prod") == (LOOK,)
+        await store.drift_history.record("prod", LOOK)
+        assert await store.drift_history.looks("prod") == (LOOK,)
     connection = sqlite3.connect(file)
     assert connection.execute("SELECT version FROM store").fetchall() == [(schema.VERSION,)]
     connection.close()

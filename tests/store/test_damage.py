@@ -15,10 +15,11 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, schema
-from reconciler.store.account import Membership
+from reconciler.store import schema
+from reconciler.store.account import AccountMembership
+from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, Foreign, StoreError, Unavailable
-from reconciler.store.store import Store, opened
+from reconciler.store.store import Store, open_store
 
 PAGE = 4096
 FRAME = 24 + PAGE  # of the log, behind a header of 32
@@ -38,7 +39,7 @@ async def state(store: Store) -> State:
 
 
 async def read(file: Path) -> State:
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         return await state(store)
 
 
@@ -72,14 +73,14 @@ async def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
     killed.mkdir()
     closed.mkdir()
     states: list[State] = [NOTHING]
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         for number, bot in enumerate(BOTS):
             before = frozenset(f"bot_{each}" for each in range(10))
             for step in (
                 journal.intend(Intent(f"i{number:02}", bot, "prod", "/bot_users", before, {"name": bot.name})),
                 journal.bind({bot: Binding(f"bot_{number}", {"name": "abc"})}),
                 journal.conclude(f"i{number:02}", f"bot_{number}") if number % 2 else journal.receipt(f"i{number:02}"),
-                journal.belong(Membership("https://api.example.com", (f"BotUser:bot_{number}",))),
+                journal.belong(AccountMembership("https://api.example.com", (f"BotUser:bot_{number}",))),
             ):
                 await step
                 states.append(await state(store))
@@ -232,16 +233,14 @@ async def test_a_newer_version_is_refused_and_left_as_it_is(past: Past, tmp_path
 # --- in the way -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_that_another_process_keeps_for_itself_is_refused(
-    past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(database, "_BUSY", 0.05)
+async def test_a_file_that_another_process_keeps_for_itself_is_refused(past: Past, tmp_path: Path) -> None:
     file = past.copy(past.closed, tmp_path / "x")
     other = sqlite3.connect(file)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(Unavailable) as refused:
-        await read(file)
+        async with open_store(str(file), timeouts=Timeouts(busy=0.05)):
+            pass
     other.close()
     assert str(refused.value) == (
         f"{file} cannot be used (database is locked); another process works with it: wait for it to end, "

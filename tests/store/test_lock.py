@@ -18,13 +18,13 @@ from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.store import lock
 from reconciler.store.errors import Locked, LockLost, StoreError
-from reconciler.store.store import Store, opened
+from reconciler.store.store import Store, open_store
 
 INTENT = Intent("i1", Address("BotUser", "b"), "prod", "/bot_users")
 
 
 class Now:
-    """A wall clock that stands still until moved."""
+    """A clock that stands still until moved."""
 
     def __init__(self) -> None:
         self.time = 1_000_000.0
@@ -39,8 +39,14 @@ def now() -> Now:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, now: Now) -> AsyncIterator[Store]:
-    async with opened(str(tmp_path / "prod.db"), now=now) as opened_store:
+def elapsed() -> Now:
+    """The machine's own clock, beside the one on the wall."""
+    return Now()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, now: Now, elapsed: Now) -> AsyncIterator[Store]:
+    async with open_store(str(tmp_path / "prod.db"), now=now, elapsed=elapsed) as opened_store:
         yield opened_store
 
 
@@ -82,17 +88,15 @@ async def test_an_expired_lock_is_taken_over_and_its_holder_can_write_no_more(st
 
 
 async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_anything(
-    store: Store, now: Now, monkeypatch: pytest.MonkeyPatch
+    store: Store, now: Now, elapsed: Now
 ) -> None:
-    awake = [0.0]
-    monkeypatch.setattr("reconciler.store.journal._awake", lambda: awake[0])
     async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
         await journal.intend(INTENT)
         await journal.stands()
         now.time += 61
         async with store.lock("prod", on_loss=fail):
             await journal.stands()  # what was written a moment ago was written while the lock was ours
-            awake[0] += 61
+            elapsed.time += 61
             with pytest.raises(LockLost, match="another run took it"):
                 await journal.stands()
 
@@ -124,7 +128,7 @@ async def expiry(store: Store) -> float:
 
 
 async def test_a_holder_that_lost_its_lock_is_told(tmp_path: Path) -> None:
-    async with opened(str(tmp_path / "prod.db")) as store:
+    async with open_store(str(tmp_path / "prod.db")) as store:
         lost: asyncio.Future[StoreError] = asyncio.get_running_loop().create_future()
         async with store.lock("prod", on_loss=lost.set_result, lasts=0.04):
             with store._engine.begin() as connection:
@@ -134,7 +138,7 @@ async def test_a_holder_that_lost_its_lock_is_told(tmp_path: Path) -> None:
 
 async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store) -> None:
     there = lock.Holder("t", "elsewhere", "another machine", 1)
-    async with lock.held(store._engine, "the store", "prod", on_loss=fail, holder=there, now=store._now):
+    async with lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, holder=there, now=store._now):
         with pytest.raises(Locked, match="process 1 on elsewhere"):
             async with store.lock("prod", on_loss=fail):
                 pass
@@ -143,10 +147,10 @@ async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store) -> N
 KILLED = textwrap.dedent(
     """
     import asyncio, os, signal, sys
-    from reconciler.store.store import opened
+    from reconciler.store.store import open_store
 
     async def main():
-        async with opened(sys.argv[1]) as store, store.lock("prod", on_loss=print):
+        async with open_store(sys.argv[1]) as store, store.lock("prod", on_loss=print):
             os.kill(os.getpid(), signal.SIGKILL)
 
     asyncio.run(main())
@@ -158,5 +162,5 @@ async def test_a_process_of_this_machine_that_was_killed_holds_nothing(tmp_path:
     file = str(tmp_path / "prod.db")
     killed = subprocess.run([sys.executable, "-c", KILLED, file], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL
-    async with opened(file) as store, store.lock("prod", on_loss=fail):
+    async with open_store(file) as store, store.lock("prod", on_loss=fail):
         pass

@@ -9,9 +9,9 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
-from reconciler.store.account import Membership
+from reconciler.store.account import AccountMembership
 from reconciler.store.errors import MEMORY, StoreError, Unavailable
-from reconciler.store.store import opened
+from reconciler.store.store import open_store
 
 BOT = Address("BotUser", "b")
 
@@ -22,26 +22,26 @@ def fail(failure: StoreError) -> None:
 
 async def test_it_does_all_that_a_file_does() -> None:
     async with (
-        opened(MEMORY) as store,
+        open_store(MEMORY) as store,
         store.lock("prod", on_loss=fail) as holder,
         store.journal("prod", command="apply", holder=holder) as journal,
     ):
         await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(50)))
         await journal.bind({BOT: Binding("bot_1")})
-        await journal.belong(Membership("https://a", ("BotUser:bot_1",)))
+        await journal.belong(AccountMembership("https://a", ("BotUser:bot_1",)))
         assert len(await store.open_intents("prod")) == 50
         assert await store.bindings("prod") == {BOT: Binding("bot_1")}
-        assert await store.membership("prod") == Membership("https://a", ("BotUser:bot_1",))
+        assert await store.membership("prod") == AccountMembership("https://a", ("BotUser:bot_1",))
 
 
 async def test_the_next_one_knows_nothing_of_it() -> None:
-    async with opened(MEMORY) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(MEMORY) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({BOT: Binding("bot_1")})
-    async with opened(MEMORY) as store:
+    async with open_store(MEMORY) as store:
         assert await store.bindings("prod") == {}
 
 
 async def test_sqlites_own_spelling_is_refused_with_ours() -> None:
     with pytest.raises(Unavailable, match="say memory: if that is meant"):
-        async with opened("sqlite:///:memory:"):
+        async with open_store("sqlite:///:memory:"):
             pass

@@ -18,15 +18,16 @@ from sqlalchemy import create_engine, make_url, text
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Mover, Reason
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Ended, Outcome
-from reconciler.model.history import Look, Moved
+from reconciler.model.history import DriftCheck, DriftedResource
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, lock, postgres, schema
-from reconciler.store.account import Membership
+from reconciler.store import database, lock, schema
+from reconciler.store.account import AccountMembership
+from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, Locked, StoreError, Unavailable
-from reconciler.store.store import opened
+from reconciler.store.store import open_store
 from tests.end_to_end.project import Project, Said, policies, resource
 from tests.platform import Sandbox
 
@@ -64,48 +65,50 @@ def fail(failure: StoreError) -> None:
 async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
     binding = Binding("bot_3", {"name": "abc"}, protect=True)
     call = Call("create BotUser/berlin", BOT, Verb.CREATE, "/bot_users")
-    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
         await journal.bind({BOT: binding})
         await journal.receipt("i0")
-        await journal.belong(Membership("https://a", ("BotUser:bot_3",)))
+        await journal.belong(AccountMembership("https://a", ("BotUser:bot_3",)))
         await journal.record(Ended(call, Outcome.DONE, 1.0, "bot_3"))
-    async with opened(url) as store:
+    async with open_store(url) as store:
         assert await store.open_intents("prod") == (INTENT,)
         assert await store.bindings("prod") == {BOT: binding}
         assert await store.receipts("prod") == frozenset({"i0"})
-        assert await store.membership("prod") == Membership("https://a", ("BotUser:bot_3",))
+        assert await store.membership("prod") == AccountMembership("https://a", ("BotUser:bot_3",))
         assert [each.outcome for each in await store.history("prod")] == ["done"]
         assert await store.open_intents("dev") == ()
 
 
 async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_them(url: str) -> None:
-    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
     tables = ("looks", "drifts", "plan_calls")
     new = (*(f"TABLE reconciler.{each}" for each in tables), "INDEX reconciler.ix_receipts_stack_place")
     columns = (f"ALTER TABLE reconciler.{each} DROP COLUMN place" for each in ("receipts", "intents"))
     run(url, *(f"DROP {each}" for each in new), *columns, "UPDATE reconciler.store SET version = 1")
     async with AsyncExitStack() as stack:
-        await asyncio.gather(*(stack.enter_async_context(opened(url)) for _ in range(4)))  # at the same moment
-    look = Look(100.0, 12, "abc", (Moved(BOT, Action.UPDATE, Reason.FIELDS, Mover.PLATFORM, ("name",)),))
-    async with opened(url) as store:
-        await store.chronicle.record("prod", look)
-        assert await store.chronicle.looks("prod") == (look,)
-        (told,) = await store.chronicle.runs("prod")
+        await asyncio.gather(*(stack.enter_async_context(open_store(url)) for _ in range(4)))  # at the same moment
+    look = DriftCheck(
+        100.0, 12, "abc", (DriftedResource(BOT, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("name",)),)
+    )
+    async with open_store(url) as store:
+        await store.drift_history.record("prod", look)
+        assert await store.drift_history.looks("prod") == (look,)
+        (told,) = await store.drift_history.runs("prod")
         assert (told.command, told.calls) == ("apply", {Outcome.DONE: 1})
     assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
 
 async def test_a_concluded_intent_is_open_no_more(url: str) -> None:
-    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(200)))
         await journal.conclude("i7", "bot_3")
         assert len(await store.open_intents("prod")) == 199
 
 
 async def test_a_stack_is_locked_for_everybody_else(url: str) -> None:
-    async with opened(url) as one, opened(url) as other, one.lock("prod", on_loss=fail):
+    async with open_store(url) as one, open_store(url) as other, one.lock("prod", on_loss=fail):
         with pytest.raises(Locked, match="is being applied by process"):
             async with other.lock("prod", on_loss=fail):
                 pass
@@ -117,14 +120,14 @@ async def test_a_stack_is_locked_for_everybody_else(url: str) -> None:
 async def test_a_clock_that_is_wrong_takes_no_lock_and_keeps_none(url: str, wrong: float) -> None:
     """Expiry is judged by the server's clock, whatever the clocks of those who share it say."""
     there = lock.Holder("t", "elsewhere", "another machine", 1)
-    async with opened(url) as right, opened(url, now=lambda: time.time() + wrong) as other:
-        async with lock.held(right._engine, url, "prod", on_loss=fail, holder=there):
+    async with open_store(url) as right, open_store(url, now=lambda: time.time() + wrong) as other:
+        async with lock.hold_lock(right._engine, url, "prod", on_loss=fail, holder=there):
             with pytest.raises(Locked, match=r"process 1 on elsewhere since .*; wait .* within (60|59) s"):
                 async with other.lock("prod", on_loss=fail):
                     pass
         async with other.lock("prod", on_loss=fail):
             with pytest.raises(Locked):
-                async with lock.held(right._engine, url, "prod", on_loss=fail, holder=there):
+                async with lock.hold_lock(right._engine, url, "prod", on_loss=fail, holder=there):
                     pass
         left = "SELECT 'prod', 't', 'x', 'y', 1, ago, ago FROM (SELECT extract(epoch FROM now()) - 1 AS ago)"
         run(url, f"INSERT INTO reconciler.locks {left} AS past")
@@ -133,7 +136,7 @@ async def test_a_clock_that_is_wrong_takes_no_lock_and_keeps_none(url: str, wron
 
 
 async def test_the_heartbeat_of_a_wrong_clock_keeps_the_lock(url: str) -> None:
-    async with opened(url, now=lambda: 0.0) as store, store.lock("prod", on_loss=fail, lasts=0.4):
+    async with open_store(url, now=lambda: 0.0) as store, store.lock("prod", on_loss=fail, lasts=0.4):
         (first,) = run(url, "SELECT expires FROM reconciler.locks")
         await asyncio.sleep(0.2)  # two beats
         assert run(url, "SELECT expires FROM reconciler.locks") > [first]
@@ -145,10 +148,10 @@ KILLED = textwrap.dedent(
     import asyncio, os, signal, sys
     from reconciler.engine.ports import Intent
     from reconciler.model.address import Address
-    from reconciler.store.store import opened
+    from reconciler.store.store import open_store
 
     async def main():
-        async with opened(sys.argv[1]) as store, store.lock("prod", on_loss=print) as holder:
+        async with open_store(sys.argv[1]) as store, store.lock("prod", on_loss=print) as holder:
             async with store.journal("prod", command="apply", holder=holder) as journal:
                 for number in range(25):
                     await journal.intend(Intent(f"i{number}", Address("BotUser", "b"), "prod", "/bot_users"))
@@ -162,17 +165,17 @@ KILLED = textwrap.dedent(
 async def test_a_killed_process_leaves_what_was_acknowledged_and_no_lock(url: str) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, url], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL
-    async with opened(url) as store, store.lock("prod", on_loss=fail):
+    async with open_store(url) as store, store.lock("prod", on_loss=fail):
         assert len(await store.open_intents("prod")) == 25
 
 
 OPENED = textwrap.dedent(
     """
     import asyncio, sys
-    from reconciler.store.store import opened
+    from reconciler.store.store import open_store
 
     async def main(url, stack):
-        async with opened(url) as store, store.journal(stack, command="apply") as journal:
+        async with open_store(url) as store, store.journal(stack, command="apply") as journal:
             await journal.receipt(stack)
 
     sys.stdin.readline()  # until all processes are there
@@ -195,7 +198,7 @@ async def test_connections_that_create_the_schema_at_once_create_one(url: str) -
     """Eight attempts at each of six databases: without a lock around the creation, some meet half of a schema."""
 
     async def one(url: str, stack: str) -> None:
-        async with opened(url) as store, store.journal(stack, command="apply") as journal:
+        async with open_store(url) as store, store.journal(stack, command="apply") as journal:
             await journal.receipt(stack)
 
     for number in range(6):
@@ -211,7 +214,7 @@ async def test_whoever_finds_another_creating_the_schema_waits(url: str) -> None
     with engine.begin() as other:
         other.execute(text(f"SELECT pg_advisory_xact_lock({database.SERIALIZED})"))
         other.execute(text("CREATE SCHEMA reconciler"))
-        store = opened(url)
+        store = open_store(url)
         waiting = asyncio.ensure_future(store.__aenter__())
         await asyncio.sleep(0.5)
         assert not waiting.done()
@@ -222,25 +225,25 @@ async def test_whoever_finds_another_creating_the_schema_waits(url: str) -> None
 
 async def test_tables_of_others_with_our_names_are_left_alone(url: str) -> None:
     run(url, "CREATE TABLE store (version text)", "INSERT INTO store VALUES ('a shop')", "CREATE TABLE locks (x text)")
-    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.receipt("i0")
     assert run(url, "SELECT version FROM public.store") == [("a shop",)]
 
 
 async def test_a_newer_version_is_refused(url: str) -> None:
-    async with opened(url):
+    async with open_store(url):
         pass
     run(url, "UPDATE reconciler.store SET version = 99")
     with pytest.raises(Unavailable, match=f"newer reconciler: version 99, not {schema.VERSION}"):
-        async with opened(url):
+        async with open_store(url):
             pass
 
 
 async def test_a_row_that_somebody_edited_is_refused(url: str) -> None:
-    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({BOT: Binding("bot_3")})
     run(url, "UPDATE reconciler.bindings SET object = 'bot_4'")
-    async with opened(url) as store:
+    async with open_store(url) as store:
         with pytest.raises(Damaged, match="a row does not match its seal"):
             await store.bindings("prod")
 
@@ -250,7 +253,7 @@ async def test_a_user_without_rights_is_told_so_and_the_password_is_not(url: str
     run(url, f"CREATE ROLE guest_{name} LOGIN", f"REVOKE ALL ON DATABASE {name} FROM public")
     guest = make_url(url).set(username=f"guest_{name}", password="canary-d41d8cd9")
     with pytest.raises(Unavailable) as refused:
-        async with opened(guest.render_as_string(hide_password=False)):
+        async with open_store(guest.render_as_string(hide_password=False)):
             pass
     assert "permission denied" in str(refused.value)
     assert "canary" not in str(refused.value)
@@ -270,11 +273,11 @@ TABLES = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA reconciler"
 
 
 async def test_tables_that_an_administrator_prepared_need_no_right_to_make_any(url: str) -> None:
-    async with opened(url):
+    async with open_store(url):
         pass
     worker = grants(url, CONNECT.format(name=make_url(url).database), USE, TABLES)
     async with (
-        opened(worker) as store,
+        open_store(worker) as store,
         store.lock("prod", on_loss=fail) as holder,
         store.journal("prod", command="apply", holder=holder) as journal,
     ):
@@ -286,7 +289,7 @@ async def test_tables_that_an_administrator_prepared_need_no_right_to_make_any(u
 async def test_in_a_schema_that_an_administrator_made_no_right_on_the_database_is_needed(url: str) -> None:
     run(url, "CREATE SCHEMA reconciler")
     worker = grants(url, CONNECT.format(name=make_url(url).database), "USAGE, CREATE ON SCHEMA reconciler")
-    async with opened(worker) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(worker) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
 
 
@@ -309,25 +312,25 @@ async def test_a_right_that_is_missing_is_named(url: str, prepared: list[str], r
         run(url, *prepared)
     worker = grants(url, *(each.format(name=make_url(url).database) for each in rights))
     with pytest.raises(Unavailable) as refused:
-        async with opened(worker):
+        async with open_store(worker):
             pass
     assert f"; {remedy}, or name another place" in str(refused.value)
 
 
 async def test_an_older_store_is_brought_up_by_the_owner_of_its_tables_alone(url: str) -> None:
-    async with opened(url):
+    async with open_store(url):
         pass
     run(url, "ALTER TABLE reconciler.receipts DROP COLUMN place", "UPDATE reconciler.store SET version = 2")
     worker = grants(url, CONNECT.format(name=make_url(url).database), USE, TABLES)
     with pytest.raises(Unavailable, match=r"must be owner of .*; let the role that owns the tables open it once"):
-        async with opened(worker):
+        async with open_store(worker):
             pass
     assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
 
 
 async def test_what_the_driver_says_of_a_password_is_not_repeated(url: str) -> None:
     with pytest.raises(Unavailable, match=r"\(secret\)") as refused:
-        async with opened("postgresql://tester@/x?host=canary-d41d8cd9.invalid&password=canary-d41d8cd9"):
+        async with open_store("postgresql://tester@/x?host=canary-d41d8cd9.invalid&password=canary-d41d8cd9"):
             pass
     assert "canary" not in str(refused.value)
 
@@ -335,27 +338,25 @@ async def test_what_the_driver_says_of_a_password_is_not_repeated(url: str) -> N
 async def test_which_secret_came_last_no_clock_says(url: str) -> None:
     for intent, clock in (("i1", 2000.0), ("i2", 1000.0), ("i3", 1001.0)):
         async with (
-            opened(url, now=lambda clock=clock: clock) as store,  # type: ignore[misc]
+            open_store(url, now=lambda clock=clock: clock) as store,  # type: ignore[misc]
             store.journal("prod", command="apply") as journal,
         ):
             await journal.intend(Intent(intent, BOT, "prod", "/credentials"))
             await journal.receipt(intent)
-    async with opened(url) as store:
+    async with open_store(url) as store:
         assert await store.overwritten("prod") == {"i1": BOT, "i2": BOT}
 
 
-async def test_a_server_that_lets_nobody_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "_CONNECTS", "2")  # the least that the driver obeys
+async def test_a_server_that_lets_nobody_in_is_given_up() -> None:
     deaf = socket.create_server(("127.0.0.1", 0))
     url = f"postgresql://tester@127.0.0.1:{deaf.getsockname()[1]}/x"
     with deaf, pytest.raises(Unavailable, match=r"connection .*timeout.*; see whether the server runs"):
-        async with opened(url):
+        async with open_store(url, timeouts=Timeouts(connect=2)):
             pass
 
 
-async def test_a_server_that_answers_no_more_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(url) as store:
-        monkeypatch.setattr(postgres, "_ANSWERS", 0.5)
+async def test_a_server_that_answers_no_more_is_given_up(url: str) -> None:
+    async with open_store(url, timeouts=Timeouts(answer=0.5)) as store:
         blocking = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
         with blocking.begin() as connection:
             connection.execute(text("LOCK TABLE reconciler.bindings"))
@@ -369,7 +370,7 @@ async def test_a_server_that_answers_no_more_is_given_up(url: str, monkeypatch: 
 
 async def test_a_server_that_is_not_there_is_named(url: str) -> None:
     with pytest.raises(Unavailable) as refused:
-        async with opened("postgresql://tester:canary-d41d8cd9@127.0.0.1:9/x"):
+        async with open_store("postgresql://tester:canary-d41d8cd9@127.0.0.1:9/x"):
             pass
     assert str(refused.value).startswith("postgresql://tester:***@127.0.0.1:9/x cannot be used (connection failed")
     assert "see whether the server runs" in str(refused.value)
@@ -378,7 +379,7 @@ async def test_a_server_that_is_not_there_is_named(url: str) -> None:
 async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(
     url: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with opened(url) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         name = make_url(url).database
         run(
             os.environ["RECONCILER_TEST_POSTGRES"],

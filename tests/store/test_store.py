@@ -20,7 +20,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.store.errors import Damaged, StoreError, Unavailable
-from reconciler.store.store import Progress, opened
+from reconciler.store.store import Progress, open_store
 
 BOT = Address("BotUser", "berlin")
 INTENT = Intent("i1", BOT, "prod", "/bot_users", frozenset({"bot_2", "bot_1"}), {"name": "berlin"})
@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 
 
 async def fill(file: Path) -> None:
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
         await journal.bind({BOT: Binding("bot_3", {"name": "abc"}, protect=True)})
         await journal.receipt("i0")
@@ -40,7 +40,7 @@ async def fill(file: Path) -> None:
 
 async def test_what_was_told_is_there_when_opened_again(file: Path) -> None:
     await fill(file)
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         assert await store.open_intents("prod") == (INTENT,)
         assert await store.bindings("prod") == {BOT: Binding("bot_3", {"name": "abc"}, protect=True)}
         assert await store.receipts("prod") == frozenset({"i0"})
@@ -48,7 +48,7 @@ async def test_what_was_told_is_there_when_opened_again(file: Path) -> None:
 
 async def test_stacks_do_not_see_each_other(file: Path) -> None:
     await fill(file)
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         assert (await store.open_intents("dev"), await store.bindings("dev"), await store.receipts("dev")) == (
             (),
             {},
@@ -58,7 +58,7 @@ async def test_stacks_do_not_see_each_other(file: Path) -> None:
 
 async def test_what_other_stacks_are_bound_to_is_told_of_the_kinds_asked_for(file: Path) -> None:
     await fill(file)
-    async with opened(str(file)) as store, store.journal("dev", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("dev", command="apply") as journal:
         await journal.bind({Address("BotUser", "paris"): Binding("bot_4"), Address("BotUserX", "rome"): Binding("b_5")})
         assert await store.bound_elsewhere("dev", ["BotUser", "Secret"]) == {("BotUser", "bot_3"): "prod"}
         assert await store.bound_elsewhere("prod", ["BotUser"]) == {("BotUser", "bot_4"): "dev"}
@@ -67,7 +67,7 @@ async def test_what_other_stacks_are_bound_to_is_told_of_the_kinds_asked_for(fil
 
 async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: Path) -> None:
     agent, other = Address("TunnelCredential", "agent"), Address("TunnelCredential", "other")
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         for intent, address in (("i1", agent), ("i2", agent), ("i3", agent), ("i4", other), ("i5", BOT)):
             await journal.intend(Intent(intent, address, "prod", "/credentials"))
         for intent in ("i1", "i3", "i4"):
@@ -83,26 +83,26 @@ async def test_which_secret_came_last_no_clock_says(file: Path) -> None:
     agent = Address("TunnelCredential", "agent")
     for intent, clock in (("i1", 2000.0), ("i2", 1000.0), ("i3", 1001.0)):
         async with (
-            opened(str(file), now=lambda clock=clock: clock) as store,  # type: ignore[misc]
+            open_store(str(file), now=lambda clock=clock: clock) as store,  # type: ignore[misc]
             store.journal("prod", command="apply") as journal,
         ):
             await journal.intend(Intent(intent, agent, "prod", "/credentials"))
             await journal.receipt(intent)
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         assert await store.overwritten("prod") == {"i1": agent, "i2": agent}
 
 
 async def test_of_secrets_that_come_at_once_the_last_that_was_told_is_the_last(file: Path) -> None:
     agent = Address("TunnelCredential", "agent")
     many = [f"i{9 - number}" for number in range(10)]
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await asyncio.gather(*(journal.intend(Intent(each, agent, "prod", "/credentials")) for each in many))
         await asyncio.gather(*(journal.receipt(each) for each in many))
         assert await store.overwritten("prod") == dict.fromkeys(many[:-1], agent)
 
 
 async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
         await journal.conclude("i1", "bot_3")
         assert await store.open_intents("prod") == ()
@@ -112,7 +112,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
     """A create counts from the moment that its object or its token is known, whether or not its end was recorded."""
     names = ("made", "delivered", "undone", "open", "ended", "failed")
     made, delivered, undone, left, ended, failed = (Address("TunnelCredential", name) for name in names)
-    async with opened(str(file)) as store, store.journal("prod", command="apply", plan="p1") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply", plan="p1") as journal:
         for address in (made, delivered, undone, left):
             await journal.intend(Intent(f"of {address.name}", address, "prod", "/credentials"))
         await journal.conclude("of made", "cr_1")
@@ -120,7 +120,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
         await journal.conclude("of undone", None)
         for address, outcome in ((ended, Outcome.DONE), (failed, Outcome.FAILED)):
             await journal.record(Ended(Call(f"update {address}", address, Verb.UPDATE, "/x"), outcome, 1.0))
-    async with opened(str(file), now=lambda: 5.0) as store:
+    async with open_store(str(file), now=lambda: 5.0) as store:
         assert await store.progress("p1") == Progress(
             frozenset({f"create {made}", f"create {delivered}", f"update {ended}"})
         )
@@ -132,7 +132,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
 
 
 async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({BOT: Binding("bot_3")})
         await journal.bind({BOT: Binding("bot_4")})
         assert await store.bindings("prod") == {BOT: Binding("bot_4")}
@@ -142,7 +142,7 @@ async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
 
 async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> None:
     call = Call("create BotUser/berlin", BOT, Verb.CREATE, "/bot_users")
-    async with opened(str(file), now=lambda: 1000.0) as store:
+    async with open_store(str(file), now=lambda: 1000.0) as store:
         async with store.journal("prod", command="apply") as journal:
             await journal.record(Ended(call, Outcome.FAILED, 1.0, None, "no"))
             await journal.record(Ended(call, Outcome.DONE, 2.0, "bot_3"))
@@ -154,7 +154,7 @@ async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> Non
 
 
 async def test_many_who_wait_share_commits(file: Path) -> None:
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         commits: list[object] = []
         event.listen(store._engine, "commit", commits.append)
         many = [Intent(f"i{n}", BOT, "prod", "/bot_users") for n in range(500)]
@@ -164,7 +164,7 @@ async def test_many_who_wait_share_commits(file: Path) -> None:
 
 
 async def test_a_caller_that_is_cancelled_takes_nothing_back(file: Path) -> None:
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         task = asyncio.ensure_future(journal.intend(INTENT))
         await asyncio.sleep(0)
         task.cancel()
@@ -174,7 +174,7 @@ async def test_a_caller_that_is_cancelled_takes_nothing_back(file: Path) -> None
 
 
 async def test_the_file_survives_power_loss_by_its_settings(file: Path) -> None:
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         with store._engine.connect() as connection:
             assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
             assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
@@ -185,10 +185,10 @@ KILLED = textwrap.dedent(
     import asyncio, os, signal, sys
     from reconciler.engine.ports import Intent
     from reconciler.model.address import Address
-    from reconciler.store.store import Progress, opened
+    from reconciler.store.store import Progress, open_store
 
     async def main():
-        async with opened(sys.argv[1]) as store, store.journal("prod", command="apply") as journal:
+        async with open_store(sys.argv[1]) as store, store.journal("prod", command="apply") as journal:
             for number in range(int(sys.argv[2])):
                 await journal.intend(Intent(f"i{number}", Address("BotUser", "b"), "prod", "/bot_users"))
             os.kill(os.getpid(), signal.SIGKILL)
@@ -201,7 +201,7 @@ KILLED = textwrap.dedent(
 async def test_what_was_acknowledged_survives_a_kill(file: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, str(file), "25"], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         assert len(await store.open_intents("prod")) == 25
 
 
@@ -214,7 +214,7 @@ class TestDamage:
         return str(failed.value)
 
     async def read(self, file: Path) -> None:
-        async with opened(str(file)) as store:
+        async with open_store(str(file)) as store:
             await store.bindings("prod")
             await store.open_intents("prod")
             await store.receipts("prod")
@@ -257,7 +257,7 @@ class TestDamage:
         content[place] ^= 1 << (seed % 8)
         file.write_bytes(content)
         try:
-            async with opened(str(file)) as store:
+            async with open_store(str(file)) as store:
                 bindings = await store.bindings("prod")
                 intents = await store.open_intents("prod")
         except StoreError:
@@ -290,19 +290,19 @@ async def test_a_deleted_store_begins_anew(file: Path) -> None:
     await fill(file)
     for each in list(file.parent.iterdir()):
         each.unlink()
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         assert await store.bindings("prod") == {}
 
 
 async def test_a_place_that_cannot_hold_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     with pytest.raises(Unavailable, match="RECONCILER_STORE"):
-        async with opened(str(tmp_path / "state" / "prod.db")):
+        async with open_store(str(tmp_path / "state" / "prod.db")):
             pass
 
 
 async def test_a_full_disk_is_told_to_whoever_waits(file: Path) -> None:
-    async with opened(str(file)) as store, store.journal("prod", command="apply") as journal:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
 
         def full(connection: sqlite3.Connection, *_: object) -> None:
             connection.execute("PRAGMA max_page_count = 1")
@@ -336,7 +336,7 @@ async def test_a_full_disk_is_told_to_whoever_waits(file: Path) -> None:
 )
 async def test_a_url_that_will_not_do_is_refused_and_no_password_is_shown(where: str, why: str) -> None:
     with pytest.raises(Unavailable, match=why) as refused:
-        async with opened(where):
+        async with open_store(where):
             pass
     assert "ary" not in str(refused.value)
 
@@ -355,7 +355,7 @@ async def test_a_url_that_will_not_do_is_refused_and_no_password_is_shown(where:
 )
 async def test_a_server_is_called_by_its_url_without_passwords(where: str, shown: str) -> None:
     with pytest.raises(Unavailable) as refused:
-        async with opened(where):
+        async with open_store(where):
             pass
     assert str(refused.value).startswith(f"{shown} cannot be used (")
     assert "ary-" not in str(refused.value)
@@ -367,7 +367,7 @@ async def test_a_server_is_called_by_its_url_without_passwords(where: str, shown
 async def test_a_path_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
     file = tmp_path / name / f"{name}.db"
     await fill(file)
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         assert await store.receipts("prod") == {"i0"}
     assert sorted(tmp_path.rglob("*")) == [file.parent, file]
 
@@ -375,23 +375,23 @@ async def test_a_path_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
 async def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(Unavailable, match="; install reconciler with its extra postgres, or name another place"):
-        async with opened("postgresql://user:canary@host/x"):
+        async with open_store("postgresql://user:canary@host/x"):
             pass
 
 
 @pytest.mark.parametrize("name", ["prod.db", "a@b@c.db"])
 async def test_a_sqlite_url_is_a_path(tmp_path: Path, name: str) -> None:
-    async with opened(f"sqlite:///{tmp_path / name}"):
+    async with open_store(f"sqlite:///{tmp_path / name}"):
         assert (tmp_path / name).exists()
 
 
 async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) -> None:
     async def one(stack: str) -> None:
-        async with opened(str(file)) as store, store.journal(stack, command="apply") as journal:
+        async with open_store(str(file)) as store, store.journal(stack, command="apply") as journal:
             await journal.receipt(stack)
 
     await asyncio.gather(*(one(f"s{n}") for n in range(8)))
-    async with opened(str(file)) as store:
+    async with open_store(str(file)) as store:
         assert [len(await store.receipts(f"s{n}")) for n in range(8)] == [1] * 8
     assert [each.name for each in file.parent.iterdir() if each.name.startswith(".")] == []
 

@@ -10,9 +10,9 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, Issued, Place
-from reconciler.store.account import Membership
+from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Damaged
-from reconciler.store.store import opened
+from reconciler.store.store import open_store
 
 DUMP = Path(__file__).parent / "fixtures/version-3.sql"
 APPLICATION = 0x7263_6E63  # in the header of our files, which a dump leaves out
@@ -33,7 +33,7 @@ def written(tmp_path: Path) -> Path:
 
 
 async def test_a_store_of_version_3_is_read_whole(written: Path) -> None:
-    async with opened(str(written)) as store:
+    async with open_store(str(written)) as store:
         assert await store.receipts("prod") == {"i1", "i2"}
         assert await store.undelivered("prod", SECRETIVE) == {"i3", "i4"}
         assert await store.issued("prod", SECRETIVE) == (
@@ -45,12 +45,12 @@ async def test_a_store_of_version_3_is_read_whole(written: Path) -> None:
         assert await store.bindings("prod") == {
             Address.parse("IPPolicyRule/r"): Binding("ippr_1", {"cidr": "d"}, True, None)
         }
-        assert await store.membership("prod") == Membership("https://api.example.com", ("BotUser:bot_1",))
+        assert await store.membership("prod") == AccountMembership("https://api.example.com", ("BotUser:bot_1",))
         assert [each.call for each in await store.history("prod")] == ["create TunnelCredential/agent"]
 
 
 async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(written: Path) -> None:
-    async with opened(str(written)) as store:
+    async with open_store(str(written)) as store:
         async with store.journal("prod", command="apply") as journal:
             await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
             await journal.receipt("i5")
@@ -62,7 +62,7 @@ async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(
 
 
 async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) -> None:
-    async with opened(str(written)) as store:
+    async with open_store(str(written)) as store:
         async with store.journal("prod", command="apply") as journal:
             await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
         connection = sqlite3.connect(written)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -29,13 +31,15 @@ def command(common: options.Options, names: tuple[str, ...], id: str | None, aut
     """Take over what exists and belongs to nobody: declared resources, by name."""
     addresses = _addresses(names, id)
     refuse_to_guess("adopt", auto_approve)
-    from reconciler.cli import applying, session, taking
-    from reconciler.cli.terminal.apply_summary import Wording
+    from reconciler.cli.applying import presenter
+    from reconciler.cli.applying.summary import Wording
+    from reconciler.cli.terminal import workspaces
 
-    wording = Wording("adopt", "Take these over?", "Taken over:")
-    opened = taking.opened(common, addresses, id)
-    code = session.run(applying.apply(opened, common, None, ask=not auto_approve, wording=wording))
-    return taking.told(opened, code)
+    opened = workspaces.open_workspace(replace(common, targets=tuple(map(str, addresses)), adopt=True))
+    operation = functools.partial(opened.adopt, addresses, id=id)
+    return presenter.run_apply(
+        operation, opened, common, Wording("Take these over?", "Taken over:"), ask=not auto_approve
+    )
 
 
 def _addresses(names: tuple[str, ...], id: str | None) -> tuple[Address, ...]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.terminal import exit_codes, options
+from reconciler.cli.terminal import exit_codes, options, output, snapshot_options
 from reconciler.cli.terminal.group import Command
 
-
-def _age(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
-    from reconciler.cli.commands import snapshot
-
-    return None if text is None else snapshot.parse_age(context, parameter, text)
+if TYPE_CHECKING:
+    from reconciler.operations.applying.plan_files import PlanFile
+    from reconciler.operations.workspace import Workspace
 
 
 approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
@@ -33,7 +34,7 @@ approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
 @click.option(
     "--max-age",
     metavar="AGE",
-    callback=_age,
+    callback=snapshot_options.parse_age,
     help="Refuse a FILE that was created longer ago, as in 12h. [default: any age]",
 )
 @approve
@@ -42,15 +43,31 @@ def command(common: options.Options, file: Path | None, partial: bool, max_age: 
     """Carry out a plan: the one in FILE if the platform has not moved since, or a fresh one."""
     refuse_to_guess("apply", auto_approve)
     _refuse_to_mix(common, file, partial, max_age)
-    from reconciler.cli import applying, session
-    from reconciler.cli.terminal.apply_summary import Wording
+    from reconciler.cli.applying import presenter
+    from reconciler.cli.applying.summary import Wording
+    from reconciler.cli.terminal import workspaces
 
-    wording = Wording("apply", "Carry out these changes?", "Applied:")
     if file is None:
-        opened, planned = session.opened(common), None
+        opened, planned = workspaces.open_workspace(common), None
     else:
-        opened, planned = session.opened_for(common, file, max_age=max_age)
-    return session.run(applying.apply(opened, common, planned, ask=not auto_approve, wording=wording, partial=partial))
+        opened, planned = _open_with_plan(common, file, max_age)
+    operation = functools.partial(opened.apply, planned, partial=partial)
+    wording = Wording("Carry out these changes?", "Applied:")
+    return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)
+
+
+def _open_with_plan(common: options.Options, file: Path, max_age: int | None) -> tuple[Workspace, PlanFile]:
+    """The file and its workspace; Stop if the file is older than `max_age` seconds."""
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.applying import plan_files
+    from reconciler.operations.opening.project import open_with_plan
+
+    opened, planned = open_with_plan(workspaces.source_of(common), file)
+    if reason := plan_files.reason_too_old(planned, max_age, opened.runtime.now()):
+        raise exit_codes.Stop(exit_codes.STALE, f"error: {reason}")
+    if not planned.is_signed and not common.quiet:
+        output.print_note(plan_files.unsigned_note(planned.name))
+    return replace(opened, options=replace(opened.options, allow=common.allow)), planned
 
 
 def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool, max_age: int | None) -> None:
@@ -75,8 +92,8 @@ def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool, ma
 
 
 def refuse_to_guess(name: str, auto_approve: bool) -> None:
-    """There is nobody to ask in a pipeline, and silence is no consent."""
+    """Raises Stop if approval is required and stdin is not a terminal, as in a pipeline."""
     if not auto_approve and not sys.stdin.isatty():
         raise exit_codes.Stop(
-            exit_codes.USAGE, f"error: {name} asks before it changes anything, and nobody is there to answer; give -y"
+            exit_codes.USAGE, f"error: stdin is not a terminal; pass --auto-approve to {name} without confirmation"
         )

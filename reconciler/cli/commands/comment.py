@@ -38,19 +38,22 @@ def command(file: str, number: int | None, quiet: bool) -> int:
     On GitHub it reads GITHUB_TOKEN, GITHUB_REPOSITORY, GITHUB_API_URL, and the number from the event's file or
     GITHUB_REF; on GitLab GITLAB_TOKEN, CI_API_V4_URL, CI_PROJECT_ID and CI_MERGE_REQUEST_IID.
     """
-    from reconciler.cli import planfile
     from reconciler.engine.ports import Refused
+    from reconciler.operations.applying import plan_files
     from reconciler.rendering.plan import markdown, phrases
     from reconciler.rendering.wire import plan_json
 
     if file == "-":
-        plan, written = planfile.shown_text(sys.stdin.read(), "standard input")
+        written, name = sys.stdin.read(), "standard input"
     else:
-        plan, written = planfile.shown(Path(file))
-    body = formats.Show(plan, plan_json.respelt(written), Path(), phrases.Flavour.PLAN).markdown()
+        written, name = plan_files.read_text(Path(file)), file
+    plan, note = plan_files.read_plan(written, name, os.environ)
+    if note:
+        output.print_note(note)
+    body = formats.PlanOutput(plan, plan_json.normalize(written), Path(), phrases.Flavour.PLAN).markdown()
     review = _review(number)
     try:
-        done = review.keep(body, markdown.marker(plan.stack, plan.account))
+        done = review.upsert_comment(body, markdown.marker(plan.stack, plan.account))
     except Refused as refused:
         if not refused.is_permission:
             raise
@@ -58,7 +61,7 @@ def command(file: str, number: int | None, quiet: bool) -> int:
             exit_codes.AUTH, f"error: {refused}"
         ) from None  # the token is what is wrong, not the API key
     if not quiet:
-        output.say(
+        output.print_note(
             {"added": "Commented.", "updated": "The comment was updated.", "current": "The comment says so already."}[
                 done
             ]
@@ -108,7 +111,7 @@ def _pull_request() -> int:
 
 def _token(name: str) -> Secret:
     from reconciler.model.value import Secret
-    from reconciler.project.settings.config import is_key
+    from reconciler.project.settings.connection import is_key
 
     token = _wanted(name, "give the step a token that may write comments")
     if not is_key(token):

@@ -25,5 +25,5 @@ def command(context: click.Context, shell: str) -> int:
     assert script is not None  # click knows the three shells above
     # The bash script is made for bash 4.4; click would start bash to ask, but it is not here that the script runs.
     made = script(context.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")
-    output.answer(made.source_template % made.source_vars())
+    output.print_result(made.source_template % made.source_vars())
     return exit_codes.DONE

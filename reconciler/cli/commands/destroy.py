@@ -22,9 +22,11 @@ from reconciler.cli.terminal.group import Command
 def command(common: options.Options, auto_approve: bool) -> int:
     """Delete everything this stack owns, and nothing else."""
     refuse_to_guess("destroy", auto_approve)
-    from reconciler.cli import applying, session
-    from reconciler.cli.terminal.apply_summary import Wording
+    from reconciler.cli.applying import presenter
+    from reconciler.cli.applying.summary import Wording
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.opening.project import open_without_manifests
 
-    wording = Wording("destroy", "Delete all of these?", "Destroyed:")
-    opened = session.opened(common, destroy=True)
-    return session.run(applying.apply(opened, common, None, ask=not auto_approve, wording=wording))
+    opened = workspaces.open_workspace(common, open_without_manifests)
+    wording = Wording("Delete all of these?", "Destroyed:")
+    return presenter.run_apply(opened.destroy, opened.to_destroy(), common, wording, ask=not auto_approve)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -13,10 +11,10 @@ from reconciler.cli.terminal import exit_codes, formats, notifying, options, out
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
-    from reconciler.cli.session import Session
     from reconciler.model.plan import Plan
     from reconciler.model.snapshot import Snapshot
-    from reconciler.planning.deciding.options import Policy
+    from reconciler.operations.results import DriftResult
+    from reconciler.operations.workspace import Workspace
 
 
 @click.command(
@@ -70,75 +68,56 @@ def command(
         raise exit_codes.Stop(exit_codes.USAGE, "error: --record covers the whole stack; select no resources")
     _refuse_to_mix(accept, both, unmanaged, chosen)
     notifying.check(targets_told)
-    from reconciler.cli import selection, session
+
     from reconciler.cli.commands import plan
-    from reconciler.planning.deciding.options import Policy
+    from reconciler.cli.terminal import workspaces
+    from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.rendering.plan.phrases import Flavour
 
     if not accept:
         common = replace(common, targets=(*common.targets, *named))
-    opened = session.opened(common)
+    opened = workspaces.open_workspace(common)
     if record:
         _refuse_forgetfulness(opened)
-    seen = session.run(session.seen(opened))
-    wanted = Policy(targets=named)
-    for policy in (opened.policy, wanted):
-        selection.check(policy, opened.manifest, seen)
-    made = _without_known(opened, opened.plan(seen), ignored)
+    drift = workspaces.run(opened.drift(ignore=ignored, on_event=ReadProgress(common.quiet)))
+    _check_names(named, opened, drift)
     if record:
-        _record(opened, made)
+        _record(opened, drift.plan)
     if accept:
-        code = _accept(opened, common, made, seen, wanted, ignored, both=both)
+        code = _accept(opened, common, drift, named, ignored, both=both)
     else:
-        plan.show(made, opened, common, chosen, Flavour.DRIFT)
+        plan.show(drift.plan, opened, common, chosen, Flavour.DRIFT)
         if unmanaged:
-            _list_unmanaged(made, seen)
-        session.tell_problems(made)
-        code = _exit_of(made, pending=pending)
+            _show_unmanaged(drift.plan, drift.snapshot)
+        workspaces.tell_problems(drift.plan)
+        code = _exit_of(drift.plan, pending=pending)
     # Others last: whatever becomes of that, it was shown here.
-    notifying.tell(targets_told, made, opened.policy.now, quiet=common.quiet)
+    notifying.tell(targets_told, drift.plan, opened.options.now, quiet=common.quiet)
     return code
 
 
-def _without_known(opened: Session, made: Plan, ignored: tuple[str, ...]) -> Plan:
-    """The plan without known drift, as the project file and --ignore tell it."""
-    from reconciler.model.known_drift import KnownDrift
-    from reconciler.planning.known_drift import ignore_known
+def _exit_of(plan: Plan, *, pending: bool) -> int:
+    from reconciler.cli.terminal import workspaces
 
-    today = datetime.fromtimestamp(opened.policy.now, UTC).date().isoformat()
-    known = (*opened.config.known_drift, *(KnownDrift(each, reason="--ignore") for each in ignored))
-    return ignore_known(made, known, today)
+    if plan.errors:
+        return workspaces.exit_of(plan)
+    return exit_codes.CHANGES if plan.has_drift or (pending and plan.has_pending) else exit_codes.DONE
 
 
-def _exit_of(made: Plan, *, pending: bool) -> int:
-    from reconciler.cli import session
-
-    if made.errors:
-        return session.exit_of(made)
-    return exit_codes.CHANGES if made.has_drift or (pending and made.has_pending) else exit_codes.DONE
-
-
-def _list_unmanaged(made: Plan, seen: Snapshot) -> None:
-    """Each object with the name that `import` would give it; what other stacks manage is counted."""
-    from reconciler import kinds
-    from reconciler.planning.importing import naming
+def _show_unmanaged(plan: Plan, snapshot: Snapshot) -> None:
+    """Each object with the address that `import` would give it; what other stacks manage is counted."""
+    from reconciler.operations.drift import list_unmanaged
     from reconciler.rendering import terminal_text
 
-    there = {live.key: live for listing in seen.listings.values() for live in listing.objects}
-    lines = [
-        f"  {kind}/{naming.name(kinds.get(kind), there[kind, id], lambda *_: None, ())}  {id}"
-        for kind, id in made.unmanaged
-        if (kind, id) in there
-    ]
-    output.answer("\n".join(["", "Not managed:", *lines]) if lines else "\nEvery object is managed.")
-    stacks = Counter(live.owner.stack for live in there.values() if live.owner is not None)
-    stacks.update({stack: len(found) for stack, found in made.elsewhere.items()})
-    del stacks[made.stack]
-    if stacks:
+    found = list_unmanaged(plan, snapshot)
+    lines = [f"  {address}  {id}" for address, id in found.objects]
+    output.print_result("\n".join(["", "Not managed:", *lines]) if lines else "\nEvery object is managed.")
+    if found.stacks:
         listed = ", ".join(
-            f"{terminal_text.clean(stack)} ({output.count(stacks[stack], 'object')})" for stack in sorted(stacks)
+            f"{terminal_text.sanitize(stack)} ({output.count(number, 'object')})"
+            for stack, number in found.stacks.items()
         )
-        output.answer(f"Managed by other stacks: {listed}.")
+        output.print_result(f"Managed by other stacks: {listed}.")
 
 
 def _refuse_to_mix(accept: bool, both: bool, unmanaged: bool, chosen: formats.Chosen) -> None:
@@ -150,48 +129,55 @@ def _refuse_to_mix(accept: bool, both: bool, unmanaged: bool, chosen: formats.Ch
         raise exit_codes.Stop(exit_codes.USAGE, "error: --accept prints a patch; leave --unmanaged out")
 
 
+def _check_names(named: tuple[str, ...], opened: Workspace, drift: DriftResult) -> None:
+    """Raises NothingSelected before anything is recorded or written."""
+    from reconciler.operations.reporting import ignore_event
+    from reconciler.operations.selection import check_selection
+    from reconciler.planning.deciding.options import PlanOptions
+
+    check_selection(PlanOptions(targets=named), opened.manifest, drift.snapshot, ignore_event)
+
+
 def _accept(
-    opened: Session,
+    opened: Workspace,
     common: options.Options,
-    made: Plan,
-    seen: Snapshot,
-    wanted: Policy,
+    drift: DriftResult,
+    named: tuple[str, ...],
     ignored: tuple[str, ...],
     *,
     both: bool,
 ) -> int:
-    """Exit 2 if anything still differs that is not known drift."""
-    from reconciler.cli import accepting
+    """Writes the manifests and prints the patch. Exit 2 if anything still differs that is not known drift."""
+    from reconciler.operations import accept_drift
+    from reconciler.operations.drift import without_known_drift
+    from reconciler.planning.deciding.options import PlanOptions
 
-    found = accepting.accept(opened, made, seen, common.variables, selects=wanted.selects, both=both)
-    accepting.write(opened, found)
-    accepting.tell(found, quiet=common.quiet)
+    wanted = PlanOptions(targets=named)
+    found = accept_drift.accept(opened, drift.plan, drift.snapshot, selects=wanted.selects, both=both)
+    accept_drift.write(opened, found)
+    output.print_result(accept_drift.diff(found))
+    for each in found.declined:
+        output.print_note(f"left out: {each.subject}: {each.why}")
+    if not common.quiet:
+        where = f" in {output.count(len(found.texts), 'file')}" if found.texts else ""
+        output.print_note(f"Accepted {output.count(len(found.accepted), 'value')}{where}.")
     output.problems(found.left.problems)
-    return _exit_of(_without_known(opened, found.left, ignored), pending=True)
+    return _exit_of(without_known_drift(opened, found.left, ignored), pending=True)
 
 
-def _refuse_forgetfulness(opened: Session) -> None:
-    from reconciler.cli import session
+def _refuse_forgetfulness(opened: Workspace) -> None:
+    from reconciler.operations.drift import keeps_history
     from reconciler.store.errors import MEMORY
 
-    if session.store_of(opened.config) == MEMORY:
+    if not keeps_history(opened):
         raise exit_codes.Stop(exit_codes.USAGE, f"error: --record needs a store that lasts, and this one is {MEMORY}")
 
 
-def _record(opened: Session, made: Plan) -> None:
-    from reconciler.cli import session
-    from reconciler.model.history import Look, Moved
-    from reconciler.rendering.plan import outline, phrases
+def _record(opened: Workspace, plan: Plan) -> None:
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.drift import record_drift
 
-    if made.errors:  # what could not be seen would pass for what no longer differs
-        output.say("note: not recorded, because of the problems")
+    if plan.errors:  # what could not be seen would pass for what no longer differs
+        output.print_note("note: not recorded, because of the problems")
         return
-    outlined = outline.outline(made)
-    moved = tuple(
-        Moved(
-            change.address, change.action, change.reason, phrases.side(row), tuple(each.path for each in change.fields)
-        )
-        for change, row in zip((*made.additions, *made.changes), (*outlined.additions, *outlined.changes), strict=True)
-    )
-    look = Look(opened.policy.now, len(opened.manifest.declarations), made.commit, moved)
-    session.run(session.record(opened, look))
+    workspaces.run(record_drift(opened, plan))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import atomic_write, exit_codes, options, output
+from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command
 from reconciler.model.problem import Problem, Rejected
+from reconciler.project import atomic_write
 
 
 @click.command(
@@ -31,6 +32,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     """Lay out the manifests in one style, and print the names of the files that change."""
     from reconciler.project import files
     from reconciler.project.settings import config
+    from reconciler.project.settings.config import load_config
     from reconciler.project.yaml import format as format_yaml
     from reconciler.rendering import terminal_text
 
@@ -39,15 +41,15 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     if not paths and modeline:
         others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
     if not paths:
-        entries = config.load(root, os.environ, common.environment).manifests
-        paths = tuple(dict.fromkeys(name for entry in entries for name in files.manifests(root, entry)))
+        entries = load_config(root, os.environ, common.environment).manifests
+        paths = tuple(dict.fromkeys(name for entry in entries for name in files.find_manifests(root, entry)))
     problems: list[Problem] = []
     names = sorted({*others, *paths})
     texts = {name: output.read(root / name) for name in names}  # all that are named are there, or none is written
     is_same = True
     for name, text in texts.items():
         try:
-            laid_out = text if name in others else format_yaml.fmt(text, name)
+            laid_out = text if name in others else format_yaml.format_text(text, name)
         except Rejected as rejected:
             problems += rejected.problems
             continue
@@ -59,7 +61,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         is_same = False
         if not check:
             _write(root, name, laid_out, like_it=name in others)
-        output.answer(f"{terminal_text.clean(name)}\n")
+        output.print_result(f"{terminal_text.sanitize(name)}\n")
     output.problems(problems)
     return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
 

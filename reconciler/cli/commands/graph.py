@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,35 +38,26 @@ def command(common: options.Options, form: str, file: Path | None) -> int:
     """Draw what depends on what, from what is needed to what needs it."""
     from reconciler.rendering.plan import graph
 
-    drawn = _of_plan(file) if file else _of_manifests(common)
-    output.answer({"dot": graph.dot, "mermaid": graph.mermaid, "svg": graph.svg}[form](drawn))
+    drawn = _of_plan(file, common) if file else _of_manifests(common)
+    output.print_result({"dot": graph.dot, "mermaid": graph.mermaid, "svg": graph.svg}[form](drawn))
     return exit_codes.DONE
 
 
-def _of_plan(file: Path) -> Graph:
-    from reconciler.cli import planfile
+def _of_plan(file: Path, common: options.Options) -> Graph:
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.applying import plan_files
     from reconciler.rendering.plan import graph
 
-    plan, _ = planfile.shown(file)
+    environ = workspaces.source_of(common).runtime.environ
+    plan, note = plan_files.read_plan(plan_files.read_text(file), str(file), environ)
+    if note:
+        output.print_note(note)
     return graph.of_plan(plan)
 
 
 def _of_manifests(common: options.Options) -> Graph:
-    from reconciler import kinds
-    from reconciler.model.address import Address
-    from reconciler.planning.comparing.name_references import spelt_out
-    from reconciler.planning.ordering import dependencies
-    from reconciler.project.manifests import load as manifests
-    from reconciler.project.settings import config
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.authoring.resource_graph import read_dependencies
     from reconciler.rendering.plan import graph
 
-    loaded = manifests.load(config.load(common.project, os.environ, common.environment), os.environ, common.variables)
-    catalogue = {kind.name: kind for kind in kinds.planned()}
-    hosts: dependencies.HostIndex[Address] = dependencies.HostIndex()
-    for address, declaration in loaded.manifest.declarations.items():
-        if host := catalogue[address.kind].host:
-            hosts.add(declaration.spec.get(host), address)
-    declared = {**loaded.manifest.declarations, **spelt_out(loaded.manifest.declarations, catalogue)}
-    return graph.of_resources(
-        dependencies.dependencies(replace(loaded.manifest, declarations=declared), catalogue, hosts)
-    )
+    return graph.of_resources(read_dependencies(workspaces.source_of(common)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
-    from reconciler.store.store import Past
+    from reconciler.store.store import RecordedCall
 
 
 _MOST = 1_000_000_000  # more than anybody reads, and no more than any database counts
@@ -41,23 +40,23 @@ _MOST = 1_000_000_000  # more than anybody reads, and no more than any database 
 @options.offline
 def command(common: options.Options, limit: int, form: str) -> int:
     """List how the calls of earlier runs ended, the latest first."""
-    from reconciler.cli import session
-    from reconciler.project.settings import config
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.history import read_calls
 
-    project = config.load(common.project, os.environ, common.environment)
-    past = session.run(session.past(project, limit))
+    project = workspaces.source_of(common).read_settings()
+    past = workspaces.run(read_calls(project, limit))
     if form == "json":
-        output.answer("".join(json.dumps(asdict(each)).replace("##", "#\\u0023") + "\n" for each in past))
+        output.print_result("".join(json.dumps(asdict(each)).replace("##", "#\\u0023") + "\n" for each in past))
     elif past:
-        output.answer("".join(f"{_line(each)}\n" for each in past))
+        output.print_result("".join(f"{_line(each)}\n" for each in past))
     elif not common.quiet:
-        output.say("Nothing was recorded yet.")
+        output.print_note("Nothing was recorded yet.")
     return exit_codes.DONE
 
 
-def _line(past: Past) -> str:
+def _line(past: RecordedCall) -> str:
     moment = datetime.fromtimestamp(past.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    from reconciler.rendering.terminal_text import clean
+    from reconciler.rendering.terminal_text import sanitize
 
     why = f": {past.why}" if past.why else ""
-    return clean(f"{moment}  {past.command:<7}  {past.outcome:<9}  {past.call}{why}")
+    return sanitize(f"{moment}  {past.command:<7}  {past.outcome:<9}  {past.call}{why}")

@@ -20,5 +20,5 @@ def command() -> int:
     from reconciler import kinds
     from reconciler.rendering.reference import terminal as reference
 
-    output.answer(reference.listing(kinds.declarable()))
+    output.print_result(reference.listing(kinds.declarable()))
     return exit_codes.DONE

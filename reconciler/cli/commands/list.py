@@ -25,8 +25,10 @@ from reconciler.cli.terminal.group import Command
 def command(common: options.Options, kind: str, form: str) -> int:
     """List the objects of KIND on the platform, whoever they belong to."""
     from reconciler import kinds
-    from reconciler.cli import session
+    from reconciler.cli.terminal import workspaces
+    from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.kinds import read_only
+    from reconciler.operations.opening.project import open_without_manifests
     from reconciler.rendering import listing
 
     wanted = read_only.find(kind)
@@ -35,14 +37,14 @@ def command(common: options.Options, kind: str, form: str) -> int:
         close = difflib.get_close_matches(kind, known, 1)
         hint = f"did you mean {close[0]}?" if close else f"these can be listed: {', '.join(known)}"
         raise click.BadParameter(f"{kind!r} is not a kind; {hint}", param_hint="KIND")
-    opened = session.opened(common, destroy=True)  # no manifest has a say in what there is
-    found = session.run(session.listed(opened, wanted))
+    opened = open_without_manifests(workspaces.source_of(common))
+    found = workspaces.run(opened.list_objects(wanted, on_event=ReadProgress(common.quiet)))
     if form == "json":
-        output.answer(listing.document(wanted, found.objects, complete=found.complete))
+        output.print_result(listing.document(wanted, found.objects, complete=found.complete))
     else:
-        output.answer(listing.table(wanted, found.objects))
+        output.print_result(listing.table(wanted, found.objects))
         if not found.objects and found.complete and not common.quiet:
-            output.say(f"There is no {wanted.name}.")
+            output.print_note(f"There is no {wanted.name}.")
     if not found.complete:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {wanted.name} could not be listed to the end: {found.why}")
     return exit_codes.DONE

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import judging
-from reconciler.cli.commands import snapshot
-from reconciler.cli.terminal import exit_codes, formats, options
+from reconciler.cli.terminal import exit_codes, formats, options, snapshot_options
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
-    from reconciler.cli.session import Session
     from reconciler.model.plan import Plan
+    from reconciler.operations.workspace import Workspace
     from reconciler.rendering.plan.phrases import Flavour, Resources
 
 
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
 )
 @formats.option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
-@snapshot.reading
+@snapshot_options.add_options
 @options.planning
 def command(
     common: options.Options,
@@ -49,34 +45,33 @@ def command(
     max_age: int,
 ) -> int:
     """Show what would change, and the exact calls."""
-    from reconciler.cli import session
+    from reconciler.cli.terminal import workspaces
+    from reconciler.cli.terminal.wait_notices import ReadProgress
 
     if taken is None:
-        snapshot.refuse_age_alone()
-        opened = session.opened(common)
-        plan = session.run(session.planned(opened))
+        snapshot_options.refuse_age_alone()
+        opened = workspaces.open_workspace(common)
+        plan = workspaces.run(opened.plan(on_event=ReadProgress(common.quiet))).plan
     else:
-        opened, plan = snapshot.planned(common, taken, max_age)
-    plan = judging.judged(plan, judging.rules(opened.config), opened.policy.now, opened.manifest)
-    plan = replace(plan, created=time.time())
+        opened, plan = snapshot_options.plan_offline(common, taken, max_age)
     if out is not None:
-        from reconciler.cli import planfile
+        from reconciler.operations.applying import plan_files
 
-        planfile.write(out, plan)
+        plan_files.write_plan(out, plan, opened.runtime.environ)
     show(plan, opened, common, chosen)
-    session.tell_problems(plan)
-    return session.exit_of(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
+    workspaces.tell_problems(plan)
+    return workspaces.exit_of(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
 
 
 def show(
-    plan: Plan, opened: Session, common: options.Options, chosen: formats.Chosen, flavour: Flavour | None = None
+    plan: Plan, opened: Workspace, common: options.Options, chosen: formats.Chosen, flavour: Flavour | None = None
 ) -> None:
     """In each form asked for, to its file or to standard output."""
     from reconciler.rendering.plan import phrases
 
-    shown = formats.Show(
+    shown = formats.PlanOutput(
         plan,
-        "" if all(form == "text" for form, _ in chosen) else _written(plan),
+        "" if all(form == "text" for form, _ in chosen) else _written(plan, opened),
         opened.config.root,
         flavour or phrases.Flavour.PLAN,
         budget=opened.account.budget,
@@ -86,17 +81,17 @@ def show(
     shown.to(chosen)
 
 
-def _resources(opened: Session) -> Resources:
+def _resources(opened: Workspace) -> Resources:
     from reconciler.rendering.plan import phrases
 
-    declared, policy = opened.manifest.declarations, opened.policy
-    if not policy.is_limited:
+    declared, chosen = opened.manifest.declarations, opened.options
+    if not chosen.is_limited:
         return len(declared)
-    return phrases.Selected(sum(policy.selects(address) for address in declared), of=len(declared))
+    return phrases.Selected(sum(chosen.selects(address) for address in declared), of=len(declared))
 
 
-def _written(plan: Plan) -> str:
-    from reconciler.cli import planfile
+def _written(plan: Plan, opened: Workspace) -> str:
+    from reconciler.operations.applying import plan_files
     from reconciler.rendering.wire import plan_json
 
-    return plan_json.write(plan, planfile.key())
+    return plan_json.write(plan, plan_files.plan_key(opened.runtime.environ))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -32,19 +31,19 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
 
     `drift --record` records looks, each apply records itself.
     """
-    from reconciler.cli import session
-    from reconciler.cli.terminal import atomic_write
-    from reconciler.project.settings import config
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.history import read_checks_and_runs
+    from reconciler.project import atomic_write
     from reconciler.rendering.html import report_page
 
-    project = config.load(common.project, os.environ, common.environment)
+    project = workspaces.source_of(common).read_settings()
     now = time.time()
-    looks, runs = session.run(session.chronicled(project, now - days * 86400))
-    page = report_page.page(project.stack, looks, runs, now=now, days=days)
+    looks, runs = workspaces.run(read_checks_and_runs(project, now - days * 86400))
+    page = report_page.render_page(project.stack, looks, runs, now=now, days=days)
     if out is None:
-        output.answer(page)
+        output.print_result(page)
         return exit_codes.DONE
     atomic_write.write_output(out, page)
     if not common.quiet:
-        output.say(f"Written to {out}.")
+        output.print_note(f"Written to {out}.")
     return exit_codes.DONE

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import atomic_write, exit_codes, lookup, output
+from reconciler.cli.terminal import exit_codes, lookup, output
 from reconciler.cli.terminal.group import Command
+from reconciler.project import atomic_write
 
 
 @click.command(
@@ -35,16 +36,16 @@ def command(kind: str | None, folder: Path | None) -> int:
         return exit_codes.DONE
     if kind is None or folder is not None:
         raise click.UsageError("name a kind, or a folder by --all")
-    output.answer(json.dumps(manifest_schema.kind_schema(lookup.kind(kind)), indent=2))
+    output.print_result(json.dumps(manifest_schema.kind_schema(lookup.kind(kind)), indent=2))
     return exit_codes.DONE
 
 
 def _write(folder: Path) -> None:
     from reconciler import kinds
-    from reconciler.project.settings.config import ProjectForm
+    from reconciler.project.settings.project_file import ProjectFile
     from reconciler.rendering.schemas.project import editor_schemas
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, made in editor_schemas(ProjectForm, kinds.declarable()).items():
+    for name, made in editor_schemas(ProjectFile, kinds.declarable()).items():
         atomic_write.write(folder / name, json.dumps(made, indent=1) + "\n", 0o644)
-        output.answer(f"{folder / name}\n")
+        output.print_result(f"{folder / name}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -32,16 +33,19 @@ from reconciler.cli.terminal.group import Command
 @click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too.")
 def command(file: Path, chosen: formats.Chosen, project: Path, no_color: bool) -> int:
     """Show a plan file that `plan --out` wrote."""
-    from reconciler.cli import planfile
+    from reconciler.operations.applying import plan_files
     from reconciler.rendering.plan import phrases
     from reconciler.rendering.wire import plan_json
 
-    plan, written = planfile.shown(file)
+    written = plan_files.read_text(file)
+    plan, note = plan_files.read_plan(written, str(file), os.environ)
+    if note:
+        output.print_note(note)
     if not plan_json.is_signed(written):
-        output.say(planfile.unsigned(file))
-    shown = formats.Show(
+        output.print_note(plan_files.unsigned_note(str(file)))
+    shown = formats.PlanOutput(
         plan,
-        plan_json.respelt(written),
+        plan_json.normalize(written),
         project,
         phrases.Flavour.PLAN,
         coloured=output.is_coloured(sys.stdout, no_color),

@@ -1,5 +1,5 @@
-"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the page of the project file, the list of
-decisions, the man page, and the README's help block. For developers.
+"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the pages of the project file and of errors, the
+list of decisions, the man page, and the README's help block. For developers.
 
 python -m reconciler.cli.dev.generate           writes the files, from the repository's root
 python -m reconciler.cli.dev.generate --check   changes nothing; exits 1 if a file is not as it would be written
@@ -20,10 +20,10 @@ import click
 from reconciler import kinds
 from reconciler.cli.dev import man_page
 from reconciler.cli.main import reconciler as command
-from reconciler.model.kind import fields_of
-from reconciler.project.policies.load import PolicyForm
-from reconciler.project.settings.config import ProjectForm
-from reconciler.rendering.reference import kind_page
+from reconciler.model.fields.field import fields_of
+from reconciler.project.policies.load import PolicyDocument
+from reconciler.project.settings.project_file import ProjectFile
+from reconciler.rendering.reference import error_page, kind_page
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas.policy import policy_schema
 from reconciler.rendering.schemas.project import editor_schemas
@@ -42,11 +42,12 @@ def files(root: Path) -> Mapping[str, str]:
         "docs/decisions/README.md": _decisions(root / "docs/decisions"),
         "docs/reconciler.1": man_page.page(command),
         "schemas/event.json": _json(events.event_schema()),
-        **{f"schemas/{name}": _json(made) for name, made in editor_schemas(ProjectForm, every).items()},
+        **{f"schemas/{name}": _json(made) for name, made in editor_schemas(ProjectFile, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
-        "schemas/policy.json": _json(policy_schema(PolicyForm)),
+        "schemas/policy.json": _json(policy_schema(PolicyDocument)),
         **{f"schemas/kinds/{kind.name}.json": _json(manifest_schema.kind_schema(kind)) for kind in every},
-        "docs/project-file.md": kind_page.project_page(fields_of(ProjectForm)),
+        "docs/errors.md": error_page.page(),
+        "docs/project-file.md": kind_page.project_page(fields_of(ProjectFile)),
         "docs/kinds/README.md": kind_page.index(every),
         **{f"docs/kinds/{kind.name}.md": kind_page.page(kind) for kind in every},
     }

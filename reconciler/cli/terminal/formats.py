@@ -55,7 +55,7 @@ option = click.option(
 
 
 @dataclass(frozen=True)
-class Show:
+class PlanOutput:
     """A plan with what the forms say around it.
 
     written    the plan's JSON form
@@ -78,7 +78,7 @@ class Show:
             if not file:
                 sys.stdout.write(self.spelt(form, output.width(), coloured=self.coloured))
                 continue
-            from reconciler.cli.terminal import atomic_write
+            from reconciler.project import atomic_write
 
             text, place = self.spelt(form, output.FILE_WIDTH, coloured=False), Path(file)
             if form == "json" and not atomic_write.what_else(place):
@@ -109,12 +109,12 @@ class Show:
         from reconciler.rendering.plan import markdown
 
         cover = markdown.Cover(self.digest, self.budget, self.resources)
-        return markdown.markdown(self.plan, cover, flavour=self.flavour)
+        return markdown.render_markdown(self.plan, cover, flavour=self.flavour)
 
     def _text(self, width: int, coloured: bool) -> str:
         from reconciler.rendering.plan import text
 
-        return text.text(
+        return text.render_text(
             self.plan,
             width=width,
             colour=coloured,
@@ -126,7 +126,7 @@ class Show:
     def _html(self) -> str:
         from reconciler.rendering.html import plan_page
 
-        return plan_page.page(
+        return plan_page.render_page(
             self.plan, digest=self.digest, budget=self.budget, resources=self.resources, flavour=self.flavour
         )
 
@@ -134,7 +134,7 @@ class Show:
         from reconciler.rendering.plan import findings, sarif
 
         found = findings.findings(self.plan, flavour=self.flavour, prefix=self._prefix)
-        return sarif.sarif(found, version=__version__, fallback=self._prefix + _PROJECT_FILE)
+        return sarif.render_sarif(found, version=__version__, fallback=self._prefix + _PROJECT_FILE)
 
     def _github(self) -> str:
         from reconciler.rendering.plan import ci_annotations, findings

@@ -10,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from reconciler.model.kind import Field, Kind
+    from reconciler.model.fields.field import Field
+    from reconciler.model.kind import Kind
     from reconciler.model.manifest import Path
 
 
@@ -37,7 +38,7 @@ def field(of: Kind, path: str) -> Field:
 
 def check_path(of: Kind, path: Path) -> None:
     """UsageError if no spec of the kind can have a value at the path."""
-    from reconciler.model.kind import Field, Shape
+    from reconciler.model.fields.field import Field, Shape
 
     here, before = Field(of.name, Shape.OBJECT, fields=of.fields), of.name
     for part in path:

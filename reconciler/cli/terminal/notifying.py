@@ -48,10 +48,10 @@ def tell(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
             else:
                 target.post(said.slack if is_slack else said.json, now)
         except Failure as failure:
-            output.say(f"warning: not notified: {failure}")
+            output.print_note(f"warning: not notified: {failure}")
         else:
             if not quiet:
-                output.say(f"Notified: {target}.")
+                output.print_note(f"Notified: {target}.")
 
 
 def check(wheres: Sequence[str]) -> None:

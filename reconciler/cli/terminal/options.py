@@ -8,13 +8,17 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.terminal import addresses, output
+
+if TYPE_CHECKING:
+    from reconciler.cli.terminal.telemetry import Telemetry
+    from reconciler.operations.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Options:
     """
     events    a file for one JSON object per line and event; `-` is standard error
     allow     consents given: ("delete", "ReservedDomain") → how many
+    runtime   what the caller of `main` replaces, if anything
+    observer  traces and metrics of the run, if they are asked for
     """
 
     project: Path = Path()
@@ -38,6 +44,8 @@ class Options:
     adopt: bool = False
     to_replace: tuple[str, ...] = ()
     allow: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    runtime: Runtime | None = None
+    observer: Telemetry | None = None
 
     @property
     def coloured(self) -> bool:
@@ -141,7 +149,7 @@ class Place(click.Path):
 
 
 def _what_else(place: Any) -> str:
-    from reconciler.cli.terminal import atomic_write
+    from reconciler.project import atomic_write
 
     return atomic_write.what_else(Path(place))
 
@@ -240,13 +248,16 @@ def _with(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]],
         def packed(**flags: Any) -> int:
             own = {name: value for name, value in flags.items() if name not in Options.__dataclass_fields__}
             shared = {name: value for name, value in flags.items() if name in Options.__dataclass_fields__}
-            options = Options(**shared)
+            context = click.get_current_context()
+            options = Options(**shared, runtime=context.find_root().obj)
             output.use(options.log_format)
             if options.trace or _is_traced():
                 from reconciler.cli.terminal import telemetry
 
-                name = click.get_current_context().info_name or "reconciler"
-                return telemetry.watched(name, lambda: command(options, **own), required=options.trace)
+                name = context.info_name or "reconciler"
+                return telemetry.run_traced(
+                    name, lambda observer: command(replace(options, observer=observer), **own), required=options.trace
+                )
             return command(options, **own)
 
         packed_command: Callable[..., int] = packed

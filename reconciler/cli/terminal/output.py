@@ -17,12 +17,13 @@ import click
 
 from reconciler.cli.terminal import exit_codes
 from reconciler.model.problem import Problem, Rejected, Severity
+from reconciler.operations.errors import NothingSelected, OperationError, UnusableSetting
 from reconciler.rendering import terminal_text
 
 FILE_WIDTH = 100  # columns where no terminal says otherwise: logs of pipelines are read in a browser
 
 
-def answer(text: str) -> None:
+def print_result(text: str) -> None:
     """What the command was asked for."""
     _try(sys.stdout, lambda: sys.stdout.write(text if text.endswith("\n") or not text else text + "\n"))
 
@@ -55,7 +56,7 @@ def _try(stream: TextIO, write: Callable[[], object]) -> None:
             raise
         drop(stream)
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
-            say(f"warning: standard output: {reason(error)}")
+            print_note(f"warning: standard output: {reason(error)}")
 
 
 def drop(stream: TextIO) -> None:
@@ -90,12 +91,12 @@ def is_structured() -> bool:
     return (_format or os.environ.get(_FORMAT)) == "json"
 
 
-def say(text: str) -> None:
+def print_note(text: str) -> None:
     """A line that the user should know beside the answer."""
     if is_structured():
         log(_LEVELS.get(text.partition(":")[0], "info"), text)
         return
-    _beside(terminal_text.clean(text))
+    _beside(terminal_text.sanitize(text))
 
 
 def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> None:
@@ -106,7 +107,7 @@ def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> No
     told = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "level": level,
-        "message": terminal_text.clean(text),
+        "message": terminal_text.sanitize(text),
     }
     line = json.dumps({**told, **(fields or {})})
     _beside(line.replace("##", "#\\u0023"))  # a pipeline obeys `##[…]` anywhere in a line
@@ -135,16 +136,17 @@ def problems(found: Sequence[Problem]) -> None:
         if is_structured():
             log(str(problem.severity), str(problem), _fields(problem))
         else:
-            say(str(problem))
+            print_note(str(problem))
     if found:
-        say(tally(found))
+        print_note(tally(found))
 
 
 def _fields(problem: Problem) -> dict[str, object]:
     at = problem.position
-    where = {} if at is None else {"file": terminal_text.clean(at.file), "line": at.line, "column": at.column}
+    where = {} if at is None else {"file": terminal_text.sanitize(at.file), "line": at.line, "column": at.column}
     words = {"subject": problem.subject, "problem": problem.text, "remedy": problem.remedy, "code": problem.code}
-    return {**where, **{name: terminal_text.clean(text) for name, text in words.items() if text}}
+    values = {"values": dict(problem.values)} if problem.values else {}
+    return {**where, **{name: terminal_text.sanitize(text) for name, text in words.items() if text}, **values}
 
 
 def tally(found: Sequence[Problem]) -> str:
@@ -165,22 +167,28 @@ def explain(error: Exception) -> int:
     match error:
         case exit_codes.Stop():
             for line in error.lines:
-                say(line)
+                print_note(line)
             return error.code
         case Rejected():
             problems(error.problems)
             return exit_codes.ERROR
+        case OperationError():
+            for line in error.lines:
+                print_note(f"error: {line}")
+            if error.remedy:
+                print_note(error.remedy)
+            return exit_codes.USAGE if isinstance(error, (NothingSelected, UnusableSetting)) else exit_codes.ERROR
         case click.UsageError():
-            say(f"error: {_usage_text(error)}")
+            print_note(f"error: {_usage_text(error)}")
             if error.ctx is not None:
-                say(f"usage: {_usage(error.ctx)}")
+                print_note(f"usage: {_usage(error.ctx)}")
             return exit_codes.USAGE
         case click.ClickException():
-            say(f"error: {error.format_message()}")
+            print_note(f"error: {error.format_message()}")
             return exit_codes.ERROR
         case OSError() if error.strerror:
             name = f"{error.filename}: " if error.filename else ""
-            say(f"error: {name}{error.strerror.lower()}")
+            print_note(f"error: {name}{error.strerror.lower()}")
             return exit_codes.ERROR
     return _explain_failure(error)
 
@@ -192,17 +200,17 @@ def _explain_failure(error: Exception) -> int:
 
     match error:
         case Refused() if error.is_permission:
-            say(f"error: {error}; check the API key and what it may do")
+            print_note(f"error: {error}; check the API key and what it may do")
             return exit_codes.AUTH
         case Unreadable():
-            say(f"error: {error}" + (f"; {error.remedy}" if error.remedy else ""))
+            print_note(f"error: {error}" + (f"; {error.remedy}" if error.remedy else ""))
             return exit_codes.ERROR
         case Failure() | Undeliverable() | StoreError():
-            say(f"error: {error}")
+            print_note(f"error: {error}")
             return exit_codes.ERROR
     if os.environ.get("RECONCILER_DEBUG"):
         raise error
-    say(f"error: unexpected {type(error).__name__}: {error}; RECONCILER_DEBUG=1 shows where it comes from")
+    print_note(f"error: unexpected {type(error).__name__}: {error}; RECONCILER_DEBUG=1 shows where it comes from")
     return exit_codes.ERROR
 
 

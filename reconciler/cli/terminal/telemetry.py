@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from reconciler import __version__
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.engine.ports import Failure
-from reconciler.model.change import Mover, Reason
+from reconciler.model.change import ChangedBy, Reason
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Waited
 
 if TYPE_CHECKING:
@@ -36,12 +36,6 @@ if TYPE_CHECKING:
 
 _SENDING = 3.0  # seconds that a collector has to take what it is sent, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
 _LONGEST = 600.0  # seconds, whatever it says
-_active: Telemetry | None = None
-
-
-def active() -> Telemetry | None:
-    """That of the command that runs, if it has any."""
-    return _active
 
 
 class Telemetry:
@@ -134,9 +128,9 @@ class Telemetry:
         self._is_planned = True
         for action, number in Counter(change.action for change in plan.changes).items():
             self._changes.set(number, {"reconciler.action": str(action)})
-        moved = (Mover.PLATFORM, Mover.BOTH)
+        moved = (ChangedBy.PLATFORM, ChangedBy.BOTH)
         drifted = (
-            change.reason is Reason.VANISHED or any(each.mover in moved for each in change.fields)
+            change.reason is Reason.VANISHED or any(each.changed_by in moved for each in change.fields)
             for change in plan.changes
         )
         self._drift.set(sum(drifted) + len(plan.additions))
@@ -168,7 +162,7 @@ def _mark(span: Span, wrong: str | None) -> None:
 # --- where it goes ----------------------------------------------------------------------------------------------------
 
 
-def watched(name: str, command: Callable[[], int], *, required: bool) -> int:
+def run_traced(name: str, command: Callable[[Telemetry | None], int], *, required: bool) -> int:
     """The command's exit code; what it does is told to whom the environment names.
 
     `required`: it was asked for by a flag, and is not to be left out in silence.
@@ -186,22 +180,24 @@ def watched(name: str, command: Callable[[], int], *, required: bool) -> int:
             return _observed(name, command, tracers, meters, complaint)
     if required:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {text}")
-    output.say(f"note: nothing is traced: {text}")
-    return command()
+    output.print_note(f"note: nothing is traced: {text}")
+    return command(None)
 
 
 def _observed(
-    name: str, command: Callable[[], int], tracers: TracerProvider, meters: MeterProvider, complaint: _Once
+    name: str,
+    command: Callable[[Telemetry | None], int],
+    tracers: TracerProvider,
+    meters: MeterProvider,
+    complaint: _Once,
 ) -> int:
-    global _active
-    _active = Telemetry(tracers.get_tracer("reconciler", __version__), meters.get_meter("reconciler", __version__))
+    telemetry = Telemetry(tracers.get_tracer("reconciler", __version__), meters.get_meter("reconciler", __version__))
     try:
-        with _active.run(name, _parent()) as ended:
-            code = command()
+        with telemetry.run(name, _parent()) as ended:
+            code = command(telemetry)
             ended(code)
             return code
     finally:
-        _active = None
         _send(tracers, meters, complaint)
 
 
@@ -347,4 +343,4 @@ class _Once(logging.Handler):
     def tell(self) -> None:
         if not self._told:
             self._told = True
-            output.say(f"note: traces or metrics may be missing: OpenTelemetry complained; check {_settings()}")
+            output.print_note(f"note: traces or metrics may be missing: OpenTelemetry complained; check {_settings()}")

@@ -8,7 +8,10 @@ from typing_extensions import Doc
 from reconciler.kinds.catalog.agent_tunnel import reachable_at
 from reconciler.kinds.rules import canonical, syntax
 from reconciler.kinds.types.fields import Deferred, Id, NonEmpty, checked
-from reconciler.model.kind import EqualAs, Finding, Home, Kind, Part, RefTo, Sensitive, Spec
+from reconciler.model.fields.annotations import EqualAs, RefTo, Sensitive
+from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.kind import Home, Kind
+from reconciler.model.problem import Finding
 
 
 class ConfiguredTunnel(Part):
@@ -65,15 +68,30 @@ class AgentConfig(Spec):
 
     def findings(self) -> Iterator[Finding]:
         if self.credential is not None and self.authtoken is not None:
-            yield Finding(("authtoken",), "is a second token beside that of the credential", "keep one of them")
+            yield Finding(
+                ("authtoken",),
+                "is a second token beside that of the credential",
+                "keep one of them",
+                code="conflicting-fields",
+            )
         if self.ingress is not None and self.server_addr is not None:
-            yield Finding(("server_addr",), "is a second address beside that of the ingress", "keep one of them")
+            yield Finding(
+                ("server_addr",),
+                "is a second address beside that of the ingress",
+                "keep one of them",
+                code="conflicting-fields",
+            )
         if self.region is not None and self.ingress is None:
-            yield Finding(("region",), "is said of no ingress", "name the ingress, or write server_addr")
+            yield Finding(
+                ("region",),
+                "is said of no ingress",
+                "name the ingress, or write server_addr",
+                code="field-not-applicable",
+            )
         for name in self.tunnels:
             if (wrong := syntax.tunnel_name(name)) is not None:
                 what, _, remedy = wrong.partition("; ")
-                yield Finding(("tunnels", name), what, remedy)
+                yield Finding(("tunnels", name), what, remedy, code="invalid-name")
 
 
 KIND = Kind(

@@ -6,7 +6,9 @@ from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Deferred, Description, Metadata, PlainHost
 from reconciler.kinds.types.modules import CertificatePolicy
-from reconciler.model.kind import Immutable, Kind, Read, Spec
+from reconciler.model.fields.annotations import Immutable
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 
 
@@ -39,7 +41,7 @@ KIND = Kind(
     path="/agent_ingresses",
     list_key="ingresses",
     id_prefix="agin_",
-    serves=True,
+    carries_traffic=True,
     identity=("domain",),
     unique=True,
     irreplaceable=True,

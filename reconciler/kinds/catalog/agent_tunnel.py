@@ -7,7 +7,10 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical, syntax
 from reconciler.kinds.types.fields import Deferred, checked
-from reconciler.model.kind import EqualAs, Finding, Home, Immutable, Kind, Mentions, Read, ReadAs, ServerDefault, Spec
+from reconciler.model.fields.annotations import EqualAs, Immutable, Mentions, ReadAs, ServerDefault
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Home, Kind
+from reconciler.model.problem import Finding
 from reconciler.model.value import Json
 
 
@@ -59,9 +62,13 @@ class AgentTunnel(Spec):
 def reachable_at(proto: str, domain: Json, remote_addr: Json) -> Iterator[Finding]:
     """A tcp tunnel has an address, the others have a host name."""
     if proto == "tcp" and domain is not None:
-        yield Finding(("domain",), "a tcp tunnel has no host name of its own", "name its remote_addr")
+        yield Finding(
+            ("domain",), "a tcp tunnel has no host name of its own", "name its remote_addr", code="field-not-applicable"
+        )
     if proto in ("http", "tls") and remote_addr is not None:
-        yield Finding(("remote_addr",), f"is for tcp tunnels, and this is {proto}", "name its domain")
+        yield Finding(
+            ("remote_addr",), f"is for tcp tunnels, and this is {proto}", "name its domain", code="field-not-applicable"
+        )
 
 
 class AgentTunnelRead(Read):
@@ -77,7 +84,7 @@ KIND = Kind(
     identity=("name",),
     unique=True,
     key="name",
-    serves=True,
+    carries_traffic=True,
     untimed=True,
     home=Home.AGENT,
     example="""

@@ -5,7 +5,9 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Metadata, OwnerId
-from reconciler.model.kind import Immutable, Kind, Read, ServerDefault, Spec
+from reconciler.model.fields.annotations import Immutable, ServerDefault
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
 
 
 class APIKey(Spec):

@@ -5,7 +5,9 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import CaPem, Description, Metadata
-from reconciler.model.kind import Immutable, Kind, Read, Spec
+from reconciler.model.fields.annotations import Immutable
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
 
 
 class CertificateAuthority(Spec):

@@ -8,8 +8,10 @@ from typing_extensions import Doc
 from reconciler.kinds.rules import syntax
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, plain, repeated
-from reconciler.model.kind import DefaultBy, Finding, Kind, Read, Ref, ServerDefault, Spec, Unordered
-from reconciler.model.problem import Severity
+from reconciler.model.fields.annotations import DefaultBy, ServerDefault, Unordered
+from reconciler.model.fields.spec import Read, Ref, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import Json
 
 _BINDINGS = ("public", "internal", "kubernetes")
@@ -42,7 +44,7 @@ class CloudEndpoint(Spec):
     def findings(self) -> Iterator[Finding]:
         yield from policies.findings(self.traffic_policy, "traffic_policy")
         if not self.bindings:
-            yield Finding(("bindings",), "is empty", "name a binding, or leave it out")
+            yield Finding(("bindings",), "is empty", "name a binding, or leave it out", code="empty-list")
         elif "bindings" in self.model_fields_set:
             yield from self._misbound()
         yield from repeated(self.bindings, "bindings")
@@ -53,7 +55,7 @@ class CloudEndpoint(Spec):
                     f"{binding!r} is not a binding we know",
                     f"the bindings are {', '.join(_BINDINGS)}; the platform decides",
                     Severity.WARNING,
-                    "unknown-binding",
+                    code="unknown-binding",
                 )
 
     def _misbound(self) -> Iterator[Finding]:
@@ -61,7 +63,12 @@ class CloudEndpoint(Spec):
             return
         if _is_internal(self.url) != ("internal" in self.bindings):
             found = f"{self.url} {'lacks' if _is_internal(self.url) else 'has'} the binding internal"
-            yield Finding(("bindings",), found, "hosts below .internal have it, and only they: leave bindings out")
+            yield Finding(
+                ("bindings",),
+                found,
+                "hosts below .internal have it, and only they: leave bindings out",
+                code="binding-mismatch",
+            )
 
 
 class CloudEndpointRead(Read):
@@ -94,8 +101,8 @@ KIND = Kind(
     unique=True,
     shared_while="pooling_enabled",
     fixed={"type": "cloud"},
-    serves=True,
-    stands_at=("url", "hostports"),
+    carries_traffic=True,
+    exclusive_endpoint=("url", "hostports"),
     example="""
         url: https://app.example.com
         traffic_policy:

@@ -7,7 +7,10 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.types.fields import Deferred, Description, Metadata, NonEmpty, Text
-from reconciler.model.kind import Finding, ImmutablePart, InputOnly, Kind, Part, Sensitive, Spec
+from reconciler.model.fields.annotations import ImmutablePart, InputOnly, Sensitive
+from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 
 
 def _one_of(part: Part, called: str) -> Iterator[Finding]:
@@ -15,9 +18,11 @@ def _one_of(part: Part, called: str) -> Iterator[Finding]:
     members = tuple(type(part).model_fields)
     found = [name for name in members if getattr(part, name) is not None]
     if not found:
-        yield Finding((), f"has no {called}", f"set exactly one of {', '.join(members)}")
+        yield Finding((), f"has no {called}", f"set exactly one of {', '.join(members)}", code="missing-field")
     for extra in found[1:]:
-        yield Finding((extra,), f"is a second {called} beside {found[0]}", "keep exactly one")
+        yield Finding(
+            (extra,), f"is a second {called} beside {found[0]}", "keep exactly one", code="conflicting-fields"
+        )
 
 
 class Role(Part):

@@ -7,7 +7,10 @@ from typing_extensions import Doc
 
 from reconciler.kinds.catalog.event_subscription import unknown_type
 from reconciler.kinds.types.fields import EventType, Id
-from reconciler.model.kind import Finding, Immutable, Kind, Parent, PathOnly, RefTo, Spec
+from reconciler.model.fields.annotations import Immutable, PathOnly, RefTo
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind, Parent
+from reconciler.model.problem import Finding
 
 
 class EventSource(Spec):

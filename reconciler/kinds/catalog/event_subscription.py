@@ -7,8 +7,10 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, repeated
-from reconciler.model.kind import Finding, Kind, Part, ReadAs, RefTo, ServerDefault, Spec, Unordered
-from reconciler.model.problem import Severity
+from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Unordered
+from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding, Severity
 
 _SUBJECTS = """
     api_key certificate_authority domain event_destination event_subscription ip_policy ip_policy_rule ip_restriction
@@ -28,7 +30,7 @@ def unknown_type(value: object) -> Iterator[Finding]:
         close = get_close_matches(value, sorted(EVENT_TYPES), 1)
         remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
         yield Finding(
-            ("type",), f"{value!r} is not an event type we know", remedy, Severity.WARNING, "unknown-event-type"
+            ("type",), f"{value!r} is not an event type we know", remedy, Severity.WARNING, code="unknown-event-type"
         )
 
 

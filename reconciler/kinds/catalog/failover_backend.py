@@ -5,7 +5,9 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import BackendId, Description, Metadata
-from reconciler.model.kind import AlwaysSent, Kind, Spec
+from reconciler.model.fields.annotations import AlwaysSent
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind
 
 
 class FailoverBackend(Spec):
@@ -21,7 +23,7 @@ KIND = Kind(
     path="/backends/failover",
     list_key="backends",
     id_prefix="bkdfo_",
-    serves=True,
+    carries_traffic=True,
     example="""
         backends:
           - {ref: TunnelGroupBackend/payments}

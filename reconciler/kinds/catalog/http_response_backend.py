@@ -7,7 +7,10 @@ from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Headers, Metadata, Text
 from reconciler.kinds.types.route_modules import spelt_twice
-from reconciler.model.kind import Between, Finding, Kind, ServerDefault, Spec
+from reconciler.model.fields.annotations import Between, ServerDefault
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 
 
 class HTTPResponseBackend(Spec):
@@ -28,7 +31,7 @@ KIND = Kind(
     path="/backends/http_response",
     list_key="backends",
     id_prefix="bkdhr_",
-    serves=True,
+    carries_traffic=True,
     example="""
         status_code: 503
         headers: {content-type: text/plain}

@@ -6,7 +6,9 @@ from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Hostports, Metadata, NonEmpty
 from reconciler.kinds.types.modules import MutualTLSModule
-from reconciler.model.kind import Exclusive, Kind, Module, Read, ServerDefault, Spec, Unordered
+from reconciler.model.fields.annotations import Exclusive, ServerDefault, Unordered
+from reconciler.model.fields.spec import Module, Read, Spec
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 
 
@@ -36,7 +38,7 @@ KIND = Kind(
     path="/edges/https",
     list_key="https_edges",
     id_prefix="edghts_",
-    serves=True,
+    carries_traffic=True,
     example="""
         hostports: ["app.example.com:443"]
         tls_termination: {min_version: "1.2"}

@@ -17,7 +17,10 @@ from reconciler.kinds.types.route_modules import (
     WebhookVerificationModule,
     WebsocketModule,
 )
-from reconciler.model.kind import Finding, Immutable, Kind, Parent, PathOnly, Read, RefTo, Spec
+from reconciler.model.fields.annotations import Immutable, PathOnly, RefTo
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind, Parent
+from reconciler.model.problem import Finding
 from reconciler.model.value import Json
 
 _LOGINS = ("saml", "oidc", "oauth")
@@ -52,7 +55,12 @@ class HTTPSEdgeRoute(Spec):
     def findings(self) -> Iterator[Finding]:
         first, *more = [name for name in _LOGINS if getattr(self, name) is not None] or [""]
         for name in more:
-            yield Finding((name,), f"is a second way to sign in beside {first}", "keep one of saml, oidc and oauth")
+            yield Finding(
+                (name,),
+                f"is a second way to sign in beside {first}",
+                "keep one of saml, oidc and oauth",
+                code="conflicting-fields",
+            )
 
 
 class HTTPSEdgeRouteRead(Read):
@@ -65,8 +73,8 @@ KIND = Kind(
     path="/edges/https/{edge_id}/routes",
     list_key="routes",
     id_prefix="edghtsrt_",
-    serves=True,
-    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    carries_traffic=True,
+    part_kinds=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
     identity=("edge_id", "match_type", "match"),
     unique=True,
     part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
@@ -85,8 +93,8 @@ KIND = Kind(
         "traffic_policy",
         "backend",
     ),
-    one_of=_LOGINS,
-    opens="backend",
+    exclusive_modules=_LOGINS,
+    traffic_module="backend",
     example="""
         edge_id: {ref: HTTPSEdge/app}
         match_type: path_prefix

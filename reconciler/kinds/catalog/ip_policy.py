@@ -1,7 +1,8 @@
 """IP policy."""
 
 from reconciler.kinds.types.fields import Description, Metadata
-from reconciler.model.kind import Kind, Spec
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind
 
 
 class IPPolicy(Spec):

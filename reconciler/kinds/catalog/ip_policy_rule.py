@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Cidr, Deferred, Description, Id, Metadata
-from reconciler.model.kind import Immutable, Kind, PartOf, ReadAs, RefTo, Spec
+from reconciler.model.fields.annotations import Immutable, ReadAs, RefTo
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind, PartOf
 
 
 class IPPolicyRule(Spec):

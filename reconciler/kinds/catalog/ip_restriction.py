@@ -6,7 +6,10 @@ from typing import Annotated, Any, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Deferred, Description, Id, Metadata
-from reconciler.model.kind import Finding, Immutable, Kind, ReadAs, RefTo, Spec, Unordered
+from reconciler.model.fields.annotations import Immutable, ReadAs, RefTo, Unordered
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 
 
 class IPRestriction(Spec):
@@ -25,7 +28,7 @@ class IPRestriction(Spec):
 
     def findings(self) -> Iterator[Finding]:
         if not self.ip_policy_ids:
-            yield Finding(("ip_policy_ids",), "is empty", "name at least one IP policy")
+            yield Finding(("ip_policy_ids",), "is empty", "name at least one IP policy", code="empty-list")
 
 
 def _insists(fields: Mapping[str, Any]) -> bool:
@@ -42,8 +45,8 @@ KIND = Kind(
     identity=("type",),
     unique=True,
     # By policies without their rules it would shut out everybody, whoever applies this included.
-    settled_by=("IPPolicyRule",),
-    insists=_insists,
+    part_kinds=("IPPolicyRule",),
+    requires_parts=_insists,
     example="""
         type: api
         enforced: true

@@ -5,18 +5,9 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Id, Metadata, Region
-from reconciler.model.kind import (
-    Detach,
-    Immutable,
-    InputOnly,
-    Kind,
-    Read,
-    ReadAs,
-    Ref,
-    ServerDefault,
-    Spec,
-    UpdateOnly,
-)
+from reconciler.model.fields.annotations import Detach, Immutable, InputOnly, ReadAs, ServerDefault, UpdateOnly
+from reconciler.model.fields.spec import Read, Ref, Spec
+from reconciler.model.kind import Kind
 
 
 class ReservedAddress(Spec):
@@ -48,7 +39,7 @@ KIND = Kind(
     list_key="reserved_addrs",
     id_prefix="ra_",
     irreplaceable=True,
-    serves=True,
+    carries_traffic=True,
     host="addr",
     example="""
         region: eu

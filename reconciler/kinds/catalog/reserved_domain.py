@@ -8,22 +8,19 @@ from typing_extensions import Doc
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.types.fields import Deferred, Description, Host, Id, Metadata, NonEmpty, Region
 from reconciler.kinds.types.modules import CertificatePolicy
-from reconciler.model.kind import (
+from reconciler.model.fields.annotations import (
     Detach,
     EqualAs,
-    Finding,
     Immutable,
     InputOnly,
-    Kind,
-    Part,
-    Read,
     ReadAs,
-    Ref,
     RefTo,
-    Spec,
     Unordered,
     UpdateOnly,
 )
+from reconciler.model.fields.spec import Part, Read, Ref, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 from reconciler.model.value import Json
 
 
@@ -82,6 +79,7 @@ class ReservedDomain(Spec):
                 ("certificate_id",),
                 "excludes certificate_management_policy",
                 "keep the uploaded certificate or the policy, not both",
+                code="conflicting-fields",
             )
 
 
@@ -105,7 +103,7 @@ KIND = Kind(
     identity=("domain",),
     unique=True,
     irreplaceable=True,
-    serves=True,
+    carries_traffic=True,
     host="domain",
     example="""
         domain: app.example.com

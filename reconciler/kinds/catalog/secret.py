@@ -6,21 +6,10 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Id, Metadata, NonEmpty, VaultName
-from reconciler.model.kind import (
-    Finding,
-    Immutable,
-    InputOnly,
-    Kind,
-    NameOf,
-    PartOf,
-    Read,
-    ReadAs,
-    Ref,
-    RefTo,
-    Sensitive,
-    ServerDefault,
-    Spec,
-)
+from reconciler.model.fields.annotations import Immutable, InputOnly, NameOf, ReadAs, RefTo, Sensitive, ServerDefault
+from reconciler.model.fields.spec import Read, Ref, Spec
+from reconciler.model.kind import Kind, PartOf
+from reconciler.model.problem import Finding
 
 
 class Secret(Spec):
@@ -44,9 +33,9 @@ class Secret(Spec):
 
     def findings(self) -> Iterator[Finding]:
         if self.vault_id is None and self.vault_name is None:
-            yield Finding((), "names no vault", "add vault_id: {ref: Vault/NAME}, or vault_name")
+            yield Finding((), "names no vault", "add vault_id: {ref: Vault/NAME}, or vault_name", code="missing-field")
         if self.vault_id is not None and self.vault_name is not None:
-            yield Finding(("vault_name",), "excludes vault_id", "keep one of the two")
+            yield Finding(("vault_name",), "excludes vault_id", "keep one of the two", code="conflicting-fields")
 
 
 class SecretRead(Read):

@@ -5,7 +5,8 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import NonEmpty
-from reconciler.model.kind import Kind, Spec
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind
 
 
 class ServiceUser(Spec):

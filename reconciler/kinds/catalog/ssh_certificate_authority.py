@@ -6,7 +6,10 @@ from typing import Annotated, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Deferred, Description, Metadata, NonEmpty
-from reconciler.model.kind import Finding, Immutable, InputOnly, Kind, Read, ReadAs, ServerDefault, Spec
+from reconciler.model.fields.annotations import Immutable, InputOnly, ReadAs, ServerDefault
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 
 _SIZES = (2048, 4096)
 
@@ -37,11 +40,26 @@ class SSHCertificateAuthority(Spec):
     def findings(self) -> Iterator[Finding]:
         sort = self.private_key_type
         if self.elliptic_curve is not None and sort in (None, "rsa", "ed25519"):
-            yield Finding(("elliptic_curve",), "is for ecdsa keys only", "remove it, or set private_key_type: ecdsa")
+            yield Finding(
+                ("elliptic_curve",),
+                "is for ecdsa keys only",
+                "remove it, or set private_key_type: ecdsa",
+                code="field-not-applicable",
+            )
         if self.key_size is not None and sort in (None, "ecdsa", "ed25519"):
-            yield Finding(("key_size",), "is for rsa keys only", "remove it, or set private_key_type: rsa")
+            yield Finding(
+                ("key_size",),
+                "is for rsa keys only",
+                "remove it, or set private_key_type: rsa",
+                code="field-not-applicable",
+            )
         if self.key_size is not None and self.key_size not in _SIZES:
-            yield Finding(("key_size",), f"{self.key_size} is not a size the platform makes", "write 2048 or 4096")
+            yield Finding(
+                ("key_size",),
+                f"{self.key_size} is not a size the platform makes",
+                "write 2048 or 4096",
+                code="invalid-value",
+            )
 
 
 class SSHCertificateAuthorityRead(Read):

@@ -5,7 +5,9 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Acl, Description, Metadata, OwnerId, SshPublicKey
-from reconciler.model.kind import Immutable, Kind, ServerDefault, Spec
+from reconciler.model.fields.annotations import Immutable, ServerDefault
+from reconciler.model.fields.spec import Spec
+from reconciler.model.kind import Kind
 
 
 class SSHCredential(Spec):

@@ -6,7 +6,10 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Id, Instant, Metadata, NonEmpty, SshLine, period
-from reconciler.model.kind import Finding, Immutable, Kind, Read, RefTo, ServerDefault, Spec, Unordered
+from reconciler.model.fields.annotations import Immutable, RefTo, ServerDefault, Unordered
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 
 
 class SSHHostCertificate(Spec):

@@ -5,7 +5,8 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Metadata, Reachable
-from reconciler.model.kind import Kind, Part, Spec
+from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.kind import Kind
 
 
 class StaticTLS(Part):
@@ -28,7 +29,7 @@ KIND = Kind(
     path="/backends/static",
     list_key="backends",
     id_prefix="bkdsc_",
-    serves=True,
+    carries_traffic=True,
     example="""
         address: origin.example.com:443
         tls: {enabled: true}

@@ -6,7 +6,9 @@ from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Hostports, Metadata
 from reconciler.kinds.types.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
-from reconciler.model.kind import Exclusive, Kind, Read, Spec, Unordered
+from reconciler.model.fields.annotations import Exclusive, Unordered
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 
 
@@ -31,8 +33,8 @@ KIND = Kind(
     path="/edges/tcp",
     list_key="tcp_edges",
     id_prefix="edgtcp_",
-    serves=True,
-    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    carries_traffic=True,
+    part_kinds=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
     example="""
         hostports: ["${{ ReservedAddress/ssh.addr }}"]
         backend: {backend_id: {ref: TunnelGroupBackend/ssh}}

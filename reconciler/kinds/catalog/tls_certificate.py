@@ -8,7 +8,10 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import syntax
 from reconciler.kinds.types.fields import CertificatePem, Description, Metadata, PrivateKeyPem
-from reconciler.model.kind import Finding, Immutable, InputOnly, Kind, Read, Spec
+from reconciler.model.fields.annotations import Immutable, InputOnly
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 from reconciler.model.value import known_text
 
 
@@ -23,7 +26,12 @@ class TLSCertificate(Spec):
     def findings(self) -> Iterator[Finding]:
         certificate, key = known_text(self.certificate_pem), known_text(self.private_key_pem)
         if certificate is not None and key is not None and not syntax.matches_key(certificate, key):
-            yield Finding(("private_key_pem",), "is not the key of certificate_pem", "give the key it was made with")
+            yield Finding(
+                ("private_key_pem",),
+                "is not the key of certificate_pem",
+                "give the key it was made with",
+                code="key-mismatch",
+            )
 
 
 class AlternativeNames(BaseModel):

@@ -14,7 +14,10 @@ from reconciler.kinds.types.modules import (
     TrafficPolicyModule,
     hidden_upstream,
 )
-from reconciler.model.kind import Exclusive, Finding, Kind, Read, Spec, Unordered
+from reconciler.model.fields.annotations import Exclusive, Unordered
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 from reconciler.model.value import Json
 
 
@@ -48,10 +51,10 @@ KIND = Kind(
     path="/edges/tls",
     list_key="tls_edges",
     id_prefix="edgtls_",
-    removals_first={"tls_termination.terminate_at": "upstream"},
-    serves=True,
+    remove_before={"tls_termination.terminate_at": "upstream"},
+    carries_traffic=True,
     beside_https=True,
-    settled_by=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    part_kinds=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
     example="""
         hostports: ["payments.example.com:443"]
         backend: {backend_id: {ref: FailoverBackend/payments}}

@@ -5,7 +5,8 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Metadata, Text
-from reconciler.model.kind import Kind, Read, Ref, Spec
+from reconciler.model.fields.spec import Read, Ref, Spec
+from reconciler.model.kind import Kind
 
 
 class TunnelGroupBackend(Spec):
@@ -26,7 +27,7 @@ KIND = Kind(
     path="/backends/tunnel_group",
     list_key="backends",
     id_prefix="bkdtg_",
-    serves=True,
+    carries_traffic=True,
     example="""
         labels: {service: payments}
     """,

@@ -5,7 +5,8 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Metadata, VaultName
-from reconciler.model.kind import Kind, Read, Spec
+from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.kind import Kind
 
 
 class Vault(Spec):

@@ -6,7 +6,10 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import BackendId, Description, Metadata, repeated
-from reconciler.model.kind import AlwaysSent, AsMap, Between, Finding, Kind, Part, Spec, Unordered
+from reconciler.model.fields.annotations import AlwaysSent, AsMap, Between, Unordered
+from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding
 
 
 class Weight(Part):
@@ -34,7 +37,7 @@ KIND = Kind(
     path="/backends/weighted",
     list_key="backends",
     id_prefix="bkdwd_",
-    serves=True,
+    carries_traffic=True,
     example="""
         backends:
           - {backend_id: {ref: TunnelGroupBackend/stable}, weight: 95}

@@ -17,8 +17,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from reconciler.languages import cel_check, traffic_catalog, yaml_fast_path
-from reconciler.model.kind import Finding
-from reconciler.model.problem import Severity
+from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import Json, Ref, Secret, Template
 
 _RULE_KEYS = ("name", "expressions", "actions")
@@ -173,12 +172,14 @@ def _document(document: dict[str, Any]) -> Iterator[Finding]:
         if _is_open(rules) or phase not in {*traffic_catalog.PHASES, *traffic_catalog.OLD_PHASES}:
             continue
         if rules is None:
-            yield Finding((phase,), "has no rules", "write a list of rules below it, or leave it out")
+            yield Finding(
+                (phase,), "has no rules", "write a list of rules below it, or leave it out", code="traffic-missing"
+            )
         elif isinstance(rules, dict) and "actions" in rules:
-            yield _doubt((phase,), "is one rule, and not a list of them", "write - before it", "traffic-rules")
+            yield Finding((phase,), "is one rule, and not a list of them", "write - before it", code="traffic-rules")
             yield from _rule(rules, (phase,), traffic_catalog.PHASES.get(phase, ""))
         elif not isinstance(rules, list):
-            yield Finding((phase,), "is not a list", "write a list of rules")
+            yield Finding((phase,), "is not a list", "write a list of rules", code="traffic-shape")
         else:
             for index, rule in enumerate(rules):
                 yield from _rule(rule, (phase, index), traffic_catalog.PHASES.get(phase, ""))
@@ -188,17 +189,37 @@ def _rule(rule: Any, at: Path, phase: str) -> Iterator[Finding]:
     if _is_open(rule):
         return
     if not isinstance(rule, dict):
-        yield Finding(at, "is not a rule", "write a mapping with name, expressions and actions")
+        yield Finding(at, "is not a rule", "write a mapping with name, expressions and actions", code="traffic-shape")
         return
-    yield from _unknown_keys(rule, _RULE_KEYS, at)
+    is_action = "type" in rule and "actions" not in rule
+    if is_action:
+        yield Finding(at, "is an action, and not a rule", "write - actions: above it", code="traffic-rules")
+    yield from _unknown_keys(rule, (*_RULE_KEYS, *_ACTION_KEYS) if is_action else _RULE_KEYS, at)
     if not (_is_open(name := rule.get("name")) or name is None or isinstance(name, str)):
-        yield Finding((*at, "name"), "is not text", "put it in quotes")
+        yield Finding((*at, "name"), "is not text", "put it in quotes", code="traffic-shape")
     yield from _expressions(rule.get("expressions", []), (*at, "expressions"))
+    if is_action:
+        yield from _action({key: rule[key] for key in _ACTION_KEYS if key in rule}, at, phase)
+    else:
+        yield from _actions(rule, at, phase)
+
+
+def _actions(rule: dict[str, Any], at: Path, phase: str) -> Iterator[Finding]:
     actions = rule.get("actions")
     if _is_open(actions):
         return
+    if isinstance(actions, dict) and "type" in actions:
+        at = (*at, "actions")
+        yield Finding(at, "is one action, and not a list of them", "write - before it", code="traffic-rules")
+        yield from _action(actions, at, phase)
+        return
     if not isinstance(actions, list) or not actions:
-        yield Finding((*at, "actions") if "actions" in rule else at, "has no actions", "write a list of at least one")
+        yield Finding(
+            (*at, "actions") if "actions" in rule else at,
+            "has no actions",
+            "write a list of at least one",
+            code="traffic-missing",
+        )
         return
     for index, action in enumerate(actions):
         yield from _action(action, (*at, "actions", index), phase)
@@ -208,13 +229,13 @@ def _expressions(written: Any, at: Path) -> Iterator[Finding]:
     if _is_open(written) or written is None:
         return
     if not isinstance(written, list):
-        yield Finding(at, "is not a list", "write a list of expressions, even for one")
+        yield Finding(at, "is not a list", "write a list of expressions, even for one", code="traffic-shape")
         return
     for index, each in enumerate(written):
         if _is_open(each):
             continue
         if not isinstance(each, str) or not each.strip():
-            yield Finding((*at, index), "is not an expression", "write it as text, in quotes")
+            yield Finding((*at, index), "is not an expression", "write it as text, in quotes", code="traffic-shape")
         else:
             yield from (_placed(flaw, (*at, index)) for flaw in cel_check.flaws(each))
 
@@ -225,20 +246,25 @@ def _placed(flaw: cel_check.Flaw, at: Path, text: str = "", begin: int = 0) -> F
     before = text[:begin]
     if line == 1:
         column += len(before) - before.rfind("\n") - 1
-    return Finding(at, flaw.text, flaw.remedy, flaw.severity, flaw.code, spot=(line + before.count("\n"), column))
+    return Finding(at, flaw.text, flaw.remedy, flaw.severity, code=flaw.code, spot=(line + before.count("\n"), column))
 
 
 def _action(action: Any, at: Path, phase: str) -> Iterator[Finding]:
     if _is_open(action):
         return
     if not isinstance(action, dict):
-        yield Finding(at, "is not an action", "write a mapping with type and config")
+        yield Finding(at, "is not an action", "write a mapping with type and config", code="traffic-shape")
         return
     yield from _unknown_keys(action, _ACTION_KEYS, at)
     sort = action.get("type")
     known: traffic_catalog.Action | None = None
     if not (isinstance(sort, str) and sort) and not _is_open(sort):
-        yield Finding((*at, "type") if "type" in action else at, "has no type", "name the action, such as type: deny")
+        yield Finding(
+            (*at, "type") if "type" in action else at,
+            "has no type",
+            "name the action, such as type: deny",
+            code="traffic-missing",
+        )
     elif isinstance(sort, str):
         if (now := traffic_catalog.OLD_ACTIONS.get(sort)) is not None:
             yield _doubt((*at, "type"), f"{sort} is the old name of an action", f"write {now}", "traffic-renamed")
@@ -250,7 +276,9 @@ def _action(action: Any, at: Path, phase: str) -> Iterator[Finding]:
             yield _doubt((*at, "type"), what, f"move it to {' or '.join(phases)}", "traffic-phase")
     config = action.get("config")
     if config is not None and not isinstance(config, dict) and not _is_open(config):
-        yield Finding((*at, "config"), "is not a mapping", "write the action's settings below config")
+        yield Finding(
+            (*at, "config"), "is not a mapping", "write the action's settings below config", code="traffic-shape"
+        )
     elif known is not None and isinstance(sort, str) and not known.is_open and not _is_open(config):
         yield from _settings(config or {}, known.settings, (*at, "config") if config else at, sort, ())
     else:
@@ -378,7 +406,7 @@ def _unknown(at: Path, what: str, word: str, known: Collection[str], code: str) 
 
 
 def _doubt(at: Path, text: str, remedy: str, code: str) -> Finding:
-    return Finding(at, text, remedy, Severity.WARNING, code)
+    return Finding(at, text, remedy, Severity.WARNING, code=code)
 
 
 def _is_open(value: Any) -> bool:

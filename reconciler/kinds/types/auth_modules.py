@@ -1,4 +1,4 @@
-"""Modules of HTTPS routes that ask who somebody is: SAML, OIDC and OAuth, of which a route has at most one."""
+"""Modules of HTTPS routes that authenticate users: SAML, OIDC and OAuth. A route has at most one of them."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -6,7 +6,9 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import NonEmpty, Text, UInt32
-from reconciler.model.kind import Finding, Module, Part, Sensitive, ServerDefault, Unordered
+from reconciler.model.fields.annotations import Sensitive, ServerDefault, Unordered
+from reconciler.model.fields.spec import Module, Part
+from reconciler.model.problem import Finding
 from reconciler.model.value import known_text
 
 PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
@@ -52,11 +54,26 @@ class Provider(Part):
     def findings(self) -> Iterator[Finding]:
         secret = known_text(self.client_secret)
         if self.client_id == "" and secret != "":
-            yield Finding(("client_id",), "is missing", "an application has an id and a secret: give both or neither")
+            yield Finding(
+                ("client_id",),
+                "is missing",
+                "an application has an id and a secret: give both or neither",
+                code="missing-field",
+            )
         if secret == "" and self.client_id != "":
-            yield Finding(("client_secret",), "is missing", "an application has an id and a secret: give both")
+            yield Finding(
+                ("client_secret",),
+                "is missing",
+                "an application has an id and a secret: give both",
+                code="missing-field",
+            )
         if self.scopes and self.client_id == "":
-            yield Finding(("scopes",), "are for an application of your own", "give client_id and client_secret")
+            yield Finding(
+                ("scopes",),
+                "are for an application of your own",
+                "give client_id and client_secret",
+                code="field-not-applicable",
+            )
 
 
 class GitHub(Provider):
@@ -82,9 +99,11 @@ class Providers(Part):
         members = tuple(Providers.model_fields)
         found = [name for name in members if getattr(self, name) is not None]
         if not found:
-            yield Finding((), "names nobody", f"set exactly one of {', '.join(members)}")
+            yield Finding((), "names nobody", f"set exactly one of {', '.join(members)}", code="missing-field")
         for extra in found[1:]:
-            yield Finding((extra,), f"is a second provider beside {found[0]}", "keep exactly one")
+            yield Finding(
+                (extra,), f"is a second provider beside {found[0]}", "keep exactly one", code="conflicting-fields"
+            )
 
 
 class OAuthModule(LoginModule):

@@ -15,7 +15,8 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical, syntax
-from reconciler.model.kind import Between, EqualAs, Finding, ImmutablePart, MaxBytes, Mentions, RefTo, Sensitive
+from reconciler.model.fields.annotations import Between, EqualAs, ImmutablePart, MaxBytes, Mentions, RefTo, Sensitive
+from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Ref, Sealed, Secret, Template
 
 
@@ -63,7 +64,7 @@ def checked(rule: Callable[[T], str | None], *, discreet: bool = False) -> After
     return AfterValidator(check)
 
 
-def _wrong(text: str, sort: Literal["syntax", "discreet"] = "syntax") -> PydanticCustomError:
+def _wrong(text: str, sort: Literal["syntax", "discreet", "traffic_policy"] = "syntax") -> PydanticCustomError:
     return PydanticCustomError(sort, "{wrong}", {"wrong": text})  # braces are pydantic's own template language
 
 
@@ -106,9 +107,9 @@ def _policy(value: Any) -> Any:
         return value
     document = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(document, (str, dict)):
-        raise _wrong("should be a policy; write it as text, or as a mapping of phases to rules")
+        raise _wrong("should be a policy; write it as text, or as a mapping of phases to rules", "traffic_policy")
     if (wrong := syntax.traffic_policy(document)) is not None:
-        raise _wrong(wrong)
+        raise _wrong(wrong, "traffic_policy")
     return value
 
 
@@ -138,7 +139,7 @@ def period(after: object, until: object) -> Iterator[Finding]:
     """What is valid between two moments ends after it begins."""
     begins, ends = plain(after), plain(until)
     if begins is not None and ends is not None and _moment(ends) <= _moment(begins):
-        yield Finding(("valid_until",), "is not after valid_after", "choose a later moment")
+        yield Finding(("valid_until",), "is not after valid_after", "choose a later moment", code="invalid-period")
 
 
 def _moment(text: str) -> datetime:
@@ -149,4 +150,4 @@ def repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:
     """Values that stand twice in a list in which each may stand once."""
     for index, value in enumerate(values):
         if value != PENDING and value in values[:index]:
-            yield Finding((*at, index), f"{value} is repeated", "keep it once")
+            yield Finding((*at, index), f"{value} is repeated", "keep it once", code="duplicate-item")

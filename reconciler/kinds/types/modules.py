@@ -1,4 +1,4 @@
-"""Modules and parts that several kinds share. Every module has `enabled`, true unless said otherwise."""
+"""Modules and parts that several kinds share. Every module has `enabled`, true by default."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -7,8 +7,9 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import BackendId, Deferred, Id, NonEmpty, TrafficPolicy
-from reconciler.model.kind import Finding, Module, Part, ReadAs, RefTo, ServerDefault, Unordered
-from reconciler.model.problem import Severity
+from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Unordered
+from reconciler.model.fields.spec import Module, Part
+from reconciler.model.problem import Finding, Severity
 
 
 class BackendModule(Module):
@@ -29,7 +30,9 @@ class IPRestrictionModule(Module):
 
     def findings(self) -> Iterator[Finding]:
         if self.enabled and not self.ip_policy_ids:
-            yield Finding(("ip_policy_ids",), "is empty", "name at least one IP policy, or say enabled: false")
+            yield Finding(
+                ("ip_policy_ids",), "is empty", "name at least one IP policy, or say enabled: false", code="empty-list"
+            )
 
 
 class MutualTLSModule(Module):
@@ -45,7 +48,7 @@ class MutualTLSModule(Module):
     def findings(self) -> Iterator[Finding]:
         if self.enabled and not self.certificate_authority_ids:
             remedy = "name at least one authority, or say enabled: false"
-            yield Finding(("certificate_authority_ids",), "is empty", remedy)
+            yield Finding(("certificate_authority_ids",), "is empty", remedy, code="empty-list")
 
 
 class TLSTerminationModule(Module):
@@ -64,6 +67,7 @@ class TLSTerminationModule(Module):
                 ("min_version",),
                 "must be null when TLS is terminated upstream",
                 "remove it, or set terminate_at: edge",
+                code="field-not-applicable",
             )
 
 
@@ -94,5 +98,5 @@ def hidden_upstream(termination: Any, **modules: Module | None) -> Iterator[Find
             "the platform does not see this traffic, because TLS is terminated upstream",
             "remove the module, or set tls_termination.terminate_at: edge",
             Severity.ERROR if name == "mutual_tls" else Severity.WARNING,
-            "module-without-effect",
+            code="module-without-effect",
         )

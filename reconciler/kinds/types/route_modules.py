@@ -1,4 +1,4 @@
-"""Modules of HTTPS routes that look at requests and responses, but at nobody's identity; see `auth_modules`."""
+"""Modules of HTTPS routes that handle requests and responses without authentication; for that see `auth_modules`."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -8,8 +8,9 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.types.fields import HeaderName, Headers, NonEmpty, Share, Text, UInt32, plain
-from reconciler.model.kind import Between, EqualAs, Finding, Module, Sensitive, ServerDefault, Unordered
-from reconciler.model.problem import Severity
+from reconciler.model.fields.annotations import Between, EqualAs, Sensitive, ServerDefault, Unordered
+from reconciler.model.fields.spec import Module
+from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import known_text
 
 PROVIDERS = frozenset(
@@ -41,7 +42,7 @@ def spelt_twice(headers: Iterable[str], *at: str) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for name in headers:
         if (other := first.setdefault(name.lower(), name)) != name:
-            yield Finding((*at, name), f"is the header {other} again", "keep one of the two")
+            yield Finding((*at, name), f"is the header {other} again", "keep one of the two", code="duplicate-item")
 
 
 class CompressionModule(Module):
@@ -90,10 +91,21 @@ class WebhookVerificationModule(Module):
             close = get_close_matches(provider, sorted(PROVIDERS), 1)
             remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
             yield Finding(
-                ("provider",), f"{provider!r} is not a provider we know", remedy, Severity.WARNING, "unknown-provider"
+                ("provider",),
+                f"{provider!r} is not a provider we know",
+                remedy,
+                Severity.WARNING,
+                code="unknown-provider",
             )
         secret = known_text(self.secret)
         if provider != _SECRETLESS and secret == "":
-            yield Finding(("secret",), "is missing", "give the secret that the provider signs with")
+            yield Finding(
+                ("secret",), "is missing", "give the secret that the provider signs with", code="missing-field"
+            )
         elif provider == _SECRETLESS and secret != "":
-            yield Finding(("secret",), f"is not for {_SECRETLESS}, which signs with none", "leave it out")
+            yield Finding(
+                ("secret",),
+                f"is not for {_SECRETLESS}, which signs with none",
+                "leave it out",
+                code="field-not-applicable",
+            )

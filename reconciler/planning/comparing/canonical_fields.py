@@ -10,16 +10,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from reconciler.model.canonical import Form, absences, canon_read, read
-from reconciler.model.kind import (
-    Field,
-    Immutable,
-    InputOnly,
-    Kind,
-    PathOnly,
-    ServerDefault,
-    Shape,
-)
+from reconciler.model.canonical import CanonicalFields, absences, canonicalize_live, read
+from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import (
     JsonTemplate,
@@ -36,19 +30,19 @@ UNREAD = object()
 """Stands for a value that responses never show."""
 
 
-def seen(kind: Kind, live: Live) -> Form:
+def canonical_live(kind: Kind, live: Live) -> CanonicalFields:
     """The live side, in the write shape."""
-    return {column.field.name: seen_in(column, live) for column in columns(kind)}
+    return {column.field.name: canonical_live_value(column, live) for column in columns(kind)}
 
 
-def seen_in(column: Column, live: Live) -> Value:
+def canonical_live_value(column: Column, live: Live) -> Value:
     """The live side of one field."""
     field = column.field
     if PathOnly in field:
         return live.parent_id
     if InputOnly in field or (column.is_lasting and read(field, live.body) is None):
         return UNREAD  # a response without a lasting value shows less, and is no reason to make it anew
-    return live.metadata if field.name == "metadata" else canon_read(field, read(field, live.body))
+    return live.metadata if field.name == "metadata" else canonicalize_live(field, read(field, live.body))
 
 
 class Column(NamedTuple):
@@ -94,7 +88,7 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
     return bool(want == have)
 
 
-def identity(kind: Kind, form: Form) -> tuple[Any, ...] | None:
+def identity(kind: Kind, form: CanonicalFields) -> tuple[Any, ...] | None:
     """The natural key, or None while any part of it is not known."""
     if not kind.identity:
         return None

@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 
 from reconciler.model import owner_record
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form, applied, applied_in, canon, digests, leaves
-from reconciler.model.change import FieldChange, Mover
-from reconciler.model.kind import Field, Immutable, InputOnly, Kind, PathOnly, ServerDefault, Shape
+from reconciler.model.canonical import CanonicalFields, applied, applied_in, canonicalize, digests, leaves
+from reconciler.model.change import ChangedBy, FieldChange
+from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known, references
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
-from reconciler.planning.comparing.server_defaults import Choice, given_back
+from reconciler.planning.comparing.server_defaults import ServerChoice, reverted_defaults
 
 Follows = Callable[[Ref, Value], bool]
 
@@ -52,22 +54,22 @@ class Record:
             return _ABSENT
         if ServerDefault in leaf:
             return _LEFT_OPEN
-        return digest(canon(leaf, leaf.default), self.salt)
+        return digest(canonicalize(leaf, leaf.default), self.salt)
 
-    def tells(self, told: str, value: Value) -> bool:
+    def matches(self, recorded: str, value: Value) -> bool:
         """Whether a recorded digest stands for this value. Older records may hold a sensitive value that came from a
         reference by the digest of its plain text."""
-        if digest(value, self.salt) == told:
+        if digest(value, self.salt) == recorded:
             return True
-        return value.__class__ is Secret and digest(value.reveal()) == told
+        return value.__class__ is Secret and digest(value.reveal()) == recorded
 
     def bundle(self, field: Field, want: Value, have: Value) -> _Bundle | None:
         """How both sides of a field compare with the bundled digests of what was applied inside it, if they are."""
-        told = (self.applied or {}).get(owner_record.bundle(field.name))
-        if told is None:
+        recorded = (self.applied or {}).get(owner_record.bundle(field.name))
+        if recorded is None:
             return None
-        platform = self._bundled(field, have) != told
-        return _Bundle(platform, self._bundled(field, want) != told if is_known(want) else None)
+        platform = self._bundled(field, have) != recorded
+        return _Bundle(platform, self._bundled(field, want) != recorded if is_known(want) else None)
 
     def _bundled(self, field: Field, value: Value) -> str:
         inside = applied_in(field, value) if isinstance(value, dict) else {}
@@ -90,10 +92,12 @@ class Difference:
         return any(change.forces_replacement for change in self.changes)
 
 
-def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, record: Record) -> tuple[Difference, ...]:
+def differences(
+    kind: Kind, declaration: Declaration, want: CanonicalFields, have: CanonicalFields, record: Record
+) -> tuple[Difference, ...]:
     """Every field in which the declaration wants something else than is live."""
     found = []
-    given = list(given_back(kind, want, record.applied or {}, declaration.lifecycle.ignore))
+    given = list(reverted_defaults(kind, want, record.applied or {}, declaration.lifecycle.ignore))
     for field in kind.fields:
         changes = [each for choice in given if choice.top is field for each in _back(choice, have, record, declaration)]
         if field.name in want and not (field.is_exact and want[field.name] == have.get(field.name)):
@@ -103,21 +107,23 @@ def differences(kind: Kind, declaration: Declaration, want: Form, have: Form, re
     return tuple(found)
 
 
-def _back(choice: Choice, have: Form, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
+def _back(
+    choice: ServerChoice, have: CanonicalFields, record: Record, declaration: Declaration
+) -> Iterator[FieldChange]:
     """To the documented default, or to whatever the platform chooses where a part is sent without it."""
     path, field, top, default = choice
     old = _at(path, have.get(top.name))
-    new = canon(field, default) if default else None
+    new = canonicalize(field, default) if default else None
     if old is None or old is UNREAD or old == new:
         return
     last = record.of(path, field, top)
-    moved = last is None or not record.tells(last, old)
-    due = new is not None and last is not None and record.tells(last, new)
+    moved = last is None or not record.matches(last, old)
+    due = new is not None and last is not None and record.matches(last, new)
     yield FieldChange(
         path=path,
         old=_shown(old, declaration.address, path),
         new=new,
-        mover=Mover.PLATFORM if due else Mover.BOTH if moved else Mover.GIT,
+        changed_by=ChangedBy.PLATFORM if due else ChangedBy.BOTH if moved else ChangedBy.GIT,
         position=declaration.at(*path.split(".")),
     )
 
@@ -129,7 +135,7 @@ def differs(field: Field, want: Value, have: Value, record: Record, declaration:
     return any(True for _ in _changes(field, want, have, record, declaration))
 
 
-def record_is_current(kind: Kind, want: Form, record: Record) -> bool:
+def record_is_current(kind: Kind, want: CanonicalFields, record: Record) -> bool:
     """Whether the owner record already says what applying the declaration would make it say."""
     if record.applied is None:
         return False
@@ -137,10 +143,10 @@ def record_is_current(kind: Kind, want: Form, record: Record) -> bool:
     bundled = [field for field in kind.fields if owner_record.bundle(field.name) in record.applied]
     if not all(map(is_known, due.values())) or (due.keys() != record.applied.keys() and not bundled):
         return False
-    told = digests(due, record.salt)
+    digested = digests(due, record.salt)
     for field in bundled:
-        told = owner_record.fold(field, told)
-    return told == dict(record.applied)
+        digested = owner_record.fold(field, digested)
+    return digested == dict(record.applied)
 
 
 def _changes(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
@@ -149,7 +155,7 @@ def _changes(field: Field, want: Value, have: Value, record: Record, declaration
     if not visible and not hidden:
         return
     immutable = Immutable in field or _immutable_part_differs(field, want, have)
-    for path, old, new, mover in [*(_told(field, want, have, record) if visible else ()), *hidden]:
+    for path, old, new, mover in [*(_leaf_changes(field, want, have, record) if visible else ()), *hidden]:
         # An unreadable value of an object we never applied may well be the same, and one that is declared no more
         # harms nobody: no reason to replace the object.
         if old is UNREAD and immutable and (record.applied is None or new is None):
@@ -158,7 +164,7 @@ def _changes(field: Field, want: Value, have: Value, record: Record, declaration
             path=path,
             old=_shown(old, declaration.address, path),
             new=_shown(new, declaration.address, path),
-            mover=mover,
+            changed_by=mover,
             forces_replacement=immutable,
             position=declaration.at(*path.split(".")),
         )
@@ -169,10 +175,10 @@ def _immutable_part_differs(field: Field, want: Value, have: Value) -> bool:
     return part is not None and is_known(want) and part.part(want) != part.part(have)
 
 
-Told = tuple[str, Value, Value, Mover]
+FieldComparison = tuple[str, Value, Value, ChangedBy]
 
 
-def _told(field: Field, want: Value, have: Value, record: Record) -> Iterator[Told]:
+def _leaf_changes(field: Field, want: Value, have: Value, record: Record) -> Iterator[FieldComparison]:
     """The differing leaves: path, old, new, mover."""
     if field.shape is not Shape.OBJECT:
         yield from _explained(field.name, have, want, _mover(field.name, field, field, have, want, record))
@@ -182,22 +188,22 @@ def _told(field: Field, want: Value, have: Value, record: Record) -> Iterator[To
         yield field.name, have, None, _remover(field.name, field, field, have, record, bundle)
         return
     old_leaves = {path: old for path, _, old in leaves(field, have)} if isinstance(have, dict) else {}
-    told = False
+    is_leaf_found = False
     for path, leaf, new in leaves(field, want):
         if leaf.shape is Shape.OBJECT and new is None and isinstance(gone := _at(path, have), dict):
-            told = True
+            is_leaf_found = True
             yield path, gone, None, _remover(path, leaf, field, gone, record, bundle)
             continue
         absent = path not in old_leaves and InputOnly not in leaf
         old = UNREAD if InputOnly in leaf else old_leaves.get(path)
-        if InputOnly in leaf or (agrees(leaf, new, old) and not (absent and new != canon(leaf, leaf.default))):
+        if InputOnly in leaf or (agrees(leaf, new, old) and not (absent and new != canonicalize(leaf, leaf.default))):
             continue
-        told = True
+        is_leaf_found = True
         mover = _mover(path, leaf, field, old, new, record, bundle, have_absent=absent)
         yield from _explained(path, old, new, mover)
-    if not told:  # nothing but the object itself is missing
+    if not is_leaf_found:  # nothing but the object itself is missing
         rec = None if record.applied is None else record.holds(field.name)
-        yield field.name, have, want, Mover.UNKNOWN if rec is None else Mover.PLATFORM if rec else Mover.GIT
+        yield field.name, have, want, ChangedBy.UNKNOWN if rec is None else ChangedBy.PLATFORM if rec else ChangedBy.GIT
 
 
 def _at(path: str, form: Value) -> Value:
@@ -207,7 +213,7 @@ def _at(path: str, form: Value) -> Value:
     return form
 
 
-def _remover(path: str, field: Field, top: Field, have: Value, record: Record, bundle: _Bundle | None) -> Mover:
+def _remover(path: str, field: Field, top: Field, have: Value, record: Record, bundle: _Bundle | None) -> ChangedBy:
     """Who moved an object that is there and not wanted."""
     return _together(
         {
@@ -217,19 +223,19 @@ def _remover(path: str, field: Field, top: Field, have: Value, record: Record, b
     )
 
 
-def _hidden_moves(field: Field, want: Value, record: Record) -> Iterator[Told]:
+def _hidden_moves(field: Field, want: Value, record: Record) -> Iterator[FieldComparison]:
     """Leaves that responses never show, and that are not what the record says was last applied."""
     for path, leaf, new in leaves(field, want):
         if InputOnly not in leaf and InputOnly not in field:
             continue
         last = record.of(path, leaf, field)
         if not is_known(new):
-            yield path, UNREAD, new, Mover.GIT
+            yield path, UNREAD, new, ChangedBy.GIT
         elif last is None:
-            if new != canon(leaf, leaf.default):
-                yield path, UNREAD, new, Mover.UNKNOWN
-        elif not record.tells(last, new):
-            yield path, UNREAD, new, Mover.GIT
+            if new != canonicalize(leaf, leaf.default):
+                yield path, UNREAD, new, ChangedBy.UNKNOWN
+        elif not record.matches(last, new):
+            yield path, UNREAD, new, ChangedBy.GIT
 
 
 def _mover(
@@ -243,37 +249,39 @@ def _mover(
     *,
     have_absent: bool = False,
     want_absent: bool = False,
-) -> Mover:
+) -> ChangedBy:
     if PathOnly in top:
-        return Mover.GIT  # no object moves to another parent
+        return ChangedBy.GIT  # no object moves to another parent
     last = record.of(path, leaf, top)
     if last is None:
-        return Mover.UNKNOWN
+        return ChangedBy.UNKNOWN
     if last == _LEFT_OPEN:
-        return Mover.GIT  # where the platform chose, only a declaration makes a difference
+        return ChangedBy.GIT  # where the platform chose, only a declaration makes a difference
     if bundle is not None and not owner_record.may_bundle(leaf):
         bundle = None
     if bundle is not None:
         platform = bundle.platform
     else:
-        platform = last != _ABSENT if have_absent else not record.tells(last, old)
+        platform = last != _ABSENT if have_absent else not record.matches(last, old)
     if not is_known(new):
         follows = all(record.follows(ref, old) for ref in references(new))
-        return Mover.PLATFORM if platform else Mover.FOLLOWS if follows else Mover.GIT
+        return ChangedBy.PLATFORM if platform else ChangedBy.FOLLOWS if follows else ChangedBy.GIT
     if bundle is not None:
         git = bundle.git is not False
     else:
-        git = last != _ABSENT if want_absent else not record.tells(last, new)
+        git = last != _ABSENT if want_absent else not record.matches(last, new)
     if platform and git:
-        return Mover.BOTH
-    return Mover.PLATFORM if platform else Mover.GIT
+        return ChangedBy.BOTH
+    return ChangedBy.PLATFORM if platform else ChangedBy.GIT
 
 
-def _together(movers: set[Mover]) -> Mover:
-    return movers.pop() if len(movers) == 1 else Mover.BOTH if Mover.UNKNOWN not in movers else Mover.UNKNOWN
+def _together(movers: set[ChangedBy]) -> ChangedBy:
+    return (
+        movers.pop() if len(movers) == 1 else ChangedBy.BOTH if ChangedBy.UNKNOWN not in movers else ChangedBy.UNKNOWN
+    )
 
 
-def _explained(path: str, old: Value, new: Value, mover: Mover) -> Iterator[Told]:
+def _explained(path: str, old: Value, new: Value, mover: ChangedBy) -> Iterator[FieldComparison]:
     """One row per differing place inside a document or map; lists of plain values stay whole."""
     if not (isinstance(old, dict) and isinstance(new, dict)) or not is_known(new) or has_secret([old, new]):
         yield path, old, new, mover
@@ -315,19 +323,19 @@ def _shown(value: Value, address: Address, path: str) -> Value:
     return value
 
 
-def shown(kind: Kind, form: Form, address: Address) -> dict[str, Value]:
+def show_fields(kind: Kind, form: CanonicalFields, address: Address) -> dict[str, Value]:
     """A whole form for a plan's memory of what it saw."""
     return {name: _shown(value, address, name) for name, value in form.items() if value is not UNREAD}
 
 
-def created(kind: Kind, want: Form, declaration: Declaration) -> tuple[FieldChange, ...]:
+def created_fields(kind: Kind, want: CanonicalFields, declaration: Declaration) -> tuple[FieldChange, ...]:
     """What a create says: every leaf that is not its default."""
     return tuple(
         FieldChange(
             path,
             None,
             _shown(value, declaration.address, path),
-            Mover.GIT,
+            ChangedBy.GIT,
             position=declaration.at(*path.split(".")),
         )
         for path, value in applied(kind, want).items()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reconciler.model.canonical import Form, leaf_at
-from reconciler.model.kind import InputOnly, Kind, Sensitive
+from reconciler.model.canonical import CanonicalFields, leaf_at
+from reconciler.model.fields.annotations import InputOnly, Sensitive
+from reconciler.model.kind import Kind
 from reconciler.model.value import Value
 
 
-def overlaid(kind: Kind, spec: Mapping[str, Value], have: Form, paths: Sequence[str]) -> dict[str, Value]:
+def overlay_live(
+    kind: Kind, spec: Mapping[str, Value], have: CanonicalFields, paths: Sequence[str]
+) -> dict[str, Value]:
     """The declared values with the ignored parts as they are live, as far as that can be read.
 
     They have to be there, because the platform replaces what surrounds them as a whole.
@@ -22,7 +25,7 @@ def overlaid(kind: Kind, spec: Mapping[str, Value], have: Form, paths: Sequence[
     return kept
 
 
-def pruned(kind: Kind, want: Form, paths: Sequence[str]) -> Form:
+def prune(kind: Kind, want: CanonicalFields, paths: Sequence[str]) -> CanonicalFields:
     """What is left to compare: no ignored fields, and no ignored parts that responses do not show."""
     for path in paths:
         if "." not in path or _is_hidden(kind, path):
@@ -30,7 +33,7 @@ def pruned(kind: Kind, want: Form, paths: Sequence[str]) -> Form:
     return want
 
 
-def unsaid(kind: Kind, spec: Mapping[str, Value], paths: Sequence[str]) -> list[str]:
+def undeclared(kind: Kind, spec: Mapping[str, Value], paths: Sequence[str]) -> list[str]:
     """The ignored secrets that no manifest tells: without them the object, or what surrounds them, cannot be sent."""
     return [
         path for path in paths if (leaf := leaf_at(kind.fields, path)) and Sensitive in leaf and _is_open(spec, path)
@@ -55,7 +58,7 @@ def _overlaid(declared: Mapping[str, Value], live: Mapping[str, Value], path: Se
     return {**others, head: live[head]} if live.get(head) is not None else others
 
 
-def _pruned(form: Mapping[str, Value], path: Sequence[str]) -> Form:
+def _pruned(form: Mapping[str, Value], path: Sequence[str]) -> CanonicalFields:
     head, *rest = path
     if not rest:
         return {name: value for name, value in form.items() if name != head}

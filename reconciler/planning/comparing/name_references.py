@@ -10,13 +10,14 @@ from dataclasses import replace
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import read
-from reconciler.model.kind import Field, Kind
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value
 
 
-def spelt_out(
+def resolve_names(
     declarations: Mapping[Address, Declaration],
     kinds: Mapping[str, Kind],
     live: Callable[[str], Iterable[Live]] = lambda kind: (),

@@ -10,12 +10,14 @@ from functools import cache
 from typing import NamedTuple
 
 from reconciler.model import owner_record
-from reconciler.model.kind import Field, Immutable, Kind, ServerDefault, Shape
+from reconciler.model.fields.annotations import Immutable, ServerDefault
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json, Value
 from reconciler.planning.comparing.canonical_fields import UNREAD
 
 
-class Choice(NamedTuple):
+class ServerChoice(NamedTuple):
     """A field that is the platform's to choose; inside an object of the spec if its path has a dot."""
 
     path: str
@@ -25,27 +27,27 @@ class Choice(NamedTuple):
 
 
 @cache
-def choices(kind: Kind) -> tuple[Choice, ...]:
+def server_defaults(kind: Kind) -> tuple[ServerChoice, ...]:
     """Those that can be given back: where the platform chooses anew, or says what it takes by default."""
     return tuple(_below(kind.fields))
 
 
-def _below(fields: tuple[Field, ...], above: str = "", top: Field | None = None) -> Iterator[Choice]:
+def _below(fields: tuple[Field, ...], above: str = "", top: Field | None = None) -> Iterator[ServerChoice]:
     for field in fields:
         path, first = above + field.name, top or field
         if Immutable in field:
             continue
         if ServerDefault in field and (top is not None or field.default):
-            yield Choice(path, field, first, field.default)
+            yield ServerChoice(path, field, first, field.default)
         elif field.shape is Shape.OBJECT:
             yield from _below(field.fields, f"{path}.", first)
 
 
-def given_back(
+def reverted_defaults(
     kind: Kind, spec: Mapping[str, Value], applied: Mapping[str, str], ignored: Collection[str] = ()
-) -> Iterator[Choice]:
+) -> Iterator[ServerChoice]:
     """What was applied the last time and is declared no more, though what it is a part of still is."""
-    for each in choices(kind):
+    for each in server_defaults(kind):
         if (
             _is_left_out(spec, each.path)
             and not _is_within(each.path, ignored)
@@ -65,7 +67,7 @@ def _is_within(path: str, paths: Collection[str]) -> bool:
     return any(path == each or path.startswith(f"{each}.") for each in paths)
 
 
-def kept(field: Field, value: Value, live: Value, given: Collection[str], path: str = "") -> Value:
+def keep_live_defaults(field: Field, value: Value, live: Value, given: Collection[str], path: str = "") -> Value:
     """A declared value with the live choices in it, but for those given back: an object is replaced as a whole."""
     if field.shape is not Shape.OBJECT or not isinstance(value, dict) or not isinstance(live, dict):
         return value
@@ -74,7 +76,7 @@ def kept(field: Field, value: Value, live: Value, given: Collection[str], path: 
     for sub in field.fields:
         said, there = value.get(sub.name), live.get(sub.name)
         if said is not None:
-            whole[sub.name] = kept(sub, said, there, given, path + sub.name)
+            whole[sub.name] = keep_live_defaults(sub, said, there, given, path + sub.name)
         elif ServerDefault in sub and there not in (None, UNREAD) and path + sub.name not in given:
             whole[sub.name] = there
     return whole

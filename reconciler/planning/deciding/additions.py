@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import applied
-from reconciler.model.change import Action, Change, FieldChange, Mover, Reason, Risk
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.kind import Kind
-from reconciler.model.manifest import Ensure, UnmanagedChildren
+from reconciler.model.manifest import Ensure
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.snapshot import Live
+from reconciler.model.snapshot import Live, LiveKey
 from reconciler.planning.comparing.canonical_fields import UNREAD
-from reconciler.planning.comparing.compare import shown
-from reconciler.planning.deciding.decide import Decision
-from reconciler.planning.deciding.exclusive_keys import LiveKey
-from reconciler.planning.deciding.options import Policy
-from reconciler.planning.matching.index import Register
-from reconciler.planning.ordering.dependencies import live_references
+from reconciler.planning.comparing.compare import show_fields
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.options import PlanOptions
+from reconciler.planning.matching.assignments import Assignments
+from reconciler.planning.matching.index import LiveIndex
+from reconciler.planning.matching.references import live_references
 
 _LONGEST = 100  # characters of a name
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
@@ -41,7 +41,7 @@ class Addition(NamedTuple):
     def is_to_go(self) -> bool:
         """Whether the manifest asks for it to be deleted, which an approval has to allow."""
         declaration = self.parent.declaration
-        asked = declaration is not None and declaration.lifecycle.unmanaged_children is UnmanagedChildren.DELETE
+        asked = declaration is not None and declaration.lifecycle.unmanaged_children == "delete"
         return asked and self.parent.is_kept
 
     def change(self) -> Change:
@@ -49,44 +49,43 @@ class Addition(NamedTuple):
         kind, form, address = self.decision.kind, self.decision.have, self.decision.address
         through = kind.part_of.field if kind.part_of is not None else ""
         told = applied(kind, {name: each for name, each in form.items() if each is not UNREAD and name != through})
-        values = shown(kind, dict(told), address)
+        values = show_fields(kind, dict(told), address)
         change = self.decision.change()
         assert change is not None
         return replace(
             change,
-            fields=tuple(FieldChange(path, value, None, Mover.PLATFORM) for path, value in values.items()),
+            fields=tuple(FieldChange(path, value, None, ChangedBy.PLATFORM) for path, value in values.items()),
             risks=(Risk.ADDED,),
             parent=self.parent.address,
             position=self.parent.declaration.position if self.parent.declaration is not None else None,
         )
 
 
-def find_additions(
-    register: Register, kinds: Iterable[Kind], decided: Iterable[Decision], policy: Policy
-) -> list[Addition]:
+def find_additions(assignments: Assignments, decided: Iterable[Decision], options: PlanOptions) -> list[Addition]:
     """Every addition below the parents that are declared, ours, and selected."""
-    parents = _parents(register, decided)
+    index = assignments.index
+    parents = _parents(index, decided)
     found: list[Addition] = []
-    names: set[Address] = set(register.manifest.declarations)
-    for kind in kinds:
+    names: set[Address] = set(index.manifest.declarations)
+    for kind in index.kinds.values():
         if not any(kind.part_of and kind.part_of.kind == parent for parent, _ in parents):
             continue
-        for live in sorted(register.snapshot.of(kind.name).objects, key=lambda live: live.locator):
+        for live in sorted(index.snapshot.of(kind.name).objects, key=lambda live: live.locator):
             parent = parents.get(_parent_of(kind, live)) if live.owner is None else None
-            if parent is None or not _is_nobodys(register, live):
+            if parent is None or not _is_nobodys(assignments, live):
                 continue
             address = _address(kind, live, parent.address, names)
-            if _is_selected(policy, address, parent.address) and not _declares_all(kind, parent):
+            if _is_selected(options, address, parent.address) and not _declares_all(kind, parent):
                 names.add(address)
-                found.append(Addition(_deletion(register, kind, address, live), parent))
+                found.append(Addition(_deletion(index, kind, address, live), parent))
     return found
 
 
-def unknown_additions(register: Register, kinds: Iterable[Kind], decided: Iterable[Decision]) -> Iterator[Problem]:
+def unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator[Problem]:
     """Below which parents additions cannot be told, since a list did not reach its end."""
-    parents = _parents(register, decided)
-    for kind in kinds:
-        listing = register.snapshot.listings.get(kind.name)
+    parents = _parents(index, decided)
+    for kind in index.kinds.values():
+        listing = index.snapshot.listings.get(kind.name)
         if listing is None or listing.complete or not listing.is_offered or kind.part_of is None:
             continue
         above = [each for (name, _), each in parents.items() if name == kind.part_of.kind]
@@ -100,18 +99,18 @@ def unknown_additions(register: Register, kinds: Iterable[Kind], decided: Iterab
             )
 
 
-def approved(additions: Sequence[Addition], policy: Policy) -> list[Addition]:
+def approved_additions(additions: Sequence[Addition], options: PlanOptions) -> list[Addition]:
     """The additions that are to go and may: of each kind all or none, as of every approval."""
     wanted: dict[str, list[Addition]] = {}
     for each in additions:
         if each.is_to_go:
             wanted.setdefault(each.decision.kind.name, []).append(each)
     return [
-        each for kind, found in wanted.items() if policy.allow.get(("delete", kind), 0) >= len(found) for each in found
+        each for kind, found in wanted.items() if options.allow.get(("delete", kind), 0) >= len(found) for each in found
     ]
 
 
-def _parents(register: Register, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
+def _parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
     """Our live objects that are declared and report what is added to them."""
     return {
         each.live.key: each
@@ -119,8 +118,8 @@ def _parents(register: Register, decided: Iterable[Decision]) -> Mapping[LiveKey
         if each.live is not None
         and each.declaration is not None
         and each.declaration.ensure is Ensure.PRESENT
-        and each.declaration.lifecycle.unmanaged_children is not UnmanagedChildren.IGNORE
-        and register.is_ours(each.live)
+        and each.declaration.lifecycle.unmanaged_children != "ignore"
+        and index.is_ours(each.live)
     }
 
 
@@ -129,11 +128,12 @@ def _parent_of(kind: Kind, live: Live) -> LiveKey:
     return next((target for name, target in live_references(kind, live) if name == through), ("", ""))
 
 
-def _is_nobodys(register: Register, live: Live) -> bool:
+def _is_nobodys(assignments: Assignments, live: Live) -> bool:
     """Whether no declaration, record or binding claims the object."""
-    if register.is_taken(live) or register.bound(live) or live.key in register.seconds:
+    index = assignments.index
+    if assignments.is_assigned(live) or index.bound(live) or live.key in index.seconds:
         return False
-    return live.key not in register.reserved and live.key not in register.snapshot.elsewhere
+    return live.key not in index.reserved and live.key not in index.snapshot.elsewhere
 
 
 def _declares_all(kind: Kind, parent: Decision) -> bool:
@@ -142,10 +142,10 @@ def _declares_all(kind: Kind, parent: Decision) -> bool:
     return parent.declaration is not None and embedded in parent.declaration.spec
 
 
-def _is_selected(policy: Policy, address: Address, parent: Address) -> bool:
-    if policy.leaves_out(address) or policy.leaves_out(parent):
+def _is_selected(options: PlanOptions, address: Address, parent: Address) -> bool:
+    if options.leaves_out(address) or options.leaves_out(parent):
         return False
-    return policy.selects(address) or policy.selects(parent)
+    return options.selects(address) or options.selects(parent)
 
 
 def _address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Address:
@@ -159,6 +159,6 @@ def _address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Ad
     return found
 
 
-def _deletion(register: Register, kind: Kind, address: Address, live: Live) -> Decision:
-    form = register.form(kind, live)
+def _deletion(index: LiveIndex, kind: Kind, address: Address, live: Live) -> Decision:
+    form = index.form(kind, live)
     return Decision(address, kind, action=Action.DELETE, reason=Reason.ADDED, live=live, have=form)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Manifest
-from reconciler.model.plan import Consent
+from reconciler.model.plan import Approval, Call
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Issued, Live, Place, Snapshot, Target
-from reconciler.planning.deciding.decide import Decision
+from reconciler.planning.deciding.decision import Decision
 
 _NAMED = 3  # targets that a consent names
 
 
-def declared(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
+def declared_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
     """The deliveries that write files. Whether a command overwrites something nobody can tell."""
     outputs = {kind.name: kind.one_time for kind in kinds if kind.one_time is not None}
     found = ((each, each.deliver.get(str(outputs.get(each.address.kind)))) for each in manifest.declarations.values())
@@ -27,7 +28,7 @@ def declared(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Deli
     }
 
 
-def targets(
+def find_targets(
     manifest: Manifest,
     snapshot: Snapshot,
     deliveries: Mapping[Address, Delivery],
@@ -73,7 +74,7 @@ def is_foreign(decision: Decision, snapshot: Snapshot) -> bool:
     return decision.is_new and target is not None and target.is_there and not target.is_ours
 
 
-def consents(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Consent]:
+def overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Approval]:
     """What has to be allowed before it is overwritten."""
     by_kind: dict[str, list[str]] = {}
     for each in decisions:
@@ -83,7 +84,13 @@ def consents(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Cons
         more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
         exist = "exists" if len(shown) == 1 else "exist"
         why = f"{', '.join(shown[:_NAMED])}{more} {exist}, not known to be delivered before, and will be overwritten"
-        yield Consent("overwrite", kind, len(shown), why)
+        yield Approval("overwrite", kind, len(shown), why)
+
+
+def with_overwrites(call: Call, snapshot: Snapshot) -> Call:
+    """The call, marked if something is at the target of its delivery, or was delivered there by this stack."""
+    target = snapshot.targets.get(call.address) if call.deliver else None
+    return call if target is None else replace(call, overwrites=target.is_there or target.is_ours)
 
 
 def notes(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Problem]:

@@ -8,33 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.model.canonical import absences, read, wanted_in
-from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape
+from reconciler.model.canonical import absences, canonical_value, read
+from reconciler.model.fields.annotations import InputOnly, PathOnly, ServerDefault
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Value, substitute
-from reconciler.planning.comparing.canonical_fields import Column, columns, seen_in
+from reconciler.planning.comparing.canonical_fields import Column, canonical_live_value, columns
 from reconciler.planning.comparing.compare import Follows, Record, differs
-from reconciler.planning.comparing.server_defaults import given_back
-from reconciler.planning.matching.index import Register
+from reconciler.planning.comparing.server_defaults import reverted_defaults
+from reconciler.planning.matching.assignments import Assignments
 
 Resolve = Callable[[Ref], Value]
 
 
-def unchanged(
-    register: Register, kind: Kind, declaration: Declaration, resolve: Resolve, follows: Follows
+def is_up_to_date(
+    assignments: Assignments, kind: Kind, declaration: Declaration, resolve: Resolve, follows: Follows
 ) -> Live | None:
-    """The live object, taken for the declaration, if surely nothing has to be done. None: look closely."""
-    live = register.sole(declaration)
-    if live is None or live.owner is None or not kind.keeps_owner or declaration.address.kind not in register.complete:
+    """The live object, assigned to the declaration, if surely nothing has to be done. None: look closely."""
+    index = assignments.index
+    live = index.sole(declaration)
+    if live is None or live.owner is None or not kind.keeps_owner or declaration.address.kind not in index.complete:
         return None
     owner, special = live.owner, declaration.lifecycle
     if declaration.ensure is not Ensure.PRESENT or declaration.rotate is not None or special.ignore:
         return None
-    if owner.pending or owner.protect != special.protect or owner.intent in register.snapshot.overwritten:
+    if owner.pending or owner.protect != special.protect or owner.intent in index.snapshot.overwritten:
         return None
     spec, body = declaration.spec, live.body
-    if any(given_back(kind, spec, owner.applied)):
+    if any(reverted_defaults(kind, spec, owner.applied)):
         return None
     for column in columns(kind):  # every field of every resource comes by here
         field, name, _, is_optional, is_unread, is_direct, blanks = column
@@ -49,7 +52,7 @@ def unchanged(
             record = Record(owner.applied, owner.intent, follows)
             if _is_moved(column, declaration, live, resolve, record):
                 return None
-    return live if register.take(live, declaration.address) == declaration.address else None
+    return live if assignments.assign(live, declaration.address) == declaration.address else None
 
 
 def _shown(field: Field, live: Live) -> Json:
@@ -63,7 +66,13 @@ def _is_moved(column: Column, declaration: Declaration, live: Live, resolve: Res
     field, said = column.field, declaration.spec.get(column.name)
     if said is None and column.is_unread and not record.holds(field.name):
         return False
-    return differs(field, wanted_in(field, substitute(said, resolve)), seen_in(column, live), record, declaration)
+    return differs(
+        field,
+        canonical_value(field, substitute(said, resolve)),
+        canonical_live_value(column, live),
+        record,
+        declaration,
+    )
 
 
 def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:

@@ -10,7 +10,7 @@ from reconciler.model.address import Address
 
 
 @dataclass(frozen=True)
-class Policy:
+class PlanOptions:
     """
     allow                  consents given: ("delete", "ReservedDomain") → how many
     adopt                  take over what nobody owns wherever a natural key finds it

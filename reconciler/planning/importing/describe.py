@@ -13,12 +13,15 @@ from pydantic import BaseModel, ValidationError
 
 from reconciler.kinds.rules import traffic_policy as traffic
 from reconciler.model.address import Address
-from reconciler.model.canonical import canon, leaf_at, read
-from reconciler.model.kind import Field, InputOnly, Kind, Part, PathOnly, Sensitive, ServerDefault, Shape, Spec
+from reconciler.model.canonical import canonicalize, leaf_at, read
+from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, ServerDefault
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Template, Value
 
-Whose = Callable[[str, str], Address | None]
+OwnerLookup = Callable[[str, str], Address | None]
 """Who an id of a kind belongs to, if it is declared or about to be."""
 
 
@@ -47,8 +50,8 @@ def _is_writable(value: Json) -> bool:
     return True
 
 
-def described(
-    kind: Kind, live: Live, whose: Whose, applied: Collection[str] = ()
+def describe(
+    kind: Kind, live: Live, whose: OwnerLookup, applied: Collection[str] = ()
 ) -> tuple[dict[str, Value], list[str]]:
     """The spec, without what is a default, and the paths of what no manifest may hold: secrets, and what is not shown.
 
@@ -64,7 +67,7 @@ def described(
     return spec, list(dict.fromkeys(ignored))
 
 
-def _field(live: Live, each: Field, whose: Whose) -> Value:
+def _field(live: Live, each: Field, whose: OwnerLookup) -> Value:
     if PathOnly in each:
         return _value(each, live.parent_id, whose)
     if each.name == "metadata":
@@ -72,7 +75,7 @@ def _field(live: Live, each: Field, whose: Whose) -> Value:
     return _value(each, read(each, live.body), whose)
 
 
-def _value(each: Field, value: Json, whose: Whose) -> Value:
+def _value(each: Field, value: Json, whose: OwnerLookup) -> Value:
     """As a manifest would say it; None for what it need not say, and for what it must not."""
     if value is None or InputOnly in each or Sensitive in each:
         return None
@@ -90,18 +93,18 @@ def _value(each: Field, value: Json, whose: Whose) -> Value:
     return value
 
 
-def _object(fields: Sequence[Field], value: Mapping[str, Json], whose: Whose) -> dict[str, Value]:
+def _object(fields: Sequence[Field], value: Mapping[str, Json], whose: OwnerLookup) -> dict[str, Value]:
     inside = {sub.name: _value(sub, read(sub, value), whose) for sub in fields}
     return {name: inner for name, inner in inside.items() if inner is not None}
 
 
-def _item(item: Field, value: Json, whose: Whose) -> Value:
+def _item(item: Field, value: Json, whose: OwnerLookup) -> Value:
     if item.shape is Shape.OBJECT and isinstance(value, dict):
         return _object(item.fields, value, whose)
     return _text(item, value, whose) if isinstance(value, str) else value
 
 
-def _text(each: Field, value: str, whose: Whose) -> Value:
+def _text(each: Field, value: str, whose: OwnerLookup) -> Value:
     target = next((found for kind in each.refs if (found := whose(kind, value)) is not None), None)
     if target is not None:
         return Ref(target)
@@ -111,7 +114,7 @@ def _text(each: Field, value: str, whose: Whose) -> Value:
 def _is_default(each: Field, value: Json) -> bool:
     if value == "" and each.default in (None, ""):
         return True
-    return bool(canon(each, value) == canon(each, each.default))
+    return bool(canonicalize(each, value) == canonicalize(each, each.default))
 
 
 def _complaints(kind: Kind, spec: Mapping[str, Value], ignored: Sequence[str]) -> Iterator[tuple[str, Field]]:

@@ -11,7 +11,8 @@ from functools import cached_property
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
-from reconciler.model.kind import Field, Home, Kind
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
@@ -19,9 +20,9 @@ from reconciler.model.snapshot import Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.comparing.canonical_fields import identity
 from reconciler.planning.importing import naming
-from reconciler.planning.importing.describe import Attachment, described
-from reconciler.planning.matching.index import Register
-from reconciler.planning.planner import paired
+from reconciler.planning.importing.describe import Attachment, describe
+from reconciler.planning.matching.index import LiveIndex
+from reconciler.planning.planner import match_all
 
 Key = tuple[str, str]  # kind, locator
 _HALF = re.compile("[\ud800-\udfff]")
@@ -88,12 +89,12 @@ def without_others(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, listings=listings)
 
 
-def unspellable(imported: Iterable[Imported]) -> dict[Key, str]:
+def unwritable_names(imported: Iterable[Imported]) -> dict[Key, str]:
     """What no file can hold: half a character, which JSON may well hold."""
     return {_key(each.live): "holds half a character, which is no Unicode text" for each in imported if _is_torn(each)}
 
 
-def blamed(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[Key, str]:
+def find_rejected(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[Key, str]:
     """What is wrong with each of the declarations. Problems of others are not told here."""
     by_name = {str(each.address): each for each in imported}
     found: dict[Key, str] = {}
@@ -111,7 +112,7 @@ _PASSING = {
 }
 
 
-def passing(snapshot: Snapshot) -> list[LeftOut]:
+def transient_objects(snapshot: Snapshot) -> list[LeftOut]:
     """What is there without being anybody's to declare, of a look at the kinds that can only be read."""
     lives = [live for name in ("Endpoint", "Tunnel", "TunnelSession") for live in snapshot.of(name).objects]
     whys = ((live, f"{live.kind} {live.body['type']}" if "type" in live.body else live.kind) for live in lives)
@@ -121,7 +122,7 @@ def passing(snapshot: Snapshot) -> list[LeftOut]:
 def objections(plan: Plan, imported: Collection[Imported]) -> dict[Key, str]:
     """What a plan of the imported declarations would do beyond taking over, per object. Such are not to be written."""
     by_address = {each.address: each for each in imported}
-    found = blamed(plan.errors, imported)
+    found = find_rejected(plan.errors, imported)
     for change in plan.changes:
         each = by_address.get(change.address)
         if each is not None and (change.action is not Action.ADOPT or change.fields):
@@ -175,13 +176,13 @@ class _Surveying:
     left_out: list[LeftOut] = field(default_factory=list)
 
     @cached_property
-    def register(self) -> Register:
-        return Register.of(self.manifest, self.snapshot, self.kinds)
+    def index(self) -> LiveIndex:
+        return LiveIndex.of(self.manifest, self.snapshot, self.kinds)
 
     @cached_property
     def declared(self) -> Mapping[Key, Address]:
         """Whose each object is that a declaration found."""
-        return paired(self.manifest, self.snapshot, self.kinds)
+        return match_all(self.manifest, self.snapshot, self.kinds)
 
     def survey(self) -> Survey:
         candidates = [
@@ -221,10 +222,10 @@ class _Surveying:
 
     def _is_offered(self, kind: Kind, live: Live) -> bool:
         key = _key(live)
-        twin = self.register.twins.get(key)
+        twin = self.index.twins.get(key)
         if key in self.declared or twin in self.declared:
             return False
-        if kind.same_as is not None and twin in self.register.by_locator:
+        if kind.same_as is not None and twin in self.index.by_locator:
             return False  # offered as what it is as well
         if kind.parent is not None and self._is_within(kind, (kind.parent.kind, str(live.parent_id))):
             return False
@@ -242,9 +243,9 @@ class _Surveying:
         owner = live.owner
         if owner is not None and owner.stack != self.manifest.stack:
             return f"belongs to stack {owner.stack} as {owner.address}"
-        if owner is not None and len(self.register.by_owner.get(owner.address, [])) != 1:
+        if owner is not None and len(self.index.by_owner.get(owner.address, [])) != 1:
             return f"carries the owner record of {owner.address}, and so do others"
-        if any(_key(live) == _key(each) for _, each in self.register.superseded):
+        if any(_key(live) == _key(each) for _, each in self.index.superseded):
             return "is about to go: another object takes its place"
         if kind.automatic is not None and live.body.get(kind.automatic) is not None:
             return "was made by the platform, which renews it by itself"
@@ -290,7 +291,7 @@ class _Surveying:
         gone: dict[str, set[str]] = {kind.name: set() for kind in self.kinds}
         declared = self.manifest.declarations
         promised = [*declared, *self.manifest.left_out, *(each for one in declared.values() for each in one.moved)]
-        for address in [*promised, *self.register.by_owner, *self.snapshot.bindings]:
+        for address in [*promised, *self.index.by_owner, *self.snapshot.bindings]:
             gone.setdefault(address.kind, set()).add(address.name.lower())
         self.names = dict(self.declared)
         ours = {_key(live): own for _, live in candidates if (own := self._own(live)) is not None}
@@ -305,7 +306,7 @@ class _Surveying:
         """What an object of ours was called when it was declared."""
         if live.owner is not None and live.owner.stack == self.manifest.stack:
             return live.owner.address
-        bound = [each for each in self.register.bound(live) if each not in self.manifest.declarations]
+        bound = [each for each in self.index.bound(live) if each not in self.manifest.declarations]
         return bound[0] if bound and live.owner is None else None
 
     def _called(self, kind: str, id: str) -> str | None:
@@ -316,7 +317,7 @@ class _Surveying:
 
     def _imported(self, kind: Kind, live: Live) -> Imported:
         own = self._own(live)
-        spec, ignored = described(kind, live, self._whose, live.owner.applied if own and live.owner else ())
+        spec, ignored = describe(kind, live, self._whose, live.owner.applied if own and live.owner else ())
         if _key(live) in self._parents_of_declared:
             for child in self.kinds:
                 if child.parent is not None and child.parent.kind == kind.name:
@@ -327,7 +328,7 @@ class _Surveying:
             {name: self._tied(kind.by_name[name], value) for name, value in spec.items()},
             None if own is not None or self._is_found_by_key(kind, live) else live.id,
             tuple(ignored),
-            self.register.guards(live) if own is not None else False,
+            self.index.guards(live) if own is not None else False,
         )
 
     def _tied(self, of: Field, value: Value) -> Value:
@@ -357,12 +358,12 @@ class _Surveying:
 
     def _whose(self, kind: str, id: str) -> Address | None:
         key = (kind, id)
-        return self.names.get(key) or self.names.get(self.register.twins.get(key, key))
+        return self.names.get(key) or self.names.get(self.index.twins.get(key, key))
 
     def _is_found_by_key(self, kind: Kind, live: Live) -> bool:
         """Whether nothing but this object answers to what the declaration says."""
-        key = identity(kind, self.register.form(kind, live))
-        alone = key is not None and len(self.register.by_key.get((kind.name, key), [])) == 1
+        key = identity(kind, self.index.form(kind, live))
+        alone = key is not None and len(self.index.by_key.get((kind.name, key), [])) == 1
         return kind.key != "id" or (alone and kind.is_unique(live.body))
 
 

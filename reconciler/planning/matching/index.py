@@ -1,7 +1,4 @@
-"""Every live object of the account, findable by what says whose it is.
-
-Which of them a declaration means is said in `match`.
-"""
+"""Every live object of the account, findable by what says whose it is. Which of them a declaration means: `match`."""
 
 from __future__ import annotations
 
@@ -12,63 +9,59 @@ from functools import cached_property
 from operator import attrgetter
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form
+from reconciler.model.canonical import CanonicalFields
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Manifest
-from reconciler.model.snapshot import Live, Snapshot
-from reconciler.planning.comparing.canonical_fields import identity, seen
+from reconciler.model.snapshot import Live, LiveKey, Snapshot
+from reconciler.planning.comparing.canonical_fields import canonical_live, identity
+from reconciler.planning.matching.ownership import Account, read_ownership
 
 
-@dataclass
-class Register:
-    """Every live object, findable by each rung of the ladder.
+@dataclass(frozen=True)
+class LiveIndex:
+    """Every live object, findable by id, owner record, binding, former address and natural key. Never changes.
 
-    `reserved` are those that a record, a binding, `moved` or an id promises to a declaration: its natural key leads no
-    other declaration there. `taken` are those that a declaration has found. `twice` are the later ones of what two runs
-    made at the same moment. `pending_elsewhere` are the addresses of which another run, with another store, made the
-    object that stays, and may be about to deliver its token.
+    by_owner, superseded, duplicates, pending_elsewhere   see `Ownership`
+    twins      one object listed as two kinds: the key of the other
+    seconds    of each such two, the one that need not be mentioned
     """
 
     stack: str
     manifest: Manifest
     snapshot: Snapshot
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
-    by_locator: dict[tuple[str, str], Live] = field(default_factory=dict)
-    by_owner: dict[Address, list[Live]] = field(default_factory=lambda: defaultdict(list))
-    forms: dict[tuple[str, str], Form] = field(default_factory=dict)
-    replacing: list[Live] = field(default_factory=list)  # whose records name what they took the place of
-    superseded: list[tuple[Address, Live]] = field(default_factory=list)
-    twice: set[tuple[str, str]] = field(default_factory=set)
-    pending_elsewhere: set[Address] = field(default_factory=set)
-    taken: dict[tuple[str, str], Address] = field(default_factory=dict)
-    twins: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # one object seen as two kinds
-    seconds: set[tuple[str, str]] = field(default_factory=set)  # of each such pair, the one that need not be told of
+    kinds: Mapping[str, Kind]
+    by_locator: Mapping[LiveKey, Live]
+    by_owner: Mapping[Address, Sequence[Live]]
+    superseded: Sequence[tuple[Address, Live]]
+    duplicates: frozenset[LiveKey]
+    pending_elsewhere: frozenset[Address]
+    twins: Mapping[LiveKey, LiveKey]
+    seconds: frozenset[LiveKey]
+    _forms: dict[LiveKey, CanonicalFields] = field(default_factory=dict, repr=False)  # made on demand
 
     @classmethod
-    def of(cls, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Register:
+    def of(cls, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> LiveIndex:
         catalogue = {kind.name: kind for kind in kinds}
-        register = cls(manifest.stack, manifest, snapshot, catalogue)
-        for kind in kinds:
-            for live in snapshot.of(kind.name).objects:
-                register._enter(live)
-        register._pair(kinds)
-        register._follow_renames()
-        register._tell_replaced_from_replacing()
-        register._tell_replaced_from_bound(catalogue)
-        register._tell_first_from_later(catalogue)
-        return register
-
-    def _enter(self, live: Live) -> None:
-        self.by_locator[live.key] = live
-        owner = live.owner
-        if owner is not None and owner.stack == self.stack:
-            self.by_owner[owner.address].append(live)
-            if owner.replaces is not None:
-                self.replacing.append(live)
+        by_locator = {live.key: live for kind in kinds for live in snapshot.of(kind.name).objects}
+        owned = read_ownership(Account(manifest, snapshot, catalogue, by_locator))
+        twins, seconds = _find_twins(snapshot, catalogue, by_locator)
+        return cls(
+            manifest.stack,
+            manifest,
+            snapshot,
+            catalogue,
+            by_locator,
+            owned.by_owner,
+            owned.superseded,
+            owned.duplicates,
+            owned.pending_elsewhere,
+            twins,
+            seconds,
+        )
 
     @cached_property
     def by_key(self) -> Mapping[tuple[str, tuple[object, ...]], list[Live]]:
-        """By natural key, which is asked for only where a declaration has found nothing by any other rung."""
+        """By natural key, which is asked for only where a declaration has found nothing in any other way."""
         found: dict[tuple[str, tuple[object, ...]], list[Live]] = defaultdict(list)
         for live in self.by_locator.values():
             kind = self.kinds[live.kind]
@@ -77,131 +70,9 @@ class Register:
                 found[kind.name, key].append(live)
         return found
 
-    def _pair(self, kinds: Sequence[Kind]) -> None:
-        prefixes = {kind.name: kind.id_prefix for kind in kinds}
-        for kind in kinds:
-            for live in self.snapshot.of(kind.name).objects if kind.same_as in prefixes else ():
-                other = str(kind.same_as), prefixes[str(kind.same_as)] + live.id.removeprefix(kind.id_prefix)
-                self.twins[kind.name, live.locator], self.twins[other] = other, (kind.name, live.locator)
-                if other in self.by_locator:
-                    self.seconds.add((kind.name, live.locator))
-
-    def _follow_renames(self) -> None:
-        """What was replaced and renamed at once keeps its former address in its record: it is entered beside its
-        successor, as if it had had that name before."""
-        successors: dict[tuple[str, str], Live] = {}
-        for live in sorted(self.replacing, key=lambda live: (_address(live), live.locator)):
-            if live.owner is not None:
-                successors.setdefault((live.kind, str(live.owner.replaces)), live)
-        for former in [each for each in self.by_owner if successors and each not in self.manifest.declarations]:
-            for live in list(self.by_owner[former]):
-                address = self._address_after(live, successors)
-                if address != former:
-                    self.by_owner[former].remove(live)  # an empty list stays: the name is not free yet
-                    self.by_owner[address].append(live)
-
-    def _address_after(self, live: Live, successors: Mapping[tuple[str, str], Live]) -> Address:
-        row = [live]
-        while (after := successors.get((live.kind, row[-1].id))) is not None and after not in row:
-            row.append(after)
-        address = _address(row.pop())
-        for each in reversed(row):
-            former = _address(each)
-            # Nobody else declares it, or says that it was theirs.
-            heirs = self._heirs(address)
-            address = address if heirs and self._heirs(former) <= heirs else former
-        return address
-
-    def _heirs(self, address: Address) -> set[Address]:
-        """The declarations that an address leads to: its own, or else those that say they had it."""
-        if address in self.manifest.declarations:
-            return {address}
-        return self._moved.get(address, set())
-
     @cached_property
-    def _moved(self) -> Mapping[Address, set[Address]]:
-        found: dict[Address, set[Address]] = defaultdict(set)
-        for address, declaration in self.manifest.declarations.items():
-            for former in declaration.moved:
-                if former.kind == address.kind:
-                    found[former].add(address)
-        return found
-
-    def _tell_replaced_from_replacing(self) -> None:
-        """An interrupted replacement leaves two objects with one address; the newer names the older."""
-        for address, lives in self.by_owner.items():
-            if len(lives) < 2:
-                continue
-            replaced = {live.owner.replaces for live in lives if live.owner is not None}
-            heads = [live for live in lives if live.id not in replaced]
-            if len(heads) == 1:
-                self.superseded += [(address, live) for live in lives if live is not heads[0]]
-                self.by_owner[address] = heads
-
-    def _tell_replaced_from_bound(self, kinds: Mapping[str, Kind]) -> None:
-        """The same for kinds without metadata, as the store remembers it."""
-        for address, binding in self.snapshot.bindings.items():
-            kind = kinds.get(address.kind)
-            if kind is None or kind.keeps_owner or binding.replaces is None:
-                continue
-            live = self.by_locator.get((kind.name, binding.replaces))
-            if live is not None:
-                self.superseded.append((address, live))
-
-    def _tell_first_from_later(self, kinds: Mapping[str, Kind]) -> None:
-        """Two runs without a common store may each make what neither has seen: everybody keeps the first.
-
-        The rule rests on what never changes, so that runs which settle it at once agree. Credentials have a rule of
-        their own, after which several may be left: which of them is in use is for a person to say.
-        """
-        for address, lives in self.by_owner.items():
-            if len(lives) < 2 or len({live.owner.intent for live in lives if live.owner is not None}) < len(lives):
-                continue
-            replaced = {live.owner.replaces for live in lives if live.owner is not None}
-            heads = [live for live in lives if live.id not in replaced]
-            if not heads:
-                continue  # they name each other
-            heads.sort(key=lambda live: (str(live.body.get("created_at") or ""), live.id))
-            kept = self._kept_credentials(address, heads) if kinds[address.kind].one_time else heads[:1]
-            gone = [live for live in (lives if len(kept) == 1 else heads) if live not in kept]
-            self.superseded += [(address, live) for live in gone]
-            self.twice |= {live.key for live in heads if live not in kept}
-            self.by_owner[address] = [live for live in lives if live not in gone]
-            if len(kept) == 1 and self._is_pending_elsewhere(kept[0]):
-                self.pending_elsewhere.add(address)
-
-    def _kept_credentials(self, address: Address, heads: Sequence[Live]) -> list[Live]:
-        """The credentials of one address, oldest first, that no run may delete unless a person says so.
-
-        The one that the manifest names by id stays alone. Otherwise a run deletes only those whose tokens its own store
-        knows to be undelivered: another store may have delivered the others. And it deletes the first of all only if
-        one of the others is delivered, which nobody deletes, or if it knows all of them to be undelivered and so made
-        all of them. So two runs that settle this at the same moment never delete every credential.
-        """
-        declared = self.manifest.declarations.get(address)
-        named = [live for live in heads if declared is not None and live.id == declared.id]
-        if named:
-            return named
-        undelivered = [live for live in heads if self._is_undelivered(live)]
-        if len(undelivered) == len(heads) or not any(self._is_delivered(live) for live in heads):
-            undelivered = [live for live in undelivered if live is not heads[0]]
-        return [live for live in heads if live not in undelivered]
-
-    def _is_delivered(self, live: Live) -> bool:
-        owner = live.owner
-        return owner is not None and (not owner.pending or owner.intent in self.snapshot.receipts)
-
-    def _is_pending_elsewhere(self, live: Live) -> bool:
-        """Whether a run with another store may be about to deliver its token."""
-        return not self._is_delivered(live) and not self._is_undelivered(live)
-
-    def _is_undelivered(self, live: Live) -> bool:
-        owner = live.owner
-        return owner is not None and owner.pending and owner.intent in self.snapshot.undelivered
-
-    @cached_property
-    def reserved(self) -> Mapping[tuple[str, str], Address]:
-        """Asked for only where a natural key leads to an object."""
+    def reserved(self) -> Mapping[LiveKey, Address]:
+        """Objects that a record, a binding, `moved` or an id promises to a declaration: no natural key leads there."""
         # What has been replaced is about to go, and is nobody else's even if its key is wanted.
         reserved = {(live.kind, live.locator): address for address, live in self.superseded}
         declarations = self.manifest.declarations
@@ -245,7 +116,7 @@ class Register:
         """The addresses with an object that another took the place of."""
         return frozenset(address for address, _ in self.superseded)
 
-    def recorded(self, kind: Kind, address: Address) -> list[Live]:
+    def recorded(self, kind: Kind, address: Address) -> Sequence[Live]:
         """What carries the record of this address, or what the store binds to it if there is no record to be had:
         the kind has no metadata, or somebody wrote over it."""
         if owned := self.by_owner.get(address):
@@ -284,37 +155,34 @@ class Register:
             return live.owner.protect
         return any(self.snapshot.bindings[address].protect for address in self.bound(live))
 
-    def form(self, kind: Kind, live: Live) -> Form:
+    def form(self, kind: Kind, live: Live) -> CanonicalFields:
         """The live object in canonical form, made once."""
         key = live.key
-        if key not in self.forms:
-            self.forms[key] = seen(kind, live)
-        return self.forms[key]
+        if key not in self._forms:
+            self._forms[key] = canonical_live(kind, live)
+        return self._forms[key]
 
     def drop_form(self, live: Live | None) -> None:
         """Of an object that stays as it is, the form is hardly asked for again."""
         if live is not None:
-            self.forms.pop(live.key, None)
-
-    def take(self, live: Live, address: Address) -> Address:
-        """Whose the object is now: the first to take it."""
-        key = live.key
-        if (twin := self.twins.get(key)) in self.taken and twin is not None:
-            return self.taken[twin]
-        return self.taken.setdefault(key, address)
-
-    def is_taken(self, live: Live) -> bool:
-        key = live.key
-        return key in self.taken or self.twins.get(key) in self.taken
-
-    def is_free(self, live: Live, address: Address) -> bool:
-        """Whether nothing promises the object to another declaration."""
-        return not self.is_taken(live) and self.reserved.get(live.key, address) == address
+            self._forms.pop(live.key, None)
 
 
-def _address(live: Live) -> Address:
-    assert live.owner is not None
-    return live.owner.address
+def _find_twins(
+    snapshot: Snapshot, kinds: Mapping[str, Kind], by_locator: Mapping[LiveKey, Live]
+) -> tuple[Mapping[LiveKey, LiveKey], frozenset[LiveKey]]:
+    """Objects that are listed as two kinds, and of each two the one that need not be mentioned."""
+    twins: dict[LiveKey, LiveKey] = {}
+    seconds: set[LiveKey] = set()
+    for kind in kinds.values():
+        first = kinds.get(str(kind.same_as))
+        for live in snapshot.of(kind.name).objects if first is not None else ():
+            assert first is not None
+            other = first.name, first.id_prefix + live.id.removeprefix(kind.id_prefix)
+            twins[live.key], twins[other] = other, live.key
+            if other in by_locator:
+                seconds.add(live.key)
+    return twins, frozenset(seconds)
 
 
 def _is_special(declaration: Declaration) -> bool:
@@ -322,82 +190,18 @@ def _is_special(declaration: Declaration) -> bool:
     return bool(declaration.moved) or declaration.id is not None
 
 
-def orphans(register: Register, kinds: Mapping[str, Kind], spared: set[Address]) -> list[tuple[Address, Live]]:
-    """Objects of this stack that no declaration has found, with the address they were created under.
-
-    `spared` are addresses of which nothing is an orphan: declared ones that could not be matched.
-    """
-    found = [*register.superseded]
-    found += [(address, live) for address, lives in register.by_owner.items() for live in lives]
-    for address in register.snapshot.bindings:
-        kind = kinds.get(address.kind)
-        if kind is not None and not kind.keeps_owner:
-            found += [(address, live) for live in register.recorded(kind, address)]
-    loose = [(address, live) for address, live in found if address not in spared and not register.is_taken(live)]
-    left = {
-        (live.kind, live.locator): (address, live)
-        for address, live in sorted(loose, key=lambda pair: (pair[0], pair[1].locator), reverse=True)
-    }
-    return sorted(left.values(), key=lambda pair: (pair[0], pair[1].locator))
-
-
-def copies(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]]:
-    """Orphans that share more than an address: the very record. At most one of them was made with it."""
-    groups: dict[Address, list[Live]] = {}
-    for address, live in orphaned:
-        groups.setdefault(address, []).append(live)
-    return {
-        address: lives
-        for address, lives in groups.items()
-        if len({live.owner.intent if live.owner else live.locator for live in lives}) < len(lives)
-    }
-
-
-def unmanaged(register: Register, ours: Sequence[Live]) -> tuple[tuple[str, str], ...]:
-    """What no declaration, record or binding of any stack claims."""
-    unmarked = [live for live in register.by_locator.values() if live.owner is None]
-    if not unmarked:
-        return ()
-    known = {live.key for live in ours} | register.taken.keys()
-    known |= {twin for key in known if (twin := register.twins.get(key)) is not None}
-    known |= register.seconds
-    found = (live for live in unmarked if live.key not in known and not _is_within(register, live))
-    return tuple(sorted(live.key for live in found if _other_stack(register, live) is None))
-
-
-def elsewhere(register: Register) -> dict[str, tuple[tuple[str, str], ...]]:
-    """By stack: what carries no record, and still is another stack's."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for live in register.by_locator.values():
-        if live.owner is None and not register.is_taken(live) and (stack := _other_stack(register, live)) is not None:
-            found[stack].append(live.key)
-    return {stack: tuple(sorted(found[stack])) for stack in sorted(found)}
-
-
-def _other_stack(register: Register, live: Live) -> str | None:
-    """The other stack that an object without a record belongs to: by its binding in the same store, or by its parent's
-    record, where the object cannot have a record of its own."""
-    if (stack := register.snapshot.elsewhere.get(live.key)) is not None:
-        return stack
-    kind = register.kinds[live.kind]
-    if kind.keeps_owner or kind.parent is None:
-        return None
-    parent = register.by_locator.get((kind.parent.kind, str(live.parent_id)))
-    owner = parent.owner if parent is not None else None
-    return owner.stack if owner is not None and owner.stack != register.stack else None
-
-
-def _is_within(register: Register, live: Live) -> bool:
-    """Whether the declaration of its parent says everything of this kind below it."""
-    parent = register.kinds[live.kind].parent
-    address = register.taken.get((parent.kind, str(live.parent_id))) if parent is not None else None
-    above = register.manifest.declarations.get(address) if address is not None else None
-    return above is not None and parent is not None and parent.embedded in above.spec
-
-
-def whose(live: Live) -> str:
+def describe_owner(live: Live) -> str:
     """The owner record in a few words, for a plan's memory of what it saw."""
     owner = live.owner
     if owner is None:
         return ""
     return f"{owner.stack} {owner.address}" + (", protected" if owner.protect else "")
+
+
+def parent_stack(index: LiveIndex, live: Live) -> str:
+    """The stack that owns the parent of an object of a kind without an owner record; empty if there is none."""
+    kind = index.kinds[live.kind]
+    if kind.keeps_owner or kind.parent is None or live.parent_id is None:
+        return ""
+    parent = index.by_locator.get((kind.parent.kind, live.parent_id))
+    return parent.owner.stack if parent is not None and parent.owner is not None else ""

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form
+from reconciler.model.canonical import CanonicalFields
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.planning.comparing.canonical_fields import identity
-from reconciler.planning.matching.index import Register
+from reconciler.planning.matching.assignments import Assignments
+from reconciler.planning.matching.index import LiveIndex
 
 
 class Basis(StrEnum):
@@ -50,27 +51,28 @@ class Match:
 NO_MATCH = Match(None, Basis.NOTHING)
 
 
-def match(register: Register, kind: Kind, declaration: Declaration, want: Form) -> Match:
-    """The live object of one declaration, taken for it. Its references must be resolved as far as they can be."""
-    found = _found(register, kind, declaration, want)
+def match(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
+    """The live object of one declaration, assigned to it. Its references must be resolved as far as they can be."""
+    found = _found(assignments, kind, declaration, want)
     if found.live is not None:
-        holder = register.take(found.live, declaration.address)
+        holder = assignments.assign(found.live, declaration.address)
         if holder != declaration.address:
             return _elsewhere(declaration, found.live, holder)
     return found
 
 
-def _found(register: Register, kind: Kind, declaration: Declaration, want: Form) -> Match:
-    owned = _taken_back(register, kind, declaration, want) or register.recorded(kind, declaration.address)
-    formers = register.formerly(kind, declaration)
+def _found(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
+    index = assignments.index
+    owned = _taken_back(index, kind, declaration, want) or [*index.recorded(kind, declaration.address)]
+    formers = index.formerly(kind, declaration)
     if len(owned) > 1:
-        return _copied(register, declaration, declaration.address, owned)
+        return _copied(index, declaration, declaration.address, owned)
     if declaration.id is not None:
-        return _by_id(register, kind, declaration, want, owned + [live for _, live in formers])
+        return _by_id(index, kind, declaration, want, owned + [live for _, live in formers])
     if len({(live.kind, live.locator) for live in owned + [live for _, live in formers]}) > 1:
         return _ambiguous(declaration, owned, formers)
     if owned:
-        if (standing := _standing(register, kind, want, owned[0], declaration)) is not None:
+        if (standing := _standing(assignments, kind, want, owned[0], declaration)) is not None:
             return standing
         record = owned[0].owner
         if record is not None and record.address != declaration.address:
@@ -79,43 +81,47 @@ def _found(register: Register, kind: Kind, declaration: Declaration, want: Form)
     if formers:
         former, live = formers[0]
         return Match(live, Basis.FORMER, former)
-    return _by_key(register, kind, declaration, want)
+    return _by_key(assignments, kind, declaration, want)
 
 
-def _taken_back(register: Register, kind: Kind, declaration: Declaration, want: Form) -> list[Live]:
+def _taken_back(index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields) -> list[Live]:
     """The object that an interrupted replacement was to end, if the declaration wants its unique key again: then that
     one stays, referrers and all, and what was to replace it goes."""
-    replaced = [live for address, live in register.superseded if address == declaration.address]
+    replaced = [live for address, live in index.superseded if address == declaration.address]
     key = identity(kind, want) if replaced and kind.is_unique(want) and kind.keeps_owner else None
     if key is None:
         return []
-    return [live for live in replaced if identity(kind, register.form(kind, live)) == key]
+    return [live for live in replaced if identity(kind, index.form(kind, live)) == key]
 
 
-def _standing(register: Register, kind: Kind, want: Form, bound: Live, declaration: Declaration) -> Match | None:
+def _standing(
+    assignments: Assignments, kind: Kind, want: CanonicalFields, bound: Live, declaration: Declaration
+) -> Match | None:
     """The child without a record that is where it is declared already, while the store binds one below another parent:
     two runs may each have made the parent and the child, and of the parents the first stays."""
-    if kind.keeps_owner or kind.parent is None or identity(kind, want) == identity(kind, register.form(kind, bound)):
+    if kind.keeps_owner or kind.parent is None:
         return None
-    found = _by_key(register, kind, declaration, want)
+    if identity(kind, want) == identity(kind, assignments.index.form(kind, bound)):
+        return None
+    found = _by_key(assignments, kind, declaration, want)
     return found if found.basis is Basis.CHILD else None
 
 
-def _copied(register: Register, declaration: Declaration, address: Address, owned: list[Live]) -> Match:
+def _copied(index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]) -> Match:
     intents = {live.owner.intent for live in owned if live.owner is not None}
-    if register.kinds[address.kind].one_time and len(intents) == len(owned):
-        return Match(None, Basis.NOTHING, problem=_created_twice(register, declaration, address, owned))
-    return Match(None, Basis.NOTHING, problem=copied(address, owned, declaration))
+    if index.kinds[address.kind].one_time and len(intents) == len(owned):
+        return Match(None, Basis.NOTHING, problem=_created_twice(index, declaration, address, owned))
+    return Match(None, Basis.NOTHING, problem=shared_record_problem(address, owned, declaration))
 
 
-def _created_twice(register: Register, declaration: Declaration, address: Address, owned: list[Live]) -> Problem:
+def _created_twice(index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]) -> Problem:
     """Runs with different stores each created the credential, and each may have delivered the token of its own."""
     ids = sorted(live.id for live in owned)
-    told = [_traits(register, live) for live in sorted(owned, key=lambda live: live.id)]
-    named = " or ".join(f"`id: {each}`" for each in ids)
+    credentials = [_traits(index, live) for live in sorted(owned, key=lambda live: live.id)]
+    lines = " or ".join(f"`id: {id}`" for id in ids)
     return Problem(
-        f"{len(owned)} credentials exist for it, and the token of each may be in use: {'; '.join(told)}",
-        f"add the line {named} to its manifest, for the one to keep, and run `reconciler apply --target {address}`: "
+        f"{len(owned)} credentials exist for it, and the token of each may be in use: {'; '.join(credentials)}",
+        f"add the line {lines} to its manifest, for the one to keep, and run `reconciler apply --target {address}`: "
         "the rest will be deleted",
         str(declaration.address),
         declaration.position,
@@ -124,15 +130,15 @@ def _created_twice(register: Register, declaration: Declaration, address: Addres
     )
 
 
-def _traits(register: Register, live: Live) -> str:
-    made = live.body.get("created_at")
-    is_ours = live.owner is not None and live.owner.intent in register.snapshot.receipts
-    traits = [f"created {made}"] if isinstance(made, str) else []
+def _traits(index: LiveIndex, live: Live) -> str:
+    created = live.body.get("created_at")
+    is_ours = live.owner is not None and live.owner.intent in index.snapshot.receipts
+    traits = [f"created {created}"] if isinstance(created, str) else []
     traits += ["token delivered by a run with this store"] if is_ours else []
     return f"{live.id} ({', '.join(traits)})" if traits else live.id
 
 
-def copied(address: Address, owned: Sequence[Live], declaration: Declaration | None = None) -> Problem:
+def shared_record_problem(address: Address, owned: Sequence[Live], declaration: Declaration | None = None) -> Problem:
     """Several objects carry one record, and nothing tells which of them is the one that was made with it."""
     ids = ", ".join(sorted(live.id for live in owned))
     intents = {live.owner.intent if live.owner else "" for live in owned}
@@ -146,28 +152,34 @@ def copied(address: Address, owned: Sequence[Live], declaration: Declaration | N
         remedy,
         str(declaration.address if declaration else address),
         declaration.position if declaration else None,
+        code="shared-owner-record",
     )
 
 
 def _ambiguous(declaration: Declaration, owned: list[Live], formers: list[tuple[Address, Live]]) -> Match:
-    told = [f"{live.id} is {declaration.address} already" for live in owned]
-    told += [f"{live.id} was {former}" for former, live in formers]
+    objects = [f"{live.id} is {declaration.address} already" for live in owned]
+    objects += [f"{live.id} was {former}" for former, live in formers]
     remedy = "keep one address in `moved`" if not owned else "remove `moved`; what it leads to is then deleted"
-    return _stuck(declaration, f"`moved` leads to more than one object: {', '.join(told)}", remedy)
+    return _stuck(
+        declaration, f"`moved` leads to more than one object: {', '.join(objects)}", remedy, code="ambiguous-match"
+    )
 
 
-def _by_id(register: Register, kind: Kind, declaration: Declaration, want: Form, recorded: list[Live]) -> Match:
+def _by_id(
+    index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields, recorded: list[Live]
+) -> Match:
     parent = want.get(kind.parent.field) if kind.parent else None
     locator = f"{parent}/{declaration.id}" if isinstance(parent, str) else str(declaration.id)
-    live = register.by_locator.get((kind.name, locator))
+    live = index.by_locator.get((kind.name, locator))
     other = next((each for each in recorded if each is not live), None)
-    if other is not None and _succeeds(register, other, declaration, live):
+    if other is not None and _succeeds(index, other, declaration, live):
         return Match(other, Basis.OWNER)
     if other is not None:
         return _stuck(
             declaration,
             f"its id says {declaration.id}, and its owner record is on {other.id}",
             f"remove `id:` and say `ensure: absent` or `ensure: forgotten`, apply, then name {declaration.id}",
+            code="conflicting-id",
         )
     if live is None:
         if declaration.ensure is not Ensure.PRESENT:
@@ -177,23 +189,24 @@ def _by_id(register: Register, kind: Kind, declaration: Declaration, want: Form,
             f"there is no {kind.name} {declaration.id} on the platform",
             "correct the id; or remove the line, if the object was deleted and is to be made anew",
             "id",
+            code="unknown-id",
         )
-    return _claim(register, kind, declaration, live, Basis.ID)
+    return _claim(index, kind, declaration, live, Basis.ID)
 
 
-def _succeeds(register: Register, other: Live, declaration: Declaration, named: Live | None) -> bool:
+def _succeeds(index: LiveIndex, other: Live, declaration: Declaration, named: Live | None) -> bool:
     """Whether our object was made in the place of the one that is named, which is gone or about to go."""
     owner = other.owner
     if owner is None or owner.address != declaration.address or declaration.ensure is not Ensure.PRESENT:
         return False
-    return owner.replaces == declaration.id or (named is None and register.snapshot.of(other.kind).complete)
+    return owner.replaces == declaration.id or (named is None and index.snapshot.of(other.kind).complete)
 
 
-def _by_key(register: Register, kind: Kind, declaration: Declaration, want: Form) -> Match:
-    key = identity(kind, want)
+def _by_key(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
+    index, key = assignments.index, identity(kind, want)
     if key is None:
         return NO_MATCH
-    lives = [live for live in register.by_key.get((kind.name, key), []) if register.is_free(live, declaration.address)]
+    lives = [live for live in index.by_key.get((kind.name, key), []) if assignments.is_free(live, declaration.address)]
     if not kind.is_unique(want):
         # Another of the same may well belong to somebody: only consent makes it this one.
         lives = [live for live in lives if live.owner is None] if declaration.lifecycle.adopt else []
@@ -201,56 +214,59 @@ def _by_key(register: Register, kind: Kind, declaration: Declaration, want: Form
         return NO_MATCH
     if len(lives) > 1:
         ids = ", ".join(sorted(live.id for live in lives))
-        return _stuck(declaration, f"{len(lives)} objects answer to it: {ids}", "say which, with `id:`")
-    found = _claim(register, kind, declaration, lives[0], Basis.KEY)
-    if found.basis is Basis.KEY and not kind.keeps_owner and _parent_is_ours(register, kind, lives[0]):
+        return _stuck(
+            declaration, f"{len(lives)} objects answer to it: {ids}", "say which, with `id:`", code="ambiguous-match"
+        )
+    found = _claim(index, kind, declaration, lives[0], Basis.KEY)
+    if found.basis is Basis.KEY and not kind.keeps_owner and _parent_is_ours(index, kind, lives[0]):
         return Match(lives[0], Basis.CHILD)
     return found
 
 
-def _parent_is_ours(register: Register, kind: Kind, live: Live) -> bool:
-    parent = register.by_locator.get((kind.parent.kind, str(live.parent_id))) if kind.parent else None
-    return parent is not None and parent.owner is not None and parent.owner.stack == register.stack
+def _parent_is_ours(index: LiveIndex, kind: Kind, live: Live) -> bool:
+    parent = index.by_locator.get((kind.parent.kind, str(live.parent_id))) if kind.parent else None
+    return parent is not None and parent.owner is not None and parent.owner.stack == index.stack
 
 
-def _claim(register: Register, kind: Kind, declaration: Declaration, live: Live, basis: Basis) -> Match:
+def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, basis: Basis) -> Match:
     """An object found without our record on it, or with another one."""
     owner = live.owner
     if owner is None:
-        return _claim_unmarked(register, kind, declaration, live, basis)
-    if owner.stack != register.stack:
+        return _claim_unmarked(index, kind, declaration, live, basis)
+    if owner.stack != index.stack:
         if declaration.ensure is Ensure.FORGOTTEN:
             return Match(live, basis)  # handed over: there is nothing left to forget
         return _stuck(
             declaration,
             f"{live.id} belongs to stack {owner.stack!r} as {owner.address}",
             "remove it there with `ensure: forgotten`, then adopt it here",
+            code="owned-by-another-stack",
         )
     if owner.address == declaration.address:
         return Match(live, Basis.OWNER)
-    if owner.address in register.manifest.declarations:
+    if owner.address in index.manifest.declarations:
         return _elsewhere(declaration, live, owner.address)
-    recorded = register.by_owner.get(owner.address, [])
+    recorded = index.by_owner.get(owner.address, [])
     if len(recorded) > 1:
-        return _copied(register, declaration, owner.address, recorded)
+        return _copied(index, declaration, owner.address, recorded)
     return Match(live, Basis.FORMER, owner.address)
 
 
-def _claim_unmarked(register: Register, kind: Kind, declaration: Declaration, live: Live, basis: Basis) -> Match:
-    bound = [] if kind.keeps_owner else register.bound(live)
+def _claim_unmarked(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, basis: Basis) -> Match:
+    bound = [] if kind.keeps_owner else index.bound(live)
     if not bound:
         return Match(live, basis)
     if declaration.address in bound:
         return Match(live, Basis.BINDING)
-    declared = [address for address in bound if address in register.manifest.declarations]
+    declared = [address for address in bound if address in index.manifest.declarations]
     return _elsewhere(declaration, live, declared[0]) if declared else Match(live, Basis.FORMER, bound[0])
 
 
 def _elsewhere(declaration: Declaration, live: Live, address: Address) -> Match:
-    return _stuck(declaration, f"{live.id} is already {address}", "declare it once")
+    return _stuck(declaration, f"{live.id} is already {address}", "declare it once", code="duplicate-object")
 
 
-def _stuck(declaration: Declaration, text: str, remedy: str, *word: str) -> Match:
+def _stuck(declaration: Declaration, text: str, remedy: str, *word: str, code: str) -> Match:
     position = declaration.positions.get(word, declaration.position)
-    problem = Problem(text, remedy, str(declaration.address), position)
+    problem = Problem(text, remedy, str(declaration.address), position, code=code)
     return Match(None, Basis.NOTHING, problem=problem)

@@ -1,71 +1,166 @@
-"""Calls under way to a plan, and who refers to whom among live objects: what the orders of calls are made from."""
+"""The calls of a plan with what each waits for, and who refers to whom among live objects."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import Form
-from reconciler.model.kind import Kind
-from reconciler.model.plan import Call
+from reconciler.model.canonical import CanonicalFields
+from reconciler.model.plan import Call, Verb
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import LiveKey
 from reconciler.model.value import Value
-from reconciler.planning.deciding.decide import Decision
-from reconciler.planning.deciding.exclusive_keys import Claim, LiveKey
-from reconciler.planning.matching.index import Register
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.exclusive_keys import ExclusiveKey
+from reconciler.planning.matching.index import LiveIndex
+from reconciler.planning.matching.references import live_references
 from reconciler.planning.ordering import dependencies
+from reconciler.planning.ordering.calls import calls_of
+
+
+class Wait(NamedTuple):
+    """A call that starts only after another succeeded. `key`: what the other releases for it, if anything."""
+
+    call: str
+    need: str
+    key: ExclusiveKey | None = None
+
+
+class Cascade(NamedTuple):
+    """A live object that no call deletes: the platform deletes it with what it is part of."""
+
+    part: LiveKey
+    whole: Address
+
+
+class Release(NamedTuple):
+    """An extra call that takes contested items out of a list: before `giver`, and in its place for `takers`."""
+
+    call: Call
+    rank: tuple[int, int, int]
+    giver: str
+    takers: tuple[str, ...]
+
+
+Found = Wait | Cascade | Problem
 
 
 @dataclass
-class Draft:
-    """Calls under way to a plan, with what each must wait for."""
+class CallGraph:
+    """Calls with their needs. Passes read it and yield what they find; only `sequence` adds to it.
 
+    creators, deleters, setters   ids of the calls that create the object of an address, delete a live object, and
+                                  update the object of an address
+    rank                          of calls that could come next, the lowest comes first
+    needs                         by call, the calls that must have succeeded before
+    deleted_with                  live objects that no call deletes, and the whole that they are deleted with
+    handovers                     by taker and giver, the exclusive keys that one takes from the other
+    """
+
+    decisions: Sequence[Decision]
+    dependencies: Mapping[Address, Iterable[Address]]
+    index: LiveIndex
     calls: dict[str, Call] = field(default_factory=dict)
-    needs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     creators: dict[Address, str] = field(default_factory=dict)
     deleters: dict[LiveKey, str] = field(default_factory=dict)
-    setters: dict[Address, list[str]] = field(default_factory=lambda: defaultdict(list))  # calls that change in place
+    setters: dict[Address, list[str]] = field(default_factory=lambda: defaultdict(list))
     rank: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    taken: dict[LiveKey, Address] = field(default_factory=dict)  # what no call deletes, and the whole it goes with
-    handed: dict[tuple[str, str], set[Claim]] = field(default_factory=lambda: defaultdict(set))  # (taker, giver)
+    needs: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    deleted_with: dict[LiveKey, Address] = field(default_factory=dict)
+    handovers: dict[tuple[str, str], set[ExclusiveKey]] = field(default_factory=lambda: defaultdict(set))
 
-    def wait(self, call: str, *needs: str) -> None:
-        self.needs[call].update(need for need in needs if need != call)
+    @classmethod
+    def of(
+        cls, decisions: Sequence[Decision], dependencies: Mapping[Address, Iterable[Address]], index: LiveIndex
+    ) -> CallGraph:
+        """The calls of all decisions, each with the needs that its own decision gives it."""
+        graph = cls(decisions, dependencies, index)
+        for position, decision in enumerate(decisions):
+            for step, call in enumerate(calls_of(decision)):
+                graph._enter(decision, call, position, step)
+        return graph
+
+    def _enter(self, decision: Decision, call: Call, position: int, step: int) -> None:
+        self.calls[call.id] = call
+        self.needs[call.id].update(call.needs)
+        self.rank[call.id] = (1, -position, step) if call.verb is Verb.DELETE else (0, position, step)
+        if call.verb is Verb.DELETE:
+            assert decision.live is not None
+            self.deleters[decision.live.key] = call.id
+        elif call.verb is Verb.CREATE:
+            self.creators[decision.address] = call.id
+        else:
+            self.setters[decision.address].append(call.id)
+
+    def add(self, found: Wait | Cascade) -> None:
+        if isinstance(found, Cascade):
+            self.deleted_with[found.part] = found.whole
+            return
+        if found.need != found.call:
+            self.needs[found.call].add(found.need)
+        if found.key is not None:
+            self.handovers[found.call, found.need].add(found.key)
+
+    def add_release(self, release: Release) -> None:
+        call = release.call.id
+        self.calls[call], self.rank[call] = release.call, release.rank
+        self.needs[release.giver].add(call)
+        for taker in release.takers:
+            self.needs[taker] = self.needs[taker] - {release.giver} | {call}
+
+    @cached_property
+    def holders(self) -> Mapping[LiveKey, Decision]:
+        """The decision about each live object that has one."""
+        return {decision.live.key: decision for decision in self.decisions if decision.live is not None}
+
+    def own_calls(self, decision: Decision) -> list[str]:
+        """The calls that create or update the object of a decision."""
+        creator = self.creators.get(decision.address)
+        return [*([creator] if creator is not None else ()), *self.setters.get(decision.address, ())]
+
+    def deleter(self, decision: Decision) -> str:
+        """The call that deletes the live object of a decision."""
+        assert decision.live is not None
+        return self.deleters[decision.live.key]
 
 
-def live_edges(register: Register, kinds: Mapping[str, Kind]) -> Iterator[tuple[LiveKey, str, LiveKey]]:
+Pass = Callable[[CallGraph], Iterator[Found]]
+"""Finds what calls wait for. What it yields is added before it goes on, so that it reads its own waits too."""
+
+
+def live_edges(index: LiveIndex) -> Iterator[tuple[LiveKey, str, LiveKey]]:
     """(who refers, through which field, to whom) among live objects: by id, by a host it serves, child to parent."""
-    by_id: dict[tuple[str, str], LiveKey] = {
-        (live.kind, live.id): (live.kind, live.locator) for live in register.by_locator.values()
-    }
-    hosts = live_hosts(register, kinds)
-    for live in register.by_locator.values():
-        kind = kinds[live.kind]
-        me = (live.kind, live.locator)
-        for through, key in dependencies.live_references(kind, live):
+    by_id: dict[tuple[str, str], LiveKey] = {(live.kind, live.id): live.key for live in index.by_locator.values()}
+    hosts = live_hosts(index)
+    for live in index.by_locator.values():
+        kind = index.kinds[live.kind]
+        for through, key in live_references(kind, live):
             if key in by_id:
-                yield me, through, by_id[key]
-        form: Form | None = None
-        for each in kind.fields if kind.serves else ():
-            if each.mentions is None:
+                yield live.key, through, by_id[key]
+        form: CanonicalFields | None = None
+        for mentioning in kind.fields if kind.carries_traffic else ():
+            if mentioning.mentions is None:
                 continue
-            form = form or register.form(kind, live)
-            for name in dependencies.mentions(each, form.get(each.name)):
-                yield from ((me, each.name, holder) for holder in hosts.holders(name))
+            form = form or index.form(kind, live)
+            for name in dependencies.mentions(mentioning, form.get(mentioning.name)):
+                yield from ((live.key, mentioning.name, holder) for holder in hosts.holders(name))
 
 
-def live_hosts(register: Register, kinds: Mapping[str, Kind]) -> dependencies.HostIndex[LiveKey]:
+def live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
     """Finds the live reserved domain or address behind a host name."""
-    index: dependencies.HostIndex[LiveKey] = dependencies.HostIndex()
-    for live in register.by_locator.values():
-        name = kinds[live.kind].host
+    hosts: dependencies.HostIndex[LiveKey] = dependencies.HostIndex()
+    for live in index.by_locator.values():
+        name = index.kinds[live.kind].host
         if name is not None:
-            index.add(live.body.get(name), (live.kind, live.locator))
-    return index
+            hosts.add(live.body.get(name), live.key)
+    return hosts
 
 
-def lets_go(decision: Decision, through: str, target: LiveKey) -> bool:
+def drops_reference(decision: Decision, through: str, target: LiveKey) -> bool:
     """Whether the field through which the object is referred to gets a value without it."""
     differs = any(each.field.name == through for each in decision.differences)
     return differs and target[1].rpartition("/")[2] not in texts(decision.want.get(through))

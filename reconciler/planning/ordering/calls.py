@@ -11,15 +11,17 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, canon
+from reconciler.model.canonical import applied, canonicalize
 from reconciler.model.change import Action, Order
-from reconciler.model.kind import Field, InputOnly, Kind, PathOnly, ServerDefault, Shape, UpdateOnly
+from reconciler.model.fields.annotations import InputOnly, PathOnly, ServerDefault, UpdateOnly
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, OwnerDraft, Verb, create_id
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.comparing.canonical_fields import agrees, body_value
-from reconciler.planning.comparing.server_defaults import kept
-from reconciler.planning.deciding.decide import Decision
+from reconciler.planning.comparing.server_defaults import keep_live_defaults
+from reconciler.planning.deciding.decision import Decision
 
 
 def calls_of(decision: Decision) -> Iterator[Call]:
@@ -37,7 +39,7 @@ def calls_of(decision: Decision) -> Iterator[Call]:
         case Action.UPDATE | Action.ADOPT | Action.MOVE:
             yield from _update(decision)
         case Action.DELETE:
-            yield deletion(decision.kind, decision.address, _live(decision), unbinds=not decision.outlived)
+            yield deletion(decision.kind, decision.address, _live(decision), unbinds=not decision.address_reused)
         case Action.FORGET if decision.kind.keeps_owner:
             yield _patch(decision, {"metadata": _live(decision).metadata})
 
@@ -161,7 +163,7 @@ def _module(decision: Decision, verb: Verb, segment: str, body: Mapping[str, Val
 def _update(decision: Decision) -> Iterator[Call]:
     set_, removed = _split(decision)
     swaps = _swaps(decision.kind, set_, removed)
-    closing = swaps and decision.have.get(str(decision.kind.opens)) is not None
+    closing = swaps and decision.have.get(str(decision.kind.traffic_module)) is not None
     if closing and (opening := _reopened(decision)) is not None:
         set_ = [*(field for field in set_ if field is not opening), opening]
     text_moves = any(field.name == "metadata" for field in set_)
@@ -179,7 +181,7 @@ def _update(decision: Decision) -> Iterator[Call]:
         main = []
     first = [field for field in removed if _goes_first(decision, field, set_)]
     if swaps:
-        first = _closed(decision, [*first, *(each for each in removed if each.name in decision.kind.one_of)])
+        first = _closed(decision, [*first, *(each for each in removed if each.name in decision.kind.exclusive_modules)])
     yield from _in_turn(
         [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in first]
         + main
@@ -219,7 +221,7 @@ def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
         return True
     if any(each.read_as is not None and each.read_as.unless == field.name for each in set_):
         return True
-    for path, value in decision.kind.removals_first.items():
+    for path, value in decision.kind.remove_before.items():
         top, _, inner = path.partition(".")
         part, live = decision.want.get(top), decision.have.get(top)
         if isinstance(part, dict) and part.get(inner) == value and any(each.name == top for each in set_):
@@ -233,19 +235,21 @@ def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
 def _swaps(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> bool:
     """Whether one of the modules that exclude each other takes the place of another: the old one has to go first, and
     nothing may pass while neither is there."""
-    return any(each.name in kind.one_of for each in set_) and any(each.name in kind.one_of for each in removed)
+    return any(each.name in kind.exclusive_modules for each in set_) and any(
+        each.name in kind.exclusive_modules for each in removed
+    )
 
 
 def _closed(decision: Decision, removed: Collection[Field]) -> list[Field]:
     """What goes before the new module comes: first of all what lets traffic through, if it is there."""
-    opens = decision.kind.opens
+    opens = decision.kind.traffic_module
     rest = [field for field in removed if field.name != opens]
     return [decision.kind.by_name[opens], *rest] if opens and decision.have.get(opens) is not None else rest
 
 
 def _reopened(decision: Decision) -> Field | None:
     """What lets traffic through again afterwards, as declared."""
-    opens = str(decision.kind.opens)
+    opens = str(decision.kind.traffic_module)
     return decision.kind.by_name[opens] if decision.want.get(opens) is not None else None
 
 
@@ -259,9 +263,9 @@ def _sent(decision: Decision, field: Field) -> Value:
     if value is not None:
         value = _with_defaults(field, value, decision.want.get(field.name), decision.have.get(field.name))
         if not _excludes_choices(decision.kind, field, value):
-            value = kept(field, value, decision.have.get(field.name), differing)
+            value = keep_live_defaults(field, value, decision.have.get(field.name), differing)
         return body_value(field, value)
-    empty = canon(field, None)
+    empty = canonicalize(field, None)
     return "" if empty is None and field.shape is Shape.TEXT else empty
 
 
@@ -282,7 +286,7 @@ def _with_defaults(field: Field, value: Value, want: Value, have: Value) -> Valu
 
 def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:
     """Whether the platform accepts a value only with nothing beside it that it chose for another."""
-    rules = ((path.partition("."), excluding) for path, excluding in kind.removals_first.items())
+    rules = ((path.partition("."), excluding) for path, excluding in kind.remove_before.items())
     return isinstance(value, dict) and any(
         top == field.name and value.get(inner) == excluding for (top, _, inner), excluding in rules
     )
@@ -295,8 +299,8 @@ def _modules(decision: Decision) -> Iterator[Call]:
     gone = [field for field in differing.values() if decision.want[field.name] is None]
     first: list[Field] = []
     if _swaps(decision.kind, put, gone):
-        first = _closed(decision, [each for each in gone if each.name in decision.kind.one_of])
-        opening = _reopened(decision) if decision.have.get(str(decision.kind.opens)) is not None else None
+        first = _closed(decision, [each for each in gone if each.name in decision.kind.exclusive_modules])
+        opening = _reopened(decision) if decision.have.get(str(decision.kind.traffic_module)) is not None else None
         put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
         gone = [field for field in gone if field not in first]
     turn = decision.kind.modules_by_id.index

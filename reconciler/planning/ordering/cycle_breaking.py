@@ -1,66 +1,54 @@
-"""The way out of a ring of takers: one of them lets go of what the others wait for, before it takes anything itself."""
+"""Breaks a cycle of calls: one of them releases what the others wait for, before it takes anything itself."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
-from reconciler.model.address import Address
 from reconciler.model.change import Action, Order, Reason
-from reconciler.model.kind import Exclusive
+from reconciler.model.fields.annotations import Exclusive
 from reconciler.model.plan import Call, Verb
 from reconciler.model.value import canonical
 from reconciler.planning.comparing.canonical_fields import body_value
-from reconciler.planning.deciding.decide import Decision
-from reconciler.planning.deciding.exclusive_keys import Claim
-from reconciler.planning.ordering.call_graph import Draft
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.exclusive_keys import ExclusiveKey
+from reconciler.planning.ordering.call_graph import CallGraph, Release
 from reconciler.planning.ordering.calls import object_path
 
 
-class Exchange(Exception):
-    """A ring opens when this decision takes the place of the one with its address."""
-
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(str(decision.address))
-        self.decision = decision
-
-
-def loosened(draft: Draft, ring: Sequence[str], decisions: Sequence[Decision]) -> bool:
-    """Whether the ring is open now. A list can be shortened in between; an object's only name cannot."""
-    for index, decision in enumerate(decisions):
-        for call in set(ring) & set(draft.setters.get(decision.address, ())):
-            takers = {taker: what for (taker, giver), what in draft.handed.items() if giver == call}
-            release = _release(decision, {claim for what in takers.values() for claim in what})
-            if release is None or release.id in draft.calls:
+def release_items(graph: CallGraph, cycle: Collection[str]) -> Release | None:
+    """A call that breaks the cycle. A list can be shortened for a while; an object's only name cannot."""
+    for position, decision in enumerate(graph.decisions):
+        for giver in set(cycle) & set(graph.setters.get(decision.address, ())):
+            takers = {taker: keys for (taker, other), keys in graph.handovers.items() if other == giver}
+            call = _release(decision, {key for keys in takers.values() for key in keys})
+            if call is None or call.id in graph.calls:
                 continue
-            draft.calls[release.id], draft.rank[release.id] = release, (0, index, -1)
-            draft.wait(call, release.id)
-            for taker, what in takers.items():
-                if all(name in decision.kind.by_name for name, _ in what):
-                    draft.needs[taker] = draft.needs[taker] - {call} | {release.id}
-            return True
-    return False
+            in_fields = (
+                taker for taker, keys in takers.items() if all(name in decision.kind.by_name for name, _ in keys)
+            )
+            return Release(call, (0, position, -1), giver, tuple(in_fields))
+    return None
 
 
-def made_anew(
-    draft: Draft, ring: Sequence[str], decisions: Sequence[Decision], dependencies: Mapping[Address, Iterable[Address]]
-) -> Decision | None:
-    """One of the ring that may be deleted before the others take its name, and made anew after: nothing is lost with it
-    and nothing refers to it."""
-    needed = {each for needs in dependencies.values() for each in needs}
-    for decision in decisions:
+def replace_instead(graph: CallGraph, cycle: Collection[str]) -> Decision | None:
+    """An update in the cycle that may become a replacement, deleted first: nothing is lost with its object, and nothing
+    refers to it."""
+    needed = {address for needs in graph.dependencies.values() for address in needs}
+    for decision in graph.decisions:
         kind, declaration = decision.kind, decision.declaration
-        plain = kind.keeps_owner and not kind.irreplaceable and kind.one_time is None and not kind.modules_by_id
+        setters = graph.setters.get(decision.address, ())
+        is_plain = kind.keeps_owner and not kind.irreplaceable and kind.one_time is None and not kind.modules_by_id
         if (
             decision.action is Action.UPDATE
-            and set(ring) & set(draft.setters.get(decision.address, ()))
-            and any(giver in draft.setters[decision.address] for _, giver in draft.handed)
+            and set(cycle) & set(setters)
+            and any(giver in setters for _, giver in graph.handovers)
             and kind.is_unique(decision.want)
-            and plain
+            and is_plain
             and declaration is not None
             and declaration.lifecycle.replace
             and not declaration.lifecycle.ignore
-            and not decision.guarded
+            and not decision.live_protected
             and decision.address not in needed
         ):
             return replace(
@@ -69,22 +57,23 @@ def made_anew(
     return None
 
 
-def made_room(draft: Draft, ring: Collection[str], decisions: Sequence[Decision]) -> Decision | None:
-    """A replacement of the ring that goes before it comes anew: since what it refers to has to, or since another is to
-    have what it holds. For the latter nothing goes that cannot be had back, or that has a secret told only once."""
-    forced = any(each.order is Order.DELETE_FIRST and draft.creators.get(each.address) in ring for each in decisions)
-    for decision in decisions:
-        dear = decision.kind.irreplaceable or decision.kind.one_time is not None
-        may = decision.order is Order.CREATE_FIRST and (forced or not dear)
-        if may and decision.live is not None and decision.ends_live:
-            own = {draft.creators[decision.address], *draft.setters.get(decision.address, ())}
-            deleter = draft.deleters[decision.live.kind, decision.live.locator]
-            if deleter in ring and not own.isdisjoint(ring):
-                return replace(decision, order=Order.DELETE_FIRST)
+def delete_first(graph: CallGraph, cycle: Collection[str]) -> Decision | None:
+    """A replacement in the cycle that may delete before it creates: what it refers to has to, or another takes what it
+    holds. For the latter, nothing is deleted that is irreplaceable or has a one-time secret."""
+    is_forced = any(
+        decision.order is Order.DELETE_FIRST and graph.creators.get(decision.address) in cycle
+        for decision in graph.decisions
+    )
+    for decision in graph.decisions:
+        is_dear = decision.kind.irreplaceable or decision.kind.one_time is not None
+        if decision.order is not Order.CREATE_FIRST or not decision.ends_live or (is_dear and not is_forced):
+            continue
+        if graph.deleter(decision) in cycle and not set(graph.own_calls(decision)).isdisjoint(cycle):
+            return replace(decision, order=Order.DELETE_FIRST)
     return None
 
 
-def _release(decision: Decision, contested: Collection[Claim]) -> Call | None:
+def _release(decision: Decision, contested: Collection[ExclusiveKey]) -> Call | None:
     """The call that takes contested items out of a list, and changes nothing else."""
     for each in decision.kind.fields:
         held = decision.have.get(each.name)

@@ -1,6 +1,6 @@
 """What depends on what, and an order in which everything comes after what it needs.
 
-Dependencies are written references, hosts that a value mentions, and ids inside live objects.
+Dependencies of a declaration are written references, and hosts that a value mentions.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from heapq import heappop, heappush
 from typing import Any, Generic, Protocol, TypeVar
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import read
-from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Manifest
-from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Value, is_known, references
 
 
@@ -98,7 +97,7 @@ def _mentioning(kind: Kind) -> tuple[Field, ...]:
 
 
 def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None = None) -> list[Node]:
-    """Every node after what it needs; among those that could come next, the first by rank. CycleError on a ring."""
+    """Every node after what it needs; among those that could come next, the first by rank. CycleError on a cycle."""
     by_rank = sorted(needs, key=lambda node: (rank[node], node)) if rank else sorted(needs)
     place = {node: index for index, node in enumerate(by_rank)}
     waiting = [0] * len(by_rank)
@@ -117,34 +116,14 @@ def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None =
             if not waiting[dependent]:
                 heappush(ready, dependent)
     if len(ordered) < len(by_rank):
-        raise CycleError("nodes wait for each other", ring(needs))
+        raise CycleError("nodes wait for each other", find_cycle(needs))
     return ordered
 
 
-def ring(needs: Mapping[Node, Iterable[Node]]) -> list[Node] | None:
-    """One ring of needs, first node repeated at the end, or None. The same one, whatever order the needs come in."""
+def find_cycle(needs: Mapping[Node, Iterable[Node]]) -> list[Node] | None:
+    """One cycle of needs, first node repeated at the end, or None. The same one, whatever order the needs come in."""
     try:
         TopologicalSorter({node: sorted(needs[node]) for node in sorted(needs)}).prepare()
     except CycleError as error:
         return list(error.args[1])
     return None
-
-
-def live_references(kind: Kind, live: Live) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Field, and (kind, id) of everything a live object refers to by id. A field for several kinds names each."""
-    for field in kind.fields:
-        yield from ((field.name, target) for target in _field_references(field, live.body))
-    if kind.parent is not None and live.parent_id is not None:
-        yield kind.parent.field, (kind.parent.kind, live.parent_id)
-
-
-def _field_references(field: Field, body: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    value = read(field, body)
-    if field.refs:
-        ids = value if isinstance(value, list) else [value]
-        yield from ((kind, each) for each in ids if isinstance(each, str) for kind in field.refs)
-        return
-    parts, fields = (value, field.item.fields) if field.item and isinstance(value, list) else ([value], field.fields)
-    for part in parts if fields else ():
-        for sub in fields if isinstance(part, dict) else ():
-            yield from _field_references(sub, part)

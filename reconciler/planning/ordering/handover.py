@@ -1,89 +1,86 @@
-"""What only one object may hold at a time is let go before another takes it, or it is told who holds on to it."""
+"""Orders handovers: an exclusive key is released before another object takes it, or a problem names its holder."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from reconciler.model.change import Action
-from reconciler.model.kind import Kind
 from reconciler.model.problem import Problem
-from reconciler.planning.deciding.decide import Decision
-from reconciler.planning.deciding.exclusive_keys import AGAINST, Claim, LiveKey, Sort, holders_of
-from reconciler.planning.matching.index import Register
-from reconciler.planning.ordering.call_graph import Draft
+from reconciler.model.snapshot import LiveKey
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.exclusive_keys import AGAINST, ExclusiveKey, KeysOf, holders_of
+from reconciler.planning.ordering.call_graph import CallGraph, Found, Wait
 
 
-def order_claims(
-    draft: Draft, decisions: Sequence[Decision], register: Register, kinds: Mapping[str, Kind]
-) -> Iterator[Problem]:
-    """Whoever takes waits for whoever lets go; what nobody lets go of is a problem."""
-    given = {sort: _released(draft, decisions, sort) for sort in AGAINST}
-    takers: dict[Sort, dict[Claim, Decision]] = {sort: {} for sort in AGAINST}
-    holders: dict[Sort, Mapping[Claim, list[LiveKey]]] = {}
-    for decision in decisions:
+def order_handovers(graph: CallGraph) -> Iterator[Found]:
+    """Each taker waits for the calls that release the key. A key that no call releases is a problem."""
+    released = {keys_of: _released(graph, keys_of) for keys_of in AGAINST}
+    takers: dict[KeysOf, dict[ExclusiveKey, Decision]] = {keys_of: {} for keys_of in AGAINST}
+    holders: dict[KeysOf, Mapping[ExclusiveKey, list[LiveKey]]] = {}
+    for decision, keys_of, key in _taken(graph):
+        holders = holders or {each: holders_of(graph.index, each, graph.holders) for each in AGAINST}
+        calls = graph.own_calls(decision)
+        takers[keys_of].setdefault(key, decision)
+        for other in AGAINST[keys_of]:
+            givers = released[other].get((key, None), set()).difference(calls)
+            yield from (Wait(call, giver, key) for call in calls for giver in givers)
+            staying = (each for each in holders[other].get(key, ()) if not released[other].get((key, each)))
+            taker = takers[other].get(key)
+            if (holder := next(staying, None)) is not None:
+                yield _held(decision, key, holder, graph)
+            elif taker is not None and taker is not decision:
+                yield _single(decision, key, f"{taker.address} takes", str(taker.address))
+
+
+def _taken(graph: CallGraph) -> Iterator[tuple[Decision, KeysOf, ExclusiveKey]]:
+    """The keys that a decision takes, in each way that it takes them."""
+    for decision in graph.decisions:
         if decision.action in (None, Action.DELETE, Action.FORGET):
             continue
-        own = [call for call in (draft.creators.get(decision.address), *draft.setters[decision.address]) if call]
         stays = decision.live is not None and not decision.is_new
         form = {**decision.have, **decision.want} if stays else decision.want
-        for sort, against in AGAINST.items():
-            held = set(sort(decision.kind, decision.have)) if stays else set()
-            for claim in sorted(set(sort(decision.kind, form)) - held):
-                holders = holders or {each: holders_of(register, kinds, each) for each in AGAINST}
-                takers[sort].setdefault(claim, decision)
-                for other in against:
-                    for call in own:
-                        for giver in given[other].get((claim, None), set()) - set(own):
-                            draft.wait(call, giver)
-                            draft.handed[call, giver].add(claim)
-                    staying = (each for each in holders[other].get(claim, ()) if not given[other].get((claim, each)))
-                    taker = takers[other].get(claim)
-                    if (holder := next(staying, None)) is not None:
-                        yield _held(decision, claim, holder, decisions, register)
-                    elif taker is not None and taker is not decision:
-                        yield _single(decision, claim, f"{taker.address} takes", str(taker.address))
+        for keys_of in AGAINST:
+            held = set(keys_of(decision.kind, decision.have)) if stays else set()
+            yield from ((decision, keys_of, key) for key in sorted(set(keys_of(decision.kind, form)) - held))
 
 
-def _released(
-    draft: Draft, decisions: Sequence[Decision], sort: Sort
-) -> Mapping[tuple[Claim, LiveKey | None], set[str]]:
-    """The calls that let go of what is held: of each claim, and of each claim by each holder."""
-    found: dict[tuple[Claim, LiveKey | None], set[str]] = defaultdict(set)
-    for decision in decisions:
+def _released(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[ExclusiveKey, LiveKey | None], set[str]]:
+    """The calls that release a key: by any holder (None), and by each."""
+    found: dict[tuple[ExclusiveKey, LiveKey | None], set[str]] = defaultdict(set)
+    for decision in graph.decisions:
         if decision.live is None or decision.action is None:
             continue
-        held = set(sort(decision.kind, decision.have))
-        kept = set() if decision.ends_live else set(sort(decision.kind, {**decision.have, **decision.want}))
-        key = (decision.live.kind, decision.live.locator)
-        letting_go = [draft.deleters[key]] if key in draft.deleters else draft.setters[decision.address]
-        for claim in held - kept:
-            found[claim, None].update(letting_go)
-            found[claim, key].update(letting_go)
+        live = decision.live.key
+        held = set(keys_of(decision.kind, decision.have))
+        kept = set() if decision.ends_live else set(keys_of(decision.kind, {**decision.have, **decision.want}))
+        calls = [graph.deleters[live]] if live in graph.deleters else graph.setters.get(decision.address, ())
+        for key in held - kept:
+            found[key, None].update(calls)
+            found[key, live].update(calls)
     return found
 
 
-def _held(
-    decision: Decision, claim: Claim, holder: LiveKey, decisions: Sequence[Decision], register: Register
-) -> Problem:
-    live = register.by_locator[holder]
-    ours = next((str(each.address) for each in decisions if each.live is live), None)
+def _held(decision: Decision, key: ExclusiveKey, holder: LiveKey, graph: CallGraph) -> Problem:
+    live = graph.index.by_locator[holder]
+    ours = next((str(each.address) for each in graph.decisions if each.live is live), None)
     adopting = live.owner is None and live.kind == decision.kind.name and decision.live is None and ours is None
     first = f"adopt it (`reconciler adopt {decision.address} --id {live.id}`), or " if adopting else ""
     whose = ours or f"{live.kind} {live.id}" + (f" of stack {live.owner.stack}" if live.owner else "")
-    return _single(decision, claim, f"{whose} has", whose, first)
+    return _single(decision, key, f"{whose} has", whose, first)
 
 
-def _single(decision: Decision, claim: Claim, told: str, whose: str, first: str = "") -> Problem:
-    named = json.loads(claim[1])
+def _single(decision: Decision, key: ExclusiveKey, text: str, whose: str, first: str = "") -> Problem:
+    named = json.loads(key[1])
     what = ", ".join(map(str, named)) if isinstance(named, list) else named
     kind, one = decision.kind, "one object at a time"
-    may_share = kind.shared_while is not None and claim[0] == (kind.same_as or kind.name)
+    may_share = kind.shared_while is not None and key[0] == (kind.same_as or kind.name)
     return Problem(
-        f"{told} {what} already, and the platform gives it to "
+        f"{text} {what} already, and the platform gives it to "
         + (f"{one}, or to several that all set {kind.shared_while}" if may_share else one),
         f"{first}take it away from {whose}" + (f", or set {kind.shared_while} in both" if may_share else ""),
         str(decision.address),
         decision.declaration.position if decision.declaration else None,
+        code="exclusive-key-taken",
     )

@@ -1,137 +1,145 @@
-"""The order between parts of a whole and those that refer to the whole, such as an IP restriction and a policy's rules.
+"""Orders parts of a whole, such as the rules of an IP policy, and what refers to the whole, such as an IP restriction.
 
-A part refers to its whole and knows nothing of others that do; a kind names its parts in `settled_by`.
+A part refers to its whole and knows nothing of what else does; a kind names its parts in `part_kinds`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.model.address import Address
-from reconciler.model.kind import Kind
-from reconciler.model.plan import Call
 from reconciler.model.problem import Problem
-from reconciler.planning.deciding.decide import Decision
-from reconciler.planning.deciding.exclusive_keys import LiveKey
-from reconciler.planning.matching.index import Register
-from reconciler.planning.ordering import dependencies
-from reconciler.planning.ordering.call_graph import Draft, lets_go, live_edges, texts
-
-
-def order_settling(
-    draft: Draft,
-    decisions: Sequence[Decision],
-    dependencies: Mapping[Address, Iterable[Address]],
-    register: Register,
-    kinds: Mapping[str, Kind],
-) -> Iterator[Problem]:
-    """Who refers to a whole comes after its parts are made, and leaves before they go; while it stays, they do not all
-    go at once, or it is told that they would."""
-    settling = {name for kind in kinds.values() for name in kind.settled_by}
-    settled = {kind.name: kind.part_of.field for kind in kinds.values() if kind.name in settling and kind.part_of}
-    made: dict[Address, list[str]] = defaultdict(list)
-    come: dict[str, list[str]] = defaultdict(list)  # by the id of a whole that is there already
-    for decision in decisions:
-        if decision.address.kind in settled and decision.address in draft.creators:
-            for needed in dependencies.get(decision.address, ()):
-                made[needed].append(draft.creators[decision.address])
-            whole = decision.want.get(settled[decision.address.kind])
-            if isinstance(whole, str):
-                come[whole].append(draft.creators[decision.address])
-    for decision in decisions:
-        if decision.kind.settled_by and decision.action is not None:
-            parts = [part for needed in dependencies.get(decision.address, ()) for part in made.get(needed, ())]
-            for call in (draft.creators.get(decision.address), *draft.setters[decision.address]):
-                if call is not None:
-                    draft.wait(call, *parts)
-    parted = _parted(draft, register, kinds, settled)
-    if parted:
-        yield from _order_partings(draft, decisions, register, kinds, parted, come)
+from reconciler.model.snapshot import LiveKey
+from reconciler.planning.matching.references import live_references
+from reconciler.planning.ordering.call_graph import CallGraph, Found, Wait, drops_reference, live_edges, texts
 
 
 @dataclass
-class _Parting:
-    """A whole of which parts are deleted."""
+class _Whole:
+    """An object of which parts are deleted."""
 
-    going: list[str] = field(default_factory=list)
-    stay: bool = False  # some of its parts do
+    deletes: list[str] = field(default_factory=list)
+    keeps_some: bool = False  # parts that no call deletes
+    creates: Sequence[str] = ()
 
 
-def _parted(
-    draft: Draft, register: Register, kinds: Mapping[str, Kind], settled: Mapping[str, str]
-) -> dict[LiveKey, _Parting]:
-    if not any(kind in settled for kind, _ in draft.deleters):
+def order_parts(graph: CallGraph) -> Iterator[Found]:
+    """What refers to a whole comes after its parts are created, and is detached before they are deleted. While it stays
+    attached at least one part stays, or a problem says that none does."""
+    kinds = graph.index.kinds
+    names = {name for kind in kinds.values() for name in kind.part_kinds}
+    part_fields = {kind.name: kind.part_of.field for kind in kinds.values() if kind.name in names and kind.part_of}
+    created: dict[Address, list[str]] = defaultdict(list)  # parts, by what they refer to
+    joining: dict[str, list[str]] = defaultdict(list)  # parts, by the id of a whole that exists already
+    for decision in graph.decisions:
+        if decision.address.kind in part_fields and decision.address in graph.creators:
+            create = graph.creators[decision.address]
+            for needed in graph.dependencies.get(decision.address, ()):
+                created[needed].append(create)
+            whole = decision.want.get(part_fields[decision.address.kind])
+            if isinstance(whole, str):
+                joining[whole].append(create)
+    for decision in graph.decisions:
+        if decision.kind.part_kinds and decision.action is not None:
+            for needed in graph.dependencies.get(decision.address, ()):
+                yield from (Wait(call, part) for call in graph.own_calls(decision) for part in created.get(needed, ()))
+    wholes = _losing_parts(graph, part_fields, joining)
+    if wholes:
+        stranded = yield from _order_part_deletes(graph, wholes)
+        stranded |= _requiring_parts(graph, wholes)
+        problems = [
+            _last_part(graph, key, wholes[key], user)
+            for key, user in stranded
+            if not wholes[key].keeps_some and key not in graph.deleters
+        ]
+        yield from sorted(problems, key=str)
+
+
+def _losing_parts(
+    graph: CallGraph, part_fields: Mapping[str, str], joining: Mapping[str, Sequence[str]]
+) -> dict[LiveKey, _Whole]:
+    if not any(kind in part_fields for kind, _ in graph.deleters):
         return {}
-    found: dict[LiveKey, _Parting] = defaultdict(_Parting)
-    for key, live in register.by_locator.items():
-        for through, whole in dependencies.live_references(kinds[key[0]], live) if key[0] in settled else ():
-            if through == settled[key[0]]:
-                if key in draft.deleters:
-                    found[whole].going.append(draft.deleters[key])
-                else:
-                    found[whole].stay = True
-    return {whole: each for whole, each in found.items() if each.going}
-
-
-def _order_partings(
-    draft: Draft,
-    decisions: Sequence[Decision],
-    register: Register,
-    kinds: Mapping[str, Kind],
-    parted: Mapping[LiveKey, _Parting],
-    come: Mapping[str, Sequence[str]],
-) -> Iterator[Problem]:
-    """What waits before a part of what somebody refers to is deleted."""
-    holders = {(each.live.kind, each.live.locator): each for each in decisions if each.live is not None}
-    bare: dict[tuple[LiveKey, str], None] = {}  # what would be without parts, and who cannot do without
-    for referrer, through, whole in live_edges(register, kinds):
-        if whole not in parted or not kinds[referrer[0]].settled_by:
+    found: dict[LiveKey, _Whole] = defaultdict(_Whole)
+    for key, live in graph.index.by_locator.items():
+        if key[0] not in part_fields:
             continue
-        decision, parting = holders.get(referrer), parted[whole]
-        if referrer in draft.deleters:
-            before = [draft.deleters[referrer]]
-        elif decision is not None and lets_go(decision, through, whole):
-            before = draft.setters[decision.address]
+        for through, whole in live_references(graph.index.kinds[key[0]], live):
+            if through == part_fields[key[0]]:
+                if key in graph.deleters:
+                    found[whole].deletes.append(graph.deleters[key])
+                else:
+                    found[whole].keeps_some = True
+                found[whole].creates = joining.get(whole[1], ())
+    return {key: whole for key, whole in found.items() if whole.deletes}
+
+
+Stranded = set[tuple[LiveKey, str]]
+"""A whole that is left without parts, and what cannot do without them."""
+
+
+def _order_part_deletes(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Generator[Wait, None, Stranded]:
+    """What waits before a part is deleted. Returns the live objects that stay attached to a whole without parts."""
+    index = graph.index
+    stranded: Stranded = set()
+    for referrer, through, key in live_edges(index):
+        kind = index.kinds[referrer[0]]
+        if key not in wholes or not kind.part_kinds:
+            continue
+        decision, whole = graph.holders.get(referrer), wholes[key]
+        if referrer in graph.deleters:
+            before: Sequence[str] = [graph.deleters[referrer]]
+        elif decision is not None and drops_reference(decision, through, key):
+            before = graph.setters.get(decision.address, ())
         else:
-            before = _first(draft, parting, come[whole[1]])
-            kind, live = kinds[referrer[0]], register.by_locator[referrer]
-            if not before and kind.insists is not None and kind.insists(register.form(kind, live)):
-                bare[whole, _named(referrer, holders)] = None
-        for delete in parting.going:
-            draft.wait(delete, *(each for each in before if delete not in draft.needs[each]))
-    for decision in decisions:
-        kind, form = decision.kind, {**decision.have, **decision.want}
-        if kind.insists is not None and decision.want and kind.insists(form):
-            there = set(texts(decision.want))
-            bare |= {
-                (whole, str(decision.address)): None for whole in parted if whole[1] in there and not come[whole[1]]
+            before = _first_create(graph, whole)
+            live = index.by_locator[referrer]
+            if not before and kind.requires_parts is not None and kind.requires_parts(index.form(kind, live)):
+                stranded.add((key, _name(graph, referrer)))
+        for delete in whole.deletes:
+            yield from [Wait(delete, call) for call in before if delete not in graph.needs[call]]
+    return stranded
+
+
+def _first_create(graph: CallGraph, whole: _Whole) -> list[str]:
+    """The create that comes before the other parts are deleted: one that waits for none of the deletes. If there is
+    none, and no part stays, one that waits for some of them."""
+    deletes = set(whole.deletes)
+    free = [create for create in whole.creates if deletes.isdisjoint(graph.needs[create])]
+    partly = [create for create in whole.creates if not deletes <= graph.needs[create]]
+    return (free if free or whole.keeps_some else partly)[:1]
+
+
+def _requiring_parts(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Stranded:
+    """Resources that will refer to a whole of which no part is created."""
+    found: Stranded = set()
+    for decision in graph.decisions:
+        kind = decision.kind
+        if kind.requires_parts is None or not decision.want:
+            continue
+        if kind.requires_parts({**decision.have, **decision.want}):
+            named = set(texts(decision.want))
+            found |= {
+                (key, str(decision.address)) for key, whole in wholes.items() if key[1] in named and not whole.creates
             }
-    for whole, user in bare:
-        if not parted[whole].stay and whole not in draft.deleters:
-            yield _bare(draft.calls[min(parted[whole].going)], _named(whole, holders), user, decisions)
+    return found
 
 
-def _first(draft: Draft, parting: _Parting, come: Sequence[str]) -> list[str]:
-    """What comes before the other parts go: one that waits for none of them. If there is none such, and nothing that
-    stays, one that takes the place of some makes do."""
-    going = set(parting.going)
-    free = [each for each in come if going.isdisjoint(draft.needs[each])]
-    partly = [each for each in come if not going <= draft.needs[each]]
-    return (free if free or parting.stay else partly)[:1]
+def _name(graph: CallGraph, key: LiveKey) -> str:
+    return str(graph.holders[key].address) if key in graph.holders else f"{key[0]} {key[1]}"
 
 
-def _named(key: LiveKey, holders: Mapping[LiveKey, Decision]) -> str:
-    return str(holders[key].address) if key in holders else f"{key[0]} {key[1]}"
-
-
-def _bare(delete: Call, whole: str, user: str, decisions: Sequence[Decision]) -> Problem:
-    positions = {each.address: each.declaration.position for each in decisions if each.declaration is not None}
+def _last_part(graph: CallGraph, key: LiveKey, whole: _Whole, user: str) -> Problem:
+    delete, name = graph.calls[min(whole.deletes)], _name(graph, key)
+    declared = (each.declaration for each in graph.decisions if each.address == delete.address)
+    declaration = next((each for each in declared if each is not None), None)
     part = delete.address.kind
     return Problem(
-        f"{whole} would be left without any {part}, if only for a moment, and {user} cannot do without",
-        f"declare another {part} of {whole}, at least until this is applied; or take {whole} out of {user} first",
+        f"{name} would be left without any {part}, if only for a moment, and {user} cannot do without",
+        f"declare another {part} of {name}, at least until this is applied; or take {name} out of {user} first",
         str(delete.address),
-        positions.get(delete.address),
+        declaration.position if declaration is not None else None,
+        code="last-part-in-use",
     )

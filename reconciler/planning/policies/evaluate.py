@@ -19,12 +19,13 @@ from reconciler.kinds.rules import traffic_policy as traffic
 from reconciler.languages.cel import Failed, Given, spelt
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
-from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value
-from reconciler.planning.deciding.options import Policy
+from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 
 _MOST = 50  # breaches of one rule that are told one by one
@@ -110,14 +111,14 @@ class _Judge:
         return {each.address: each for each in reversed(self.plan.changes)} if self.plan else {}
 
     def _declared(self) -> Iterator[Address]:
-        selected = Policy(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else Policy()
+        selected = PlanOptions(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else PlanOptions()
         for address, each in self.manifest.declarations.items():
             if each.ensure is Ensure.PRESENT and selected.selects(address):
                 yield address
 
     def _subject(self, address: Address, change: Change | None) -> _Subject:
         declaration = self.manifest.declarations.get(address)
-        seen = self.plan.seen.get(address) if self.plan else None
+        seen = self.plan.observed.get(address) if self.plan else None
         live = _plain(seen.fields) if seen is not None else None
         values = {"resource": self._resource(address, declaration, live), "change": change and _change(change, live)}
         position = declaration.position if declaration else change.position if change else None
@@ -180,7 +181,7 @@ def _change(change: Change, live: Json) -> Json:
                 "path": each.path,
                 "old": _plain(each.old),
                 "new": _plain(each.new),
-                "mover": each.mover.name.lower(),
+                "mover": each.changed_by.name.lower(),
                 "replaces": each.forces_replacement,
             }
             for each in change.fields
@@ -246,7 +247,8 @@ def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem
         where or rule.position,
         rule.severity,
         rule.name,
-        "policy",
+        code="policy",
+        values={"policy": rule.name},
     )
 
 
@@ -269,7 +271,8 @@ def _unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
         rule.places.get("check", rule.position),
         rule.severity,
         rule.name,
-        "policy",
+        code="policy",
+        values={"policy": rule.name},
     )
 
 
@@ -283,5 +286,6 @@ def _few(rule: Rule, found: list[Problem]) -> list[Problem]:
         severity=rule.severity,
         rule=rule.name,
         code="policy",
+        values={"policy": rule.name},
     )
     return [*found[:_MOST], more]

@@ -29,7 +29,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SourceLocation:
     """A value in a file, or the key that it has there: where it was written, and how it is found there."""
 
     places: Places
@@ -42,10 +42,10 @@ class Spot:
 
     @property
     def written(self) -> Json:
-        return self.path[-1] if self.of_key else reached(self.places.root, self.path)[0]
+        return self.path[-1] if self.of_key else find_path(self.places.root, self.path)[0]
 
-    def below(self, part: str | int) -> Spot:
-        return Spot(self.places, (*self.path, part))
+    def below(self, part: str | int) -> SourceLocation:
+        return SourceLocation(self.places, (*self.path, part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,18 @@ class Layer:
     value: Json
     places: Places
     below: Path = ()
-    grafts: Mapping[Path, Spot] = field(default_factory=dict)
-    fed: Mapping[Path, Sequence[Spot]] = field(default_factory=dict)
+    grafts: Mapping[Path, SourceLocation] = field(default_factory=dict)
+    fed: Mapping[Path, Sequence[SourceLocation]] = field(default_factory=dict)
 
-    def spot(self, path: Path) -> Spot:
+    def spot(self, path: Path) -> SourceLocation:
         for length in range(len(path), -1, -1) if self.grafts else ():
             if (graft := self.grafts.get(path[:length])) is not None:
-                return Spot(graft.places, (*graft.path, *path[length:]))
+                return SourceLocation(graft.places, (*graft.path, *path[length:]))
         return self.template(path)
 
-    def template(self, path: Path) -> Spot:
+    def template(self, path: Path) -> SourceLocation:
         """As before anything was put in."""
-        return Spot(self.places, (*self.below, *path))
+        return SourceLocation(self.places, (*self.below, *path))
 
 
 def is_atom(value: Json) -> bool:
@@ -79,14 +79,14 @@ def is_atom(value: Json) -> bool:
     return not isinstance(value, dict) or (len(value) == 1 and next(iter(value)) in phrases.EXPRESSIONS)
 
 
-def patched(value: Json, patch: Json, *, keep_nulls: bool = False) -> Json:
+def apply_patch(value: Json, patch: Json, *, keep_nulls: bool = False) -> Json:
     """The value with the patch applied; neither is changed. `keep_nulls`: a null that takes nothing away stays."""
     if is_atom(patch):
         return patch
     merged = {} if is_atom(value) else dict(value)
     for key, item in patch.items():
         if item is not None:
-            merged[key] = patched(merged.get(key), item, keep_nulls=keep_nulls)
+            merged[key] = apply_patch(merged.get(key), item, keep_nulls=keep_nulls)
         elif key in merged:
             del merged[key]
         elif keep_nulls:
@@ -94,7 +94,7 @@ def patched(value: Json, patch: Json, *, keep_nulls: bool = False) -> Json:
     return merged
 
 
-class Woven(Places):
+class MergedDocument(Places):
     """The places of a document made of layers, the topmost last; `own` is the layer that the document is."""
 
     __slots__ = ("layers", "own")
@@ -110,11 +110,11 @@ class Woven(Places):
     def layer(self, path: Path) -> Layer:
         """The layer that a value comes from; of a map that several write, the document's own, or else the lowest.
         KeyError if there is no such value."""
-        if not reached(self.root, path)[1]:
+        if not find_path(self.root, path)[1]:
             raise KeyError(path)
         found = None
         for layer in reversed(self.layers):
-            value, is_whole = reached(layer.value, path)
+            value, is_whole = find_path(layer.value, path)
             if is_atom(value):
                 found = found or (layer if is_whole else None)
                 break
@@ -147,23 +147,23 @@ class Woven(Places):
         return (path for path in super().__iter__() if path in self)
 
 
-def weave(layers: Sequence[Layer], own: Layer, *, sound: bool = True) -> Document:
+def merge(layers: Sequence[Layer], own: Layer, *, sound: bool = True) -> Document:
     """The document of these layers, the topmost last."""
     first, *rest = layers
     value = first.value
     for layer in rest:
-        value = patched(value, layer.value, keep_nulls=layer is own)
-    return Document(value, Woven(value, layers, own), sound)
+        value = apply_patch(value, layer.value, keep_nulls=layer is own)
+    return Document(value, MergedDocument(value, layers, own), sound)
 
 
 def layers_of(places: Mapping[Path, Position]) -> tuple[Layer, ...]:
     """What a document is made of: of most, the one layer that it is."""
-    if isinstance(places, Woven):
+    if isinstance(places, MergedDocument):
         return places.layers
     return (Layer(Role.MANIFEST, places.root, places),) if isinstance(places, Places) else ()
 
 
-def reached(value: Json, path: Path) -> tuple[Json, bool]:
+def find_path(value: Json, path: Path) -> tuple[Json, bool]:
     """The value at the path, or that at which the path leaves the layer; and which of the two it is."""
     here = value
     part: Any

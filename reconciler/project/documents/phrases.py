@@ -26,7 +26,7 @@ _OPERANDS = {  # what is repeated of an operand: nothing that may be a secret
 }
 
 
-def expression_meant(key: str, operand: Value) -> str:
+def suggest_expression(key: str, operand: Value) -> str:
     """`write {from_env: X}` for `{env: X}` and the like; empty if it is nothing like an expression."""
     plain = key.lower().replace("_", "").replace("-", "")
     word = next((word for word, others in _MEANT.items() if plain in others), "")
@@ -36,7 +36,7 @@ def expression_meant(key: str, operand: Value) -> str:
     return f"write {{{word}: {shown}}}"
 
 
-def found(value: Value) -> str:
+def describe_found(value: Value) -> str:
     """What sort of thing a value is, never the value itself."""
     match value:
         case None:
@@ -71,17 +71,29 @@ def dotted(path: Path) -> str:
     return text
 
 
-def meant(word: str, candidates: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """`did you mean X?`, or an empty text when nothing is close."""
+    close = closest(word, candidates)
+    return f"did you mean {close}?" if close else ""
+
+
+def with_suggestion(what: str, word: str, candidates: Iterable[str]) -> dict[str, str]:
+    """Values of a problem about an unknown word: `{"field": "hostprots", "suggestion": "hostports"}`."""
+    close = closest(word, candidates)
+    return {what: word, "suggestion": close} if close else {what: word}
+
+
+def closest(word: str, candidates: Iterable[str]) -> str:
+    """The candidate that is most like the word, or an empty text when none is close."""
     candidates = list(candidates)
     if len(candidates) > _FEW or len(word) > _LONGEST_WORD:
         return ""  # comparing takes its time, and there may be as many misspelt words
     by_folded = {each.lower(): each for each in sorted(candidates)}
     close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
-    return f"did you mean {by_folded[close[0]]}?" if close else ""
+    return by_folded[close[0]] if close else ""
 
 
-def listed(words: Iterable[str], conjunction: str = "or") -> str:
+def join_words(words: Iterable[str], conjunction: str = "or") -> str:
     """`a, b or c`."""
     *most, last = words
     return f"{', '.join(most)} {conjunction} {last}" if most else last

@@ -15,15 +15,16 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.languages import yaml_scalars
-from reconciler.model.kind import Behaviour, Field, Finding, Part, Shape, Spec, fields_of
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field, Shape, fields_of
+from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.manifest import Path
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Finding, Problem
 from reconciler.model.value import Sealed, Secret, Value, has_secret
 from reconciler.project.documents import phrases
 from reconciler.project.yaml.positions import Places
 
-UNKNOWN_FIELD: Final = "unknown field"
-MISSING: Final = "required, but missing"
+MISSING: Final = "missing required field"
 MAX_FINDINGS: Final = 100  # about one resource: more help nobody
 _EXPECTED: Final = {
     "string_type": "text",
@@ -36,6 +37,13 @@ _EXPECTED: Final = {
     "dict_type": "a map",
     "model_type": "a map",
     "model_attributes_type": "a map",
+}
+_RULES: Final = {  # by pydantic's name of the error; any other is about the syntax of a value
+    "too_many_bytes": "value-too-long",
+    "string_too_long": "value-too-long",
+    "too_long": "value-too-long",
+    "out_of_range": "value-out-of-range",
+    "traffic_policy": "traffic-unreadable",
 }
 _BOUNDS: Final = {
     "greater_than": ("more than", "gt"),
@@ -50,18 +58,33 @@ def problems_of(error: ValidationError, value: Value, fields: Sequence[Field]) -
     by_path: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False, include_input=False):
         by_path.setdefault(_path(detail, value), []).append(detail)
-    # One more than may be told: whoever counts them sees that there are more.
+    # One more than are reported: the caller sees that there are more.
     return [_finding(path, by_path[path], value, fields) for path in islice(by_path, MAX_FINDINGS + 1)]
 
 
 def problem(finding: Finding, places: Places, subject: str = "", below: Path = ()) -> Problem:
     """The finding at its place; its path begins `below` that of the document, and is shown after the subject."""
     path = (*below, *finding.path)
-    is_key = (finding.is_key and not finding.within) or finding.text == UNKNOWN_FIELD
-    is_key = is_key and path in places
+    is_key = finding.is_key and not finding.within and path in places
     where = places.key(path) if is_key else places.nearest(path)
     shown = ".".join(each for each in (subject, phrases.dotted(finding.path)) if each)
-    return Problem(finding.text, finding.remedy, shown, where, finding.severity, code=finding.code)
+    code, values = finding.code, finding.values
+    return Problem(finding.text, finding.remedy, shown, where, finding.severity, code=code, values=values)
+
+
+def unknown_field(path: Path, known: Sequence[str], remedy: str = "") -> Finding:
+    """The finding about a key that means nothing; `remedy` if there is a better one than its spelling."""
+    name = str(path[-1])
+    remedy = (
+        remedy or phrases.did_you_mean(name, known) or (f"use {phrases.join_words(known)}" if known else "remove it")
+    )
+    values = phrases.with_suggestion("field", name, known)
+    return Finding(path, "unknown field", remedy, code="unknown-field", values=values, is_key=True)
+
+
+def missing_field(path: Path, remedy: str = "") -> Finding:
+    """The finding about a field that has to be there."""
+    return Finding(path, MISSING, remedy, code="missing-field", values={"field": str(path[-1])})
 
 
 def findings_of(spec: BaseModel) -> list[Finding]:
@@ -148,28 +171,29 @@ def _finding(path: Path, details: list[ErrorDetails], value: Value, fields: Sequ
     here = at(value, path)
     kind, context = details[0]["type"], details[0].get("ctx", {})
     if kind == "missing":
-        return Finding(path, MISSING, "add it")
+        return missing_field(path)
     if kind == "extra_forbidden":
         around, _ = field_at(fields, path[:-1])
-        known = [each.name for each in (around.fields if around else fields)]
-        remedy = phrases.meant(str(path[-1]), known) or (f"use {phrases.listed(known)}" if known else "remove it")
-        return Finding(path, UNKNOWN_FIELD, remedy)
+        return unknown_field(path, [each.name for each in (around.fields if around else fields)])
     if kind == "literal_error":
         return _no_choice(path, here, field.choices if field else (), sensitive)
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
-        return Finding(path, f"must be {words} {context[key]}", "change it")
+        values = {"limit": context[key]}
+        return Finding(path, f"must be {words} {context[key]}", "change it", code="value-out-of-range", values=values)
     expected = list(dict.fromkeys(_EXPECTED[each["type"]] for each in details if each["type"] in _EXPECTED))
     rules = [each for each in details if each["type"] not in _EXPECTED]
     if expected and not rules:
-        return _wrong_type(path, phrases.listed(expected), here)
-    text, _, remedy = _said(rules[0]).partition("; ")
+        return _wrong_type(path, phrases.join_words(expected), here)
+    text, _, remedy = _message(rules[0]).partition("; ")
     if has_secret(here) or sensitive:
-        text, remedy = _hushed(text, here), _hushed(remedy, here)
-    return Finding(path, text, remedy)
+        text, remedy = _without_secret(text, here), _without_secret(remedy, here)
+    limit = rules[0].get("ctx", {}).get("limit")
+    values = {} if limit is None else {"limit": limit}
+    return Finding(path, text, remedy, code=_RULES.get(rules[0]["type"], "invalid-value"), values=values)
 
 
-def _said(detail: ErrorDetails) -> str:
+def _message(detail: ErrorDetails) -> str:
     """The words of a kind's own rule. Of pydantic's remaining errors only the name is fit to be shown."""
     wrong = detail.get("ctx", {}).get("wrong")
     if isinstance(wrong, str):
@@ -179,7 +203,7 @@ def _said(detail: ErrorDetails) -> str:
     return detail["msg"]
 
 
-def _hushed(text: str, value: Value) -> str:
+def _without_secret(text: str, value: Value) -> str:
     if isinstance(value, Sealed):
         return text
     secret = value.reveal() if isinstance(value, Secret) else value if isinstance(value, str) else ""
@@ -188,31 +212,43 @@ def _hushed(text: str, value: Value) -> str:
 
 def _no_choice(path: Path, value: Value, choices: Sequence[str], sensitive: bool) -> Finding:
     if len(choices) == 1 and isinstance(value, int) and not sensitive:
-        return Finding(path, f"expected {choices[0]}, found {value}", f"write {choices[0]}")
+        return Finding(path, f"expected {choices[0]}, found {value}", f"write {choices[0]}", code="unknown-choice")
     if not isinstance(value, str):
-        return _wrong_type(path, f"one of {phrases.listed(choices)}" if choices else "text", value)
+        return _wrong_type(path, f"one of {phrases.join_words(choices)}" if choices else "text", value)
     shown = "this" if sensitive else repr(value)
     return Finding(
-        path, f"{shown} is not one of {phrases.listed(choices)}", phrases.meant(value, choices) or "choose one"
+        path,
+        f"{shown} is not one of {phrases.join_words(choices)}",
+        phrases.did_you_mean(value, choices) or "choose one",
+        code="unknown-choice",
+        values={"choices": list(choices)},
     )
 
 
 def _wrong_type(path: Path, expected: str, value: Value) -> Finding:
-    return Finding(path, f"expected {expected}, found {phrases.found(value)}", _retyped(expected, value))
+    found = phrases.describe_found(value)
+    values = {"expected": expected, "found": found}
+    return Finding(
+        path, f"expected {expected}, found {found}", _retyped(expected, value), code="wrong-type", values=values
+    )
 
 
 def _retyped(expected: str, value: Value) -> str:
     """How the user makes it the right type."""
     if value is None:
         return "give a value, or remove the line"
-    if isinstance(value, dict) and len(value) == 1 and (meant := phrases.expression_meant(*next(iter(value.items())))):
+    if (
+        isinstance(value, dict)
+        and len(value) == 1
+        and (meant := phrases.suggest_expression(*next(iter(value.items()))))
+    ):
         return meant
     if expected.startswith("text") and isinstance(value, (bool, int, float)):
         return "quote it"
     if expected == "a list":
         return (
             "put it in brackets: [ … ]"
-            if not isinstance(value, dict) or phrases.found(value) != "a map"
+            if not isinstance(value, dict) or phrases.describe_found(value) != "a map"
             else "write a list"
         )
     if isinstance(value, str):
@@ -220,6 +256,6 @@ def _retyped(expected: str, value: Value) -> str:
             meaning = yaml_scalars.plain(value)
         except ValueError:
             meaning = value
-        if phrases.found(meaning) == expected or (expected == "true or false" and isinstance(meaning, bool)):
+        if phrases.describe_found(meaning) == expected or (expected == "true or false" and isinstance(meaning, bool)):
             return "remove the quotes"
     return f"write {expected}"

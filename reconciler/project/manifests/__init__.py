@@ -1,1 +1,1 @@
-"""Manifests: loading, composition, `for_each`, cross-checks, origin of values, writing."""
+"""Manifests: loading, composition, `for_each`, declarations, origin of values, writing."""

@@ -1,5 +1,6 @@
-"""What a project makes of its manifest documents before they are looked at: instances of `for_each`, defaults of their
-kind laid below, the environment's patch laid over. A project with none of these gets its documents as they are.
+"""Applies `for_each`, the defaults of a kind and an environment's patches to manifest documents, before they are read.
+
+A project with none of these gets its documents as they are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 from reconciler.model.address import Address
 from reconciler.model.problem import Position, Problem
 from reconciler.project.documents import phrases, validation
-from reconciler.project.documents.merge import Layer, Role, Woven, weave
+from reconciler.project.documents.merge import Layer, MergedDocument, Role, merge
 from reconciler.project.manifests import for_each
 from reconciler.project.manifests.for_each import KEY, Budget
 from reconciler.project.settings.config import Config
@@ -54,7 +55,7 @@ class Composition:
         own = _own(document)
         if below is not None and not _is_present(document.value):
             below = None  # a tombstone holds nothing
-        return (weave([each for each in (below, own, patch) if each is not None], own, sound=document.sound),)
+        return (merge([each for each in (below, own, patch) if each is not None], own, sound=document.sound),)
 
     def undeclared(self, declared: Iterable[Address]) -> Iterator[Problem]:
         """The environment's patches for what no manifest declares."""
@@ -64,13 +65,13 @@ class Composition:
         for address in self._patches:
             if address not in known:
                 names = [str(each) for each in known if each.kind == address.kind] or [str(each) for each in known]
-                remedy = phrases.meant(str(address), names) or "declare it in a manifest, or remove it here"
+                remedy = phrases.did_you_mean(str(address), names) or "declare it in a manifest, or remove it here"
                 where = self._environment.place(address)
-                yield Problem("no manifest declares it", remedy, str(address), where)
+                yield Problem("no manifest declares it", remedy, str(address), where, code="undeclared-resource")
 
 
 def _own(document: Document) -> Layer:
-    if isinstance(document.places, Woven):
+    if isinstance(document.places, MergedDocument):
         return document.places.own
     return Layer(Role.MANIFEST, document.value, document.places)
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler import kinds
-from reconciler.model.kind import Field, Finding, Shape
+from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Path
+from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Json
 from reconciler.project.documents import phrases, validation
-from reconciler.project.documents.merge import Layer, Role, Spot, weave
+from reconciler.project.documents.merge import Layer, Role, SourceLocation, merge
 from reconciler.project.settings.variables import Setting
 from reconciler.project.yaml.positions import size
 from reconciler.project.yaml.reader import Document
@@ -44,9 +45,9 @@ class Budget:
 
 
 class _Wrong(Exception):
-    def __init__(self, path: Path, text: str, remedy: str) -> None:
+    def __init__(self, path: Path, text: str, remedy: str, code: str = "invalid-for-each") -> None:
         super().__init__(text)
-        self.finding = Finding(path, text, remedy)
+        self.finding = Finding(path, text, remedy, code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ class Item:
 
     key: str | None
     value: Json
-    spot: Spot | None  # where the value was written; None if on the command line
-    key_spot: Spot | None = None
+    spot: SourceLocation | None  # where the value was written; None if on the command line
+    key_spot: SourceLocation | None = None
 
     @property
     def shown(self) -> str:
@@ -88,15 +89,17 @@ def instances(
         budget.instances -= 1
         if budget.is_spent:
             text = f"expands to more than {MAX_INSTANCES:,} resources or {MAX_VALUES:,} values"
-            return [], [Finding((KEY,), text, "write less by for_each")]
+            return [], [Finding((KEY,), text, "write less by for_each", code="limit-exceeded")]
         for each in filling.findings:
             findings.setdefault((each.path, each.text), each)
         first = named.setdefault(str(value.get("name")), item)
         if first is not item and not filling.findings:
             text = f"{value.get('name')!r} names two instances, of {first.shown} and of {item.shown}"
-            findings.setdefault((("name",), ""), Finding(("name",), text, "write ${{ each.key }} in it"))
+            findings.setdefault(
+                (("name",), ""), Finding(("name",), text, "write ${{ each.key }} in it", code="invalid-for-each")
+            )
         layer = Layer(Role.MANIFEST, value, document.places, (), filling.grafts, filling.fed)
-        made.append(weave([layer], layer, sound=document.sound))
+        made.append(merge([layer], layer, sound=document.sound))
     return ([] if findings else made), list(findings.values())
 
 
@@ -114,12 +117,12 @@ def _check_name(document: Document) -> None:
 
 def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | None:
     written: Json = document.value[KEY]
-    spot: Spot | None = Spot(document.places, (KEY,))
+    spot: SourceLocation | None = SourceLocation(document.places, (KEY,))
     if isinstance(written, str) and (variable := _VARIABLE.fullmatch(written.strip())):
         setting = settings.get(variable[1])
         if setting is None:
-            remedy = phrases.meant(variable[1], settings) or "define it under variables: in reconciler.yaml"
-            raise _Wrong((KEY,), f"there is no variable {variable[1]}", remedy)
+            remedy = phrases.did_you_mean(variable[1], settings) or "define it under variables: in reconciler.yaml"
+            raise _Wrong((KEY,), f"there is no variable {variable[1]}", remedy, code="unknown-variable")
         written, spot = setting.value, setting.spot
         if written is None or written is PENDING:
             return None
@@ -127,15 +130,20 @@ def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | 
         case dict():
             return [_entry(key, value, spot and spot.below(key)) for key, value in written.items()]
         case list():
-            return list(_listed(written, spot))
-    raise _Wrong((KEY,), f"expected a list or a map, found {phrases.found(written)}", "write [a, b] or {a: …, b: …}")
+            return list(_list_items(written, spot))
+    raise _Wrong(
+        (KEY,),
+        f"expected a list or a map, found {phrases.describe_found(written)}",
+        "write [a, b] or {a: …, b: …}",
+        code="wrong-type",
+    )
 
 
-def _entry(key: str, value: Json, spot: Spot | None) -> Item:
+def _entry(key: str, value: Json, spot: SourceLocation | None) -> Item:
     return Item(key, value, spot, spot and replace(spot, of_key=True))
 
 
-def _listed(written: list[Json], spot: Spot | None) -> Iterator[Item]:
+def _list_items(written: list[Json], spot: SourceLocation | None) -> Iterator[Item]:
     """A text or number of a list is its own key, so that the order of the list means nothing."""
     seen: set[str] = set()
     for index, value in enumerate(written):
@@ -143,10 +151,10 @@ def _listed(written: list[Json], spot: Spot | None) -> Iterator[Item]:
             yield Item(None, value, spot and spot.below(index))
             continue
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-            text = f"expected text, a number or a map, found {phrases.found(value)}"
-            raise _Wrong((KEY, index), text, "write a map of them")
+            text = f"expected text, a number or a map, found {phrases.describe_found(value)}"
+            raise _Wrong((KEY, index), text, "write a map of them", code="wrong-type")
         if str(value) in seen:
-            raise _Wrong((KEY, index), f"{str(value)!r} is there twice", "remove one")
+            raise _Wrong((KEY, index), f"{str(value)!r} is there twice", "remove one", code="duplicate-item")
         seen.add(str(value))
         here = spot and spot.below(index)
         yield Item(str(value), value, here, here)
@@ -159,8 +167,8 @@ class _Filling:
         self._item = item
         self._budget = budget
         self._fields = fields
-        self.grafts: dict[Path, Spot] = {}
-        self.fed: dict[Path, list[Spot]] = {}
+        self.grafts: dict[Path, SourceLocation] = {}
+        self.fed: dict[Path, list[SourceLocation]] = {}
         self.findings: list[Finding] = []
 
     def fill(self, value: Json, path: Path) -> Json:
@@ -208,11 +216,11 @@ class _Filling:
         if isinstance(value, bool):
             return str(value).lower()
         if not isinstance(value, (str, int, float)):
-            text = f"{phrases.found(value)} cannot be put into text"
+            text = f"{phrases.describe_found(value)} cannot be put into text"
             raise _Wrong(path, text, "name a value inside it, as in ${{ each.value.name }}")
         return str(value)
 
-    def _found(self, expression: str, path: Path) -> tuple[Json, Spot | None]:
+    def _found(self, expression: str, path: Path) -> tuple[Json, SourceLocation | None]:
         """What is meant by `.key` or `.value.a.b`."""
         meant = _PATH.fullmatch(expression)
         if meant is None:
@@ -227,7 +235,7 @@ class _Filling:
         value, spot = self._item.value, self._item.spot
         for name in filter(None, meant[1].split(".")):
             if not isinstance(value, dict) or name not in value:
-                known = phrases.meant(name, value) if isinstance(value, dict) else ""
+                known = phrases.did_you_mean(name, value) if isinstance(value, dict) else ""
                 text = f"each{expression.rstrip()} is not there for {self._item.shown}"
                 raise _Wrong(path, text, known or "add it to each item")
             value, spot = value[name], spot and spot.below(name)

@@ -12,13 +12,14 @@ from typing import Final
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Behaviour, Field, Shape
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Declaration, Path
 from reconciler.model.problem import Position
 from reconciler.model.provenance import Origin, Trace
 from reconciler.model.value import Hidden, Json, Value, references
 from reconciler.project.documents import phrases, validation
-from reconciler.project.documents.merge import Layer, Role, Spot, is_atom, layers_of, reached
+from reconciler.project.documents.merge import Layer, Role, SourceLocation, find_path, is_atom, layers_of
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
 
@@ -49,16 +50,16 @@ def traces(
     for path in paths or [below]:
         here = validation.at(declaration.spec, path)
         origins = [
-            *_written(declaration, path, config, settings),
-            *_referred(here, others),
+            *_origins_of_value(declaration, path, config, settings),
+            *_origins_of_references(here, others),
         ]
         if not any(each.counts and not each.feeds for each in origins):
             origins.insert(0, _default(validation.field_at(kinds.get(kind).fields, path)[0]))
-        found.append(Trace(phrases.dotted(path), shown(kind, path, here), tuple(origins)))
+        found.append(Trace(phrases.dotted(path), show_value(kind, path, here), tuple(origins)))
     return found
 
 
-def shown(kind: str, path: Path, value: Value) -> Value:
+def show_value(kind: str, path: Path, value: Value) -> Value:
     """The value at a path of a spec of the kind, with Hidden for whatever must not be shown."""
     whole = Field("spec", Shape.OBJECT, fields=kinds.get(kind).fields)
     fields = [validation.field_at((whole,), ("spec", *path[:depth])) for depth in range(len(path) + 1)]
@@ -102,13 +103,15 @@ def _leaves(value: Value, path: Path) -> Iterator[Path]:
         yield path
 
 
-def _written(declaration: Declaration, path: Path, config: Config, settings: Mapping[str, Setting]) -> Iterator[Origin]:
+def _origins_of_value(
+    declaration: Declaration, path: Path, config: Config, settings: Mapping[str, Setting]
+) -> Iterator[Origin]:
     full: Path = ("spec", *path)
     kind = declaration.address.kind
     counts, deepest = True, -1
     for layer in reversed(layers_of(declaration.positions)):
-        depth = next(each for each in range(len(full), -1, -1) if reached(layer.value, full[:each])[1])
-        value, _ = reached(layer.value, full)
+        depth = next(each for each in range(len(full), -1, -1) if find_path(layer.value, full[:each])[1])
+        value, _ = find_path(layer.value, full)
         if is_atom(value) and depth <= deepest:
             counts = False  # a map took its place
         if depth == len(full) or _holds(value, full[depth:], settings):
@@ -121,7 +124,7 @@ def _written(declaration: Declaration, path: Path, config: Config, settings: Map
 def _holds(value: Json, rest: Path, settings: Mapping[str, Setting]) -> bool:
     """Whether it is a variable with something at the rest of a path."""
     whole = _VARIABLE.fullmatch(value.strip()) if isinstance(value, str) else None
-    return whole is not None and whole[1] in settings and reached(settings[whole[1]].value, rest)[1]
+    return whole is not None and whole[1] in settings and find_path(settings[whole[1]].value, rest)[1]
 
 
 def _of_layer(
@@ -131,14 +134,14 @@ def _of_layer(
     if layer.role is Role.ENVIRONMENT and config.environment is not None:
         what = f"environment {config.environment.name}"
     template = layer.template(full)
-    yield Origin(what, template.position, shown(kind, full[1:], template.written), counts)
-    fed: dict[object, tuple[Spot, list[Path]]] = {}
+    yield Origin(what, template.position, show_value(kind, full[1:], template.written), counts)
+    fed: dict[object, tuple[SourceLocation, list[Path]]] = {}
     for path, spot in ((path, spot) for path, spots in layer.fed.items() for spot in spots):
         if path[: len(full)] == full[: len(path)]:  # into it, or into what it is a part of
             fed.setdefault((id(spot.places), spot.path, spot.of_key), (spot, []))[1].append(path)
     for spot, paths in fed.values():
         yield _feed(kind, "for_each", spot.position, spot.written, paths, counts)
-    mentions = list(_variables(reached(layer.value, full)[0], full))
+    mentions = list(_variables(find_path(layer.value, full)[0], full))
     for name in dict.fromkeys(name for name, _ in mentions):
         setting = settings.get(name)
         if setting is not None:
@@ -150,10 +153,10 @@ def _of_layer(
 def _feed(kind: str, what: str, where: Position | None, value: Value, paths: Iterable[Path], counts: bool) -> Origin:
     """What was put in at paths. Of a map or list, which may be for more than this, only that it is one."""
     if isinstance(value, (dict, list)):
-        gist = phrases.found(value) + (f" of {len(value)}" if isinstance(value, list) else "")
+        gist = phrases.describe_found(value) + (f" of {len(value)}" if isinstance(value, list) else "")
         return Origin(what, where, None, counts, feeds=True, gist=gist)
-    told = [shown(kind, path[1:], value) for path in paths]
-    return Origin(what, where, _HIDDEN if _HIDDEN in told else value, counts, feeds=True)
+    shown = [show_value(kind, path[1:], value) for path in paths]
+    return Origin(what, where, _HIDDEN if _HIDDEN in shown else value, counts, feeds=True)
 
 
 def _variables(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
@@ -166,7 +169,7 @@ def _variables(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
                 yield from _variables(item, (*path, key))
 
 
-def _referred(value: Value, others: Mapping[Address, Declaration]) -> Iterator[Origin]:
+def _origins_of_references(value: Value, others: Mapping[Address, Declaration]) -> Iterator[Origin]:
     for target in dict.fromkeys(each.target for each in references(value)):
         if (other := others.get(target)) is not None:
             yield Origin(f"refers to {target}", other.position, None, feeds=True)

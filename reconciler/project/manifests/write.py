@@ -1,6 +1,6 @@
-"""Imported objects as files: a manifest for each family of kinds, and long texts in files of their own beside it.
+"""Writes imported objects as manifest texts: one file for each family of kinds, long texts in files beside it.
 
-Lays out and spells; what may be written, and where, is for whoever calls it to say.
+Lays out only; the caller decides what may be written, and where.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def below(folder: str, path: str) -> str:
     return path if folder == "." else f"{folder}/{path}"
 
 
-def appended(present: str, text: str) -> str:
+def append(present: str, text: str) -> str:
     """The documents below those of a file, of which not a byte changes."""
     if not present.strip():
         return present + text

@@ -1,7 +1,7 @@
-"""The project's policies: reads `policies/*.yaml` into rules, or tells everything that is wrong with them at once.
+"""Loads the project's policies: reads `policies/*.yaml` into rules, or reports everything that is wrong with them.
 
-Expressions are compiled here, so that what is wrong with one is told where it stands. Whether anything keeps the rules
-is for `planning.policies.evaluate` to say.
+Expressions are compiled here, so that an error has the position of its expression. `planning.policies.evaluate` checks
+resources and plans against the rules.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from typing_extensions import Doc
 
 from reconciler import kinds
 from reconciler.kinds.types.fields import NonEmpty, checked
 from reconciler.languages.cel import Expression, Unfit
 from reconciler.model.change import Action
-from reconciler.model.kind import Finding, fields_of
-from reconciler.model.problem import Position, Problem, Rejected, Severity
+from reconciler.model.fields.field import fields_of
+from reconciler.model.fields.spec import Written
+from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
-from reconciler.project.documents.resolve import kind_meant
+from reconciler.project.documents.references import suggest_kind
 from reconciler.project.policies import offsets
 from reconciler.project.settings.config import FILE, Config
 from reconciler.project.yaml import reader as yaml
@@ -51,11 +52,7 @@ def _day(text: str) -> str | None:
 _NO_DAY: Final = "is not a day; write it as 2030-12-31"
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
-
-
-class ScopeForm(_Form):
+class Scope(Written):
     """Whom a policy is about; all of what is said has to fit."""
 
     kinds: Annotated[list[NonEmpty], Doc("Kinds of resources; all of them if none is named.")] = []
@@ -66,7 +63,7 @@ class ScopeForm(_Form):
     ] = []
 
 
-class ExemptionForm(_Form):
+class ExemptionEntry(Written):
     """What a policy does not hold for, why, and how long."""
 
     address: Annotated[NonEmpty, Doc("An address, Kind/name, with * and ? as globs.")]
@@ -74,21 +71,21 @@ class ExemptionForm(_Form):
     until: Annotated[Annotated[str, checked(_day)], Doc("The last day it holds, as 2030-12-31, in UTC.")]
 
 
-class PolicyForm(_Form):
+class PolicyDocument(Written):
     """One policy; a file may hold several, parted by ---."""
 
     policy: Annotated[Annotated[str, checked(_name)], Doc("Its name, unique in the project.")]
     description: Annotated[str, Doc("What it is for.")] = ""
     severity: Annotated[Literal["error", "warning"], Doc("An error blocks a plan; a warning tells.")] = "error"
-    scope: ScopeForm = ScopeForm()
+    scope: Scope = Scope()
     check: Annotated[NonEmpty, Doc("CEL over resource, change, plan and now; true where the policy is kept.")]
     message: Annotated[NonEmpty, Doc("What is said where it is broken; ${…} holds CEL.")]
     remedy: Annotated[str, Doc("What to do about it.")] = ""
     field: Annotated[str, Doc("The field below spec that is marked, as tls_termination.min_version.")] = ""
-    exemptions: Annotated[list[ExemptionForm], Doc("What it does not hold for.")] = []
+    exemptions: Annotated[list[ExemptionEntry], Doc("What it does not hold for.")] = []
 
 
-def load(config: Config) -> tuple[Rule, ...]:
+def load_policies(config: Config) -> tuple[Rule, ...]:
     """Every rule of the project, by name. Rejected tells all that is wrong."""
     problems: list[Problem] = []
     rules: dict[str, Rule] = {}
@@ -105,7 +102,15 @@ def load(config: Config) -> tuple[Rule, ...]:
             problems += reader.problems
             if rule is not None and (first := rules.setdefault(rule.name, rule)) is not rule:
                 where = document.places.nearest(("policy",))
-                problems.append(Problem(f"is there twice, first at {first.position}", "rename one", rule.name, where))
+                problems.append(
+                    Problem(
+                        f"is there twice, first at {first.position}",
+                        "rename one",
+                        rule.name,
+                        where,
+                        code="duplicate-name",
+                    )
+                )
     if problems:
         raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
     return tuple(rules[name] for name in sorted(rules))
@@ -119,12 +124,12 @@ def _texts(config: Config, problems: list[Problem]) -> Iterator[tuple[str, bytes
         if where is None and not (config.root / entry).exists():
             continue
         try:
-            for path in files.manifests(config.root, files.inside(entry)):
+            for path in files.find_manifests(config.root, files.path_inside(entry)):
                 if path not in read:
                     read.add(path)
                     yield path, files.read(config.root, path, MAX_BYTES)
         except files.Unreadable as wrong:
-            problems.append(Problem(str(wrong), wrong.remedy, position=where or Position(FILE, 1, 1)))
+            problems.append(Problem(str(wrong), wrong.remedy, position=where or Position(FILE, 1, 1), code=wrong.code))
 
 
 @dataclass
@@ -141,13 +146,20 @@ class _Reader:
 
     def rule(self, written: object) -> Rule | None:
         if not isinstance(written, dict):
-            self.findings.append(Finding((), f"expected a map, found {phrases.found(written)}", "begin with policy:"))
+            self.findings.append(
+                Finding(
+                    (),
+                    f"expected a map, found {phrases.describe_found(written)}",
+                    "begin with policy:",
+                    code="wrong-type",
+                )
+            )
             return None
         self.subject = str(written.get("policy", "")) if isinstance(written.get("policy"), str) else ""
         try:
-            form = PolicyForm.model_validate(written)
+            form = PolicyDocument.model_validate(written)
         except ValidationError as error:
-            self.findings += validation.problems_of(error, written, fields_of(PolicyForm))
+            self.findings += validation.problems_of(error, written, fields_of(PolicyDocument))
             return None
         self.findings += _unknown_kinds(form.scope)
         check = self._expression(("check",), form.check, 0, form.check, "BOOL")
@@ -169,7 +181,7 @@ class _Reader:
             places={"check": self._at(("check",), form.check, 0)},
         )
 
-    def _exemptions(self, form: PolicyForm) -> Iterator[Exemption]:
+    def _exemptions(self, form: PolicyDocument) -> Iterator[Exemption]:
         for index, each in enumerate(form.exemptions):
             where = self.places.nearest(("exemptions", index))
             yield Exemption(each.address, each.reason, date.fromisoformat(each.until), where)
@@ -194,17 +206,27 @@ class _Reader:
             wrong = unfit.wrong
             where = self._at(path, whole, begin + offsets.offset(text, wrong.line, wrong.column))
             remedy = (
-                f"it may speak of {phrases.listed(sorted(LANGUAGE.names))}" if "means nothing" in wrong.text else ""
+                f"it may speak of {phrases.join_words(sorted(LANGUAGE.names))}" if "means nothing" in wrong.text else ""
             )
-            told = f"{self.subject}.{path[0]}"
-            self.problems.append(Problem(f"the expression {wrong.text}", remedy or "correct it there", told, where))
+            subject = f"{self.subject}.{path[0]}"
+            self.problems.append(
+                Problem(
+                    f"the expression {wrong.text}",
+                    remedy or "correct it there",
+                    subject,
+                    where,
+                    code="invalid-expression",
+                )
+            )
             return None
 
     def _at(self, path: tuple[str], text: str, offset: int) -> Position:
         return offsets.place(self.lines, self.places[path], text, offset)
 
 
-def _unknown_kinds(scope: ScopeForm) -> Iterator[Finding]:
+def _unknown_kinds(scope: Scope) -> Iterator[Finding]:
     for index, name in enumerate(scope.kinds):
         if kinds.find(name) is None:
-            yield Finding(("scope", "kinds", index), f"there is no kind {name!r}", kind_meant(name))
+            yield Finding(
+                ("scope", "kinds", index), f"there is no kind {name!r}", suggest_kind(name), code="unknown-kind"
+            )

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.model.kind import Finding
-from reconciler.model.problem import Position, Problem
+from reconciler.model.problem import Finding, Position, Problem
 from reconciler.model.value import Json, Value
 from reconciler.project import files
 from reconciler.project.yaml import reader as yaml
@@ -21,8 +20,8 @@ _Placed = tuple[str, int, int]  # a character, and its line and column from 1
 def place(lines: Sequence[str], start: Position, text: str, offset: int) -> Position:
     """Where the character at an offset stands. `lines` are the file's, `start` is where the text's scalar begins."""
     found = list(_characters(lines, start))
-    told = "".join(each[0] for each in found)
-    if told.rstrip() != text.rstrip() or not found:
+    content = "".join(each[0] for each in found)
+    if content.rstrip() != text.rstrip() or not found:
         return start
     _, line, column = found[min(offset, len(found) - 1)]
     return Position(start.file, line, column + max(0, offset - len(found) + 1))
@@ -37,9 +36,9 @@ def pinpoint(problem: Problem, finding: Finding, written: Value, text: Value, so
     start = problem.position
     if start is None or not isinstance(text, str) or not (finding.within or finding.spot):
         return problem
-    at, is_exact = _spot(finding, text)
+    at, is_exact = _locate(finding, text)
     if isinstance(written, Mapping):  # {from_file: path}
-        file = files.inside(str(next(iter(written.values()), "")))
+        file = files.path_inside(str(next(iter(written.values()), "")))
         if sources.get(file, b"").decode(errors="replace").rstrip("\r\n") == text.rstrip("\r\n"):
             return replace(problem, position=Position(file, at.line, at.column))
     lines = _lines(sources.get(start.file, b""))
@@ -50,7 +49,7 @@ def pinpoint(problem: Problem, finding: Finding, written: Value, text: Value, so
     return replace(problem, text=f"{problem.text} ({what} of the text)")
 
 
-def _spot(finding: Finding, text: str) -> tuple[Position, bool]:
+def _locate(finding: Finding, text: str) -> tuple[Position, bool]:
     """Where a finding is within the text, and whether that is its very place."""
     if not finding.within:
         return Position("", *(finding.spot or (1, 1))), True
@@ -83,12 +82,12 @@ def _characters(lines: Sequence[str], start: Position) -> Iterator[_Placed]:
     if first.startswith(("|", ">")):
         yield from _block(lines, start.line, folded=first.startswith(">"))
     elif first.startswith(("'", '"')):
-        yield from _quoted(first, start)
+        yield from _read_quoted(first, start)
     else:
         yield from ((sign, start.line, start.column + at) for at, sign in enumerate(first.partition(" #")[0].rstrip()))
 
 
-def _quoted(first: str, start: Position) -> Iterator[_Placed]:
+def _read_quoted(first: str, start: Position) -> Iterator[_Placed]:
     """A text in quotes on one line; of escapes those of the quote and the backslash."""
     quote, at = first[0], 1
     escape = "\\" if quote == '"' else "'"

@@ -63,7 +63,7 @@ def entry(text: str, name: str) -> str:
 
 def has_value(text: str, name: str) -> bool:
     """Whether setting this entry would overwrite a value, also one that cannot be read. Raises Undeliverable."""
-    return any(each.value not in ("", '""') for each in _entries(text, name))
+    return any(each.value not in ("", '""', "''") for each in _entries(text, name))
 
 
 def with_entry(text: str, name: str, value: str) -> str:
@@ -87,21 +87,21 @@ def _entries(text: str, name: str) -> Iterator[_Entry]:
         value = _VALUE.match(text, head.end()) if head else None
         # What touches a closing quote on a later line shows that the quote was to open there.
         if head and (value is None or ("\n" in value[0] and not _APART.match(text, value.end()))):
-            raise _refused(text, start, "opens a quote that nothing closes; close it")
+            raise _refusal(text, start, "opens a quote that nothing closes; close it")
         rest = value.end() if value else start
         closed = _CLOSED.match(text, head.end() if head and value and not value["quoted"] else rest)
         if closed is None:
             what = "opens something that it does not close (a quote, a bracket, `<<` or a backslash at its end)"
-            raise _refused(text, rest, f"{what}; put the whole value in quotes")
+            raise _refusal(text, rest, f"{what}; put the whole value in quotes")
         if head and value and head["name"] == name:
             after = _AFTER.match(text, rest)
             if after is None or (after["words"] and not head["export"]):
                 what = f"has more than a comment behind the value of {name}"
-                raise _refused(text, rest, f"{what}; put the whole value in quotes, or the rest on another line")
+                raise _refusal(text, rest, f"{what}; put the whole value in quotes, or the rest on another line")
             yield _Entry(head.start("name"), value[0], rest)
         start = closed.end()
 
 
-def _refused(text: str, at: int, why: str) -> Undeliverable:
+def _refusal(text: str, at: int, why: str) -> Undeliverable:
     line = text.count("\n", 0, at) + 1
     return Undeliverable(f"line {line} {why}")

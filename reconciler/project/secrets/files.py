@@ -7,6 +7,7 @@ directory on the way is opened from the one above it, so that nothing can be swa
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import secrets
@@ -179,16 +180,21 @@ def _check_target(directory: int, name: str, reserved: Reserved | None) -> None:
 
 def _sweep(directory: int, name: str) -> None:
     """Remove what a process that was killed in the middle of a write left beside the file: it may hold a secret."""
-    ours = re.compile(rf"\.{re.escape(name[:200])}\.[0-9a-f]{{12}}")
+    ours = re.compile(rf"{re.escape(_temporary_prefix(name))}[0-9a-f]{{12}}")
     for found in os.listdir(directory):
         if ours.fullmatch(found):
             with suppress(FileNotFoundError):
                 os.unlink(found, dir_fd=directory)
 
 
+def _temporary_prefix(name: str) -> str:
+    """With which the temporary files of one target begin, and no file of anybody else."""
+    return f".reconciler-unfinished-{hashlib.blake2b(os.fsencode(name), digest_size=6).hexdigest()}-"
+
+
 def _temporary(directory: int, name: str, content: bytes) -> str:
     """The name of a new file beside the target that holds the content, on disk."""
-    temporary = f".{name[:200]}.{secrets.token_hex(6)}"
+    temporary = f"{_temporary_prefix(name)}{secrets.token_hex(6)}"
     descriptor = os.open(temporary, _NEW, 0o600, dir_fd=directory)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -17,7 +17,7 @@ WAYS = ("to_file", "to_dotenv")
 _LARGEST = 2**20  # bytes
 
 
-def read(root: Path, delivery: Delivery) -> Secret:
+def read_secret(root: Path, delivery: Delivery) -> Secret:
     """Undeliverable says why there is nothing to be had."""
     if delivery.way not in WAYS:
         raise Undeliverable(f"what went {delivery.way.replace('_', ' ')} cannot be read back")

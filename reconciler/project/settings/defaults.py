@@ -1,6 +1,6 @@
-"""`defaults:` of the project file: what every manifest of a kind says unless it says otherwise.
+"""Reads `defaults:` of the project file: by kind, what each of its manifests says unless it says otherwise.
 
-Reads and checks them on the outside; `composition` lays them below each manifest, where their content is checked.
+Checks kinds and keys only; `composition` lays the defaults below each manifest, where their values are validated.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler import kinds
-from reconciler.model.kind import Finding
+from reconciler.model.problem import Finding
 from reconciler.project.documents import phrases
 from reconciler.project.documents.merge import Layer, Role
-from reconciler.project.documents.resolve import kind_meant
+from reconciler.project.documents.references import unknown_kind
 from reconciler.project.settings.environments import unknown_keys
 from reconciler.project.yaml.positions import Places
 
 PARTS: Final = ("spec", "lifecycle", "rotate")  # what a manifest says that may be said of all of its kind
 
 
-def read(written: Any, places: Places) -> tuple[dict[str, Layer], list[Finding]]:
+def read_defaults(written: Any, places: Places) -> tuple[dict[str, Layer], list[Finding]]:
     """The defaults by kind, and what is wrong with them; paths are those of the project file."""
     if written is None:
         return {}, []
     if not isinstance(written, Mapping):
-        text = f"expected a map, found {phrases.found(written)}"
-        return {}, [Finding(("defaults",), text, "write Kind: {spec: {…}}")]
+        text = f"expected a map, found {phrases.describe_found(written)}"
+        return {}, [Finding(("defaults",), text, "write Kind: {spec: {…}}", code="wrong-type")]
     layers: dict[str, Layer] = {}
     findings: list[Finding] = []
     for name, item in written.items():
         path = ("defaults", name)
         if not name.isidentifier() or kinds.find(name) is None:
-            findings.append(Finding(path, f"unknown kind {name!r}", kind_meant(name)))
+            findings.append(unknown_kind(path, name))
         elif not isinstance(item, dict):
-            text = f"expected a map, found {phrases.found(item)}"
-            findings.append(Finding(path, text, "write {spec: {…}}"))
+            text = f"expected a map, found {phrases.describe_found(item)}"
+            findings.append(Finding(path, text, "write {spec: {…}}", code="wrong-type"))
         else:
             findings += unknown_keys(item, path, PARTS, kinds.find(name))
             layers[name] = Layer(Role.DEFAULTS, item, places, path)

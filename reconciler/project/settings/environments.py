@@ -15,22 +15,22 @@ from typing import Any, Final
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Finding, Kind
-from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.model.kind import Kind
+from reconciler.model.problem import Finding, Position, Problem, Rejected
 from reconciler.model.value import Json
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
-from reconciler.project.documents.envelope import ManifestForm, misplaced
+from reconciler.project.documents.envelope import misplaced
+from reconciler.project.documents.manifest_document import ManifestDocument
 from reconciler.project.documents.merge import Layer, Role
-from reconciler.project.documents.resolve import kind_meant
-from reconciler.project.yaml import reader as yaml
+from reconciler.project.documents.references import unknown_kind
+from reconciler.project.settings.one_document import MAX_BYTES, read_map
 from reconciler.project.yaml.positions import Places
 from reconciler.project.yaml.reader import Document
 
 FOLDER: Final = "environments"
-PATCHED: Final = tuple(name for name in ManifestForm.model_fields if name not in ("kind", "name"))
+PATCHED: Final = tuple(name for name in ManifestDocument.model_fields if name not in ("kind", "name"))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_MAX_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -55,52 +55,53 @@ class Environment:
         return self.places.key((str(address),))
 
 
-def read(root: Folder, name: str) -> Environment:
+def read_environment(root: Folder, name: str) -> Environment:
     """The environment of that name; Rejected tells all that is wrong with its file."""
     file = f"{FOLDER}/{name}.yaml"
     if not _NAME.fullmatch(name):
         remedy = "use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
-        raise Rejected([Problem(f"{name!r} is not the name of an environment", remedy)])
+        raise Rejected([Problem(f"{name!r} is not the name of an environment", remedy, code="invalid-name")])
     try:
-        text = files.read(root, file, _MAX_BYTES)
+        text = files.read(root, file, MAX_BYTES)
     except files.Unreadable as wrong:
-        known = names(root)[:20]
+        known = environment_names(root)[:20]
         if name in known:
-            raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable")]) from None
-        remedy = phrases.meant(name, known) or (f"there are {phrases.listed(known, 'and')}" if known else "write it")
-        raise Rejected([Problem(f"{wrong} for the environment {name}", remedy)]) from None
-    document = _document(text, file)
+            raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable", code=wrong.code)]) from None
+        remedy = phrases.did_you_mean(name, known) or (
+            f"there are {phrases.join_words(known, 'and')}" if known else "write it"
+        )
+        raise Rejected(
+            [
+                Problem(
+                    f"{wrong} for the environment {name}",
+                    remedy,
+                    code="unknown-environment",
+                    values=phrases.with_suggestion("environment", name, known),
+                )
+            ]
+        ) from None
+    document = read_map(text, file, "write settings and Kind/name: {…}")
     if document is None:
         return Environment(name, file, text, Places(file, None, array("Q", [0])))
     patches: dict[Address, Layer] = {}
-    findings = list(_addressed(document, patches))
+    findings = list(_read_patches(document, patches))
     variables = document.value.get("variables") or {}
     if not isinstance(variables, dict):
-        findings.append(Finding(("variables",), f"expected a map, found {phrases.found(variables)}", "write a map"))
+        findings.append(
+            Finding(
+                ("variables",),
+                f"expected a map, found {phrases.describe_found(variables)}",
+                "write a map",
+                code="wrong-type",
+            )
+        )
     if findings:
         raise Rejected([validation.problem(each, document.places) for each in findings])
     settings = {key: item for key, item in document.value.items() if "/" not in key and key != "variables"}
     return Environment(name, file, text, document.places, settings, variables, patches)
 
 
-def _document(text: bytes, file: str) -> Document | None:
-    """The one document of the file; None if it says nothing."""
-    reading = yaml.read(text, file)
-    if reading.problems:
-        raise Rejected(reading.problems)
-    start = Position(file, 1, 1)
-    if len(reading.documents) > 1:
-        raise Rejected([Problem(f"expected one document, found {len(reading.documents)}", "keep one", "", start)])
-    if not reading.documents or reading.documents[0].value is None:
-        return None
-    document = reading.documents[0]
-    if not isinstance(document.value, dict):
-        found = phrases.found(document.value)
-        raise Rejected([Problem(f"expected a map, found {found}", "write settings and Kind/name: {…}", "", start)])
-    return document
-
-
-def _addressed(document: Document, patches: dict[Address, Layer]) -> Iterator[Finding]:
+def _read_patches(document: Document, patches: dict[Address, Layer]) -> Iterator[Finding]:
     """Collects the patches, and tells what is wrong with them on the outside."""
     written: dict[str, Any] = document.value
     for key, patch in written.items():
@@ -108,17 +109,17 @@ def _addressed(document: Document, patches: dict[Address, Layer]) -> Iterator[Fi
             continue
         kind_name = key.partition("/")[0]
         if not kind_name.isidentifier() or kinds.find(kind_name) is None:
-            yield Finding((key,), f"unknown kind {kind_name!r}", kind_meant(kind_name))
+            yield unknown_kind((key,), kind_name)
             continue
         try:
             address = Address.parse(key)
         except ValueError as error:
             text, _, rule = str(error).partition(": ")
-            yield Finding((key,), text, f"use {rule}")
+            yield Finding((key,), text, f"use {rule}", code="invalid-address")
             continue
         if patch is not None and not isinstance(patch, dict):
-            text = f"expected a map, or null to leave it out, found {phrases.found(patch)}"
-            yield Finding((key,), text, "write what differs, as in {spec: {…}}")
+            text = f"expected a map, or null to leave it out, found {phrases.describe_found(patch)}"
+            yield Finding((key,), text, "write what differs, as in {spec: {…}}", code="wrong-type")
             continue
         yield from unknown_keys(patch or {}, (key,), PATCHED, kinds.find(kind_name))
         patches[address] = Layer(Role.ENVIRONMENT, patch, document.places, (key,))
@@ -130,11 +131,10 @@ def unknown_keys(
     """What stands in a part of a manifest and does not belong there."""
     for each in patch:
         if each not in known:
-            remedy = misplaced(each, kind) or phrases.meant(each, known) or f"use {phrases.listed(known)}"
-            yield Finding((*path, each), validation.UNKNOWN_FIELD, remedy)
+            yield validation.unknown_field((*path, each), known, misplaced(each, kind))
 
 
-def names(root: Folder) -> list[str]:
+def environment_names(root: Folder) -> list[str]:
     """The environments of the project."""
     try:
         return sorted(each.stem for each in (root / FOLDER).glob("*.yaml") if not each.name.startswith("."))

@@ -1,7 +1,7 @@
-"""Variables: what the project file declares of them, and what they are for one run.
+"""Variables: their declarations in the project file, and their values for one run.
 
-A value comes from `--var`, from the environment's file or from the project file, the first that has one; what is wrong
-with it is told of the place it came from. How text uses variables is for `documents.resolve`.
+A value comes from `--var`, from the environment's file or from the project file, the first that has one. Problems have
+the position of the value. `documents.resolve` puts values into text.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.languages import yaml_scalars
-from reconciler.model.kind import Finding
-from reconciler.model.problem import Problem, Rejected
+from reconciler.model.problem import Finding, Problem, Rejected
 from reconciler.model.value import PENDING, Json
-from reconciler.project.documents import phrases
-from reconciler.project.documents.merge import Spot
+from reconciler.project.documents import phrases, validation
+from reconciler.project.documents.merge import SourceLocation
 from reconciler.project.documents.resolve import Variable
+from reconciler.project.settings.environments import Environment
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.positions import Places
 
@@ -47,7 +47,7 @@ class Setting:
     value: Variable | None = None
     type: str | None = None
     source: str = "default"
-    spot: Spot | None = None
+    spot: SourceLocation | None = None
     origin: str = ""
 
 
@@ -68,68 +68,94 @@ def sources(settings: Mapping[str, Setting]) -> dict[str, str]:
     return {name: each for name, each in found.items() if each}
 
 
-def declared(written: Mapping[str, Any], places: Places) -> tuple[dict[str, Setting], list[Finding]]:
-    """The variables of a project file, and what is wrong with them; paths are those of the file."""
+def read_variables(values: Mapping[str, Any], written: Any, places: Places) -> tuple[dict[str, Setting], list[Finding]]:
+    """The variables of a project file, and what is wrong with them; paths are those of the file.
+
+    `values` are what is `written`, with values in the place of `{from_env: NAME}` and `{from_file: path}`.
+    """
+    sources = origins(written)
     settings: dict[str, Setting] = {}
     findings: list[Finding] = []
-    for name, item in written.items():
+    for name, item in values.items():
         path = ("variables", name)
         if not _NAME.fullmatch(name):
             text = f"{name!r} is not the name of a variable"
-            findings.append(Finding(path, text, "use letters, digits, '_' and '-', beginning with a letter"))
+            findings.append(
+                Finding(path, text, "use letters, digits, '_' and '-', beginning with a letter", code="invalid-name")
+            )
         elif isinstance(item, dict):
-            settings[name] = _declaration(item, places, path, findings)
+            settings[name] = _read_declaration(item, places, path, findings)
         elif item is None:
-            findings.append(Finding(path, "expected a value, found nothing", "write {type: …} if it has no default"))
+            findings.append(
+                Finding(
+                    path, "expected a value, found nothing", "write {type: …} if it has no default", code="wrong-type"
+                )
+            )
         else:
             kind = "list" if isinstance(item, list) else None
-            settings[name] = Setting(item, kind, spot=Spot(places, path))
-    return settings, findings
+            settings[name] = Setting(item, kind, spot=SourceLocation(places, path))
+    return {name: replace(each, origin=sources.get(name, "")) for name, each in settings.items()}, findings
 
 
-def _declaration(item: dict[str, Any], places: Places, path: tuple[str, ...], findings: list[Finding]) -> Setting:
-    for key in item:
-        if key not in _KEYS:
-            remedy = phrases.meant(key, _KEYS) or f"use {phrases.listed(_KEYS)}"
-            findings.append(Finding((*path, key), "unknown field", remedy))
+def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...], findings: list[Finding]) -> Setting:
+    findings += [validation.unknown_field((*path, key), _KEYS) for key in item if key not in _KEYS]
     kind, default = item.get("type"), item.get("default")
     if kind is not None and kind not in TYPES:
-        remedy = phrases.meant(str(kind), TYPES) or f"use {phrases.listed(TYPES)}"
-        findings.append(Finding((*path, "type"), "is not a type", remedy))
+        remedy = phrases.did_you_mean(str(kind), TYPES) or f"use {phrases.join_words(TYPES)}"
+        findings.append(Finding((*path, "type"), "is not a type", remedy, code="unknown-choice"))
         kind = None
     if default is None:
-        return Setting(type=kind, spot=Spot(places, path))
-    if (wrong := _wrong(default, kind)) is not None:
-        findings.append(Finding((*path, "default"), *wrong))
-    return Setting(default, kind, spot=Spot(places, (*path, "default")))
+        return Setting(type=kind, spot=SourceLocation(places, path))
+    if (wrong := _type_problem(default, kind)) is not None:
+        findings.append(Finding((*path, "default"), *wrong, code="wrong-type"))
+    return Setting(default, kind, spot=SourceLocation(places, (*path, "default")))
 
 
-def overlaid(
-    settings: Mapping[str, Setting], written: Mapping[str, Any], places: Places, environment: str
+def apply_environment(
+    settings: Mapping[str, Setting], values: Mapping[str, Any], environment: Environment
 ) -> tuple[dict[str, Setting], list[Finding]]:
     """The settings with the values of an environment's file, and what is wrong with those."""
     merged = dict(settings)
+    sources = origins(environment.variables)
     findings: list[Finding] = []
-    for name, value in written.items():
+    for name, value in values.items():
         path = ("variables", name)
         known = settings.get(name)
         if known is None:
-            findings.append(Finding(path, f"there is no variable {name}", _unknown(name, settings)))
+            findings.append(
+                Finding(
+                    path,
+                    f"there is no variable {name}",
+                    _unknown(name, settings),
+                    code="unknown-variable",
+                    values=phrases.with_suggestion("variable", name, settings),
+                )
+            )
         elif value is None:
-            findings.append(Finding(path, "expected a value, found nothing", "remove the line to keep the default"))
-        elif (wrong := _wrong(value, known.type)) is not None:
-            findings.append(Finding(path, *wrong))
+            findings.append(
+                Finding(
+                    path, "expected a value, found nothing", "remove the line to keep the default", code="wrong-type"
+                )
+            )
+        elif (wrong := _type_problem(value, known.type)) is not None:
+            findings.append(Finding(path, *wrong, code="wrong-type"))
         else:
-            merged[name] = Setting(value, known.type, f"environment {environment}", Spot(places, path))
+            merged[name] = Setting(
+                value,
+                known.type,
+                f"environment {environment.name}",
+                SourceLocation(environment.places, path),
+                sources.get(name, ""),
+            )
     return merged, findings
 
 
 def _unknown(name: str, settings: Mapping[str, Setting]) -> str:
     """What to do about the name of a variable that there is not."""
-    return phrases.meant(name, settings) or "define it under variables: in reconciler.yaml"
+    return phrases.did_you_mean(name, settings) or "define it under variables: in reconciler.yaml"
 
 
-def settled(
+def settle_variables(
     settings: Mapping[str, Setting], given: Mapping[str, Variable], problems: list[Problem]
 ) -> dict[str, Setting]:
     """What variables are for this run, with the values given on the command line."""
@@ -141,12 +167,12 @@ def settled(
             continue
         merged[name] = replace(known, value=value, source="--var", spot=None, origin="")
         if known.type is not None:
-            meant, wrong = _typed(value, known.type)
+            meant, wrong = _convert(value, known.type)
             merged[name] = replace(merged[name], value=meant)
             if wrong is not None:
                 text, _ = wrong
                 remedy = f"write --var '{name}={_EXAMPLES.get(known.type, 'text')}'"
-                problems.append(Problem(text, remedy, f"--var {name}"))
+                problems.append(Problem(text, remedy, f"--var {name}", code="wrong-type"))
     problems += _missing(merged)
     return merged
 
@@ -158,7 +184,13 @@ def check_names(settings: Mapping[str, Setting], given: Iterable[str]) -> None:
 
 
 def _undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
-    return Problem("there is no such variable", _unknown(name, settings), f"--var {name}")
+    return Problem(
+        "there is no such variable",
+        _unknown(name, settings),
+        f"--var {name}",
+        code="unknown-variable",
+        values=phrases.with_suggestion("variable", name, settings),
+    )
 
 
 def _missing(settings: Mapping[str, Setting]) -> Iterator[Problem]:
@@ -169,23 +201,23 @@ def _missing(settings: Mapping[str, Setting]) -> Iterator[Problem]:
             yield Problem("has no value", remedy, f"variables.{name}", where, code=NO_VALUE)
 
 
-def _typed(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None]:
+def _convert(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None]:
     """Text of the command line as the type that the variable has."""
     meant: Json = value
     if isinstance(value, str) and kind in ("list", "map"):
         reading = yaml.read(value.encode(), "--var")
         if reading.problems or len(reading.documents) != 1:
-            return value, (f"expected {TYPES[kind][0]}, found what is not YAML", "")
+            return value, (f"expected {TYPES[kind][0]}, found invalid YAML", "")
         meant = reading.documents[0].value
     elif isinstance(value, str) and kind != "string" and value:
         try:
             meant = yaml_scalars.plain(value)
         except ValueError:
             meant = value
-    return meant, _wrong(meant, kind)
+    return meant, _type_problem(meant, kind)
 
 
-def _wrong(value: Json, kind: str | None) -> tuple[str, str] | None:
+def _type_problem(value: Json, kind: str | None) -> tuple[str, str] | None:
     """What is wrong with a value of this type, and what to do."""
     if kind is None or value is PENDING:
         return None
@@ -193,4 +225,4 @@ def _wrong(value: Json, kind: str | None) -> tuple[str, str] | None:
     if isinstance(value, python_type) and (kind == "boolean" or not isinstance(value, bool)):
         return None
     quote = kind == "string" and isinstance(value, (int, float))
-    return f"expected {expected}, found {phrases.found(value)}", "quote it" if quote else f"write {expected}"
+    return f"expected {expected}, found {phrases.describe_found(value)}", "quote it" if quote else f"write {expected}"

@@ -77,13 +77,13 @@ def flow(value: Any) -> str:
 def _inside(value: Any) -> str:
     text = flow(value)
     is_bare = isinstance(value, str) and not text.startswith('"')
-    return quoted(value) if is_bare and not _FLOW_BREAKERS.isdisjoint(text) else text
+    return quote(value) if is_bare and not _FLOW_BREAKERS.isdisjoint(text) else text
 
 
 def scalar(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, str):
-        return value if _is_plain(value) else quoted(value)
+        return value if _is_plain(value) else quote(value)
     return json.dumps(value)
 
 
@@ -93,12 +93,12 @@ def _is_plain(text: str) -> bool:
     return bool(yaml_scalars.plain(text) == text)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """In double quotes, on one line."""
-    return f'"{"".join(_escaped(each, before) for before, each in pairwise(f" {text}"))}"'
+    return f'"{"".join(_escape(each, before) for before, each in pairwise(f" {text}"))}"'
 
 
-def _escaped(character: str, before: str) -> str:
+def _escape(character: str, before: str) -> str:
     """As ruamel.yaml, and so `fmt`, spells it; but what cannot be seen is always spelt out."""
     if character in _SHORT:
         return f"\\{_SHORT[character]}"

@@ -1,4 +1,4 @@
-"""What keeps a file from being read as YAML, in words that say what to do."""
+"""Reports why a file cannot be read as YAML, in words that say what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\
 def bytes_problem(text: bytes, file: str) -> Problem | None:
     """What keeps the bytes from being YAML at all."""
     if len(text) > MAX_BYTES:
-        return Problem(f"larger than {MAX_BYTES // 1024 // 1024} MiB", "split the file", position=Position(file, 1, 1))
+        return Problem(
+            f"larger than {MAX_BYTES // 1024 // 1024} MiB",
+            "split the file",
+            position=Position(file, 1, 1),
+            code="limit-exceeded",
+        )
     try:
         decoded = text.decode()
     except UnicodeDecodeError as error:
@@ -28,6 +33,7 @@ def bytes_problem(text: bytes, file: str) -> Problem | None:
             f"not UTF-8: byte 0x{text[error.start]:02x} at offset {error.start}",
             "save the file as UTF-8",
             position=Position(file, before.count(b"\n") + 1, column),
+            code="invalid-encoding",
         )
     # Ten times as fast as looking at each character, and nearly every file passes.
     if len(text.translate(None, _CONTROLS)) == len(text) and b"\xc2" not in text and b"\xef\xbf" not in text:
@@ -40,6 +46,7 @@ def bytes_problem(text: bytes, file: str) -> Problem | None:
         f"the control character U+{ord(found[0]):04X}",
         "remove it, or write it as an escape in double quotes",
         position=Position(file, before_it.count("\n") + 1, len(before_it) - (before_it.rfind("\n") + 1) + 1),
+        code="invalid-encoding",
     )
 
 
@@ -49,7 +56,7 @@ _SYNTAX: Final = {
         "a ':' where no key can stand",
         "check the indentation, or quote the text",
     ),
-    "did not find expected key": ("not a key of the map around it", "check the indentation, quotes and brackets"),
+    "did not find expected key": ("unexpected indentation", "check the indentation, quotes and brackets"),
     "did not find expected '-' indicator": ("not an item of the list around it", "check the indentation"),
     "did not find expected ',' or ']'": ("a list is not closed with ']'", _CLOSE),
     "did not find expected ',' or '}'": ("a map is not closed with '}'", _CLOSE),
@@ -79,9 +86,9 @@ def syntax_problem(error: yaml_error.MarkedYAMLError, file: str) -> Problem:
     """libyaml's message in words that say what to do."""
     mark = error.problem_mark or error.context_mark
     where = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file, 1, 1)
-    said = error.problem or "unreadable"
-    text, remedy = _SYNTAX.get(said, (said, ""))
+    message = error.problem or "unreadable"
+    text, remedy = _SYNTAX.get(message, (message, ""))
     opened = error.context_mark
     if "not closed" in text and opened is not None:
         text += f" (it begins in line {opened.line + 1}, column {opened.column + 1})"
-    return Problem(f"not YAML: {text}", remedy, position=where)
+    return Problem(f"invalid YAML: {text}", remedy, position=where, code="invalid-yaml")

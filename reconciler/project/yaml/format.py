@@ -45,40 +45,38 @@ class _Legible(RoundTripEmitter):
     """In double quotes what cannot be seen is spelt out: it may turn the text around it, or pass for nothing."""
 
     def write_double_quoted(self, text: Any, split: Any = True) -> None:
-        self.write_indicator(emit.quoted(str(text)), need_whitespace=True)
+        self.write_indicator(emit.quote(str(text)), need_whitespace=True)
 
 
-def fmt(text: str, file: str) -> str:
+def format_text(text: str, file: str) -> str:
     """The canonical text of a manifest file. Rejected if the file has problems, or cannot be laid out safely."""
     before = yaml.read(text.encode(), file)
     if before.problems:
         raise Rejected(before.problems)
     laid_out = _once(text, file)
     for _ in range(_ROUNDS):
-        if (lost := _lost(before, text, laid_out, file)) is not None:
+        if (lost := _find_loss(before, text, laid_out, file)) is not None:
             raise Rejected([lost])
         again = _once(laid_out, file)
         if again == laid_out:
             return laid_out
         laid_out = again
-    raise Rejected([_cannot(file)])
+    raise Rejected([_cannot_format(file)])
 
 
-def is_formatted(text: str, file: str) -> bool:
-    return fmt(text, file) == text
-
-
-def _lost(before: yaml.Reading, text: str, laid_out: str, file: str) -> Problem | None:
+def _find_loss(before: yaml.Reading, text: str, laid_out: str, file: str) -> Problem | None:
     """What the text says and would not say any more."""
     after = yaml.read(laid_out.encode(), file)
     # Nothing between two `---` says nothing; the order of keys means nothing.
     old, new = ([each for each in reading.documents if each.value is not None] for reading in (before, after))
     if after.problems or len(old) != len(new):
-        return _cannot(file)
+        return _cannot_format(file)
     for one, other in zip(old, new, strict=True):
         for path, value in _differences(one.value, other.value, ()):
             remedy = "write it in double quotes" if isinstance(value, str) else ""
-            return Problem("cannot be laid out without changing this", remedy, "", one.places.nearest(path))
+            return Problem(
+                "cannot be laid out without changing this", remedy, "", one.places.nearest(path), code="cannot-format"
+            )
     kept = _comments(laid_out)
     if kept == _comments(text):
         return None
@@ -87,14 +85,20 @@ def _lost(before: yaml.Reading, text: str, laid_out: str, file: str) -> Problem 
             if comment not in kept:
                 where = Position(file, number, 1)
                 remedy = "move it above the key"
-                return Problem("cannot be laid out without losing the comment", remedy, "", where)
+                return Problem("cannot be laid out without losing the comment", remedy, "", where, code="cannot-format")
             kept.remove(comment)
-    return _cannot(file)
+    return _cannot_format(file)
 
 
-def _cannot(file: str) -> Problem:
+def _cannot_format(file: str) -> Problem:
     where = Position(file, 1, 1)
-    return Problem("cannot be laid out without losing something", "move comments to lines of their own", "", where)
+    return Problem(
+        "cannot be laid out without losing something",
+        "move comments to lines of their own",
+        "",
+        where,
+        code="cannot-format",
+    )
 
 
 def _once(text: str, file: str) -> str:
@@ -109,10 +113,13 @@ def with_modeline(text: str, schema: str) -> str:
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     pieces = re.split(r"^(---[ \t]*(?:[ \t]#.*)?\n)", text.removeprefix(mark), flags=re.MULTILINE)
     bodies = pieces[::2]
-    told = [any(_MODELINE.fullmatch(each.strip()) for each in body.splitlines()) for body in bodies]
+    have_modeline = [any(_MODELINE.fullmatch(each.strip()) for each in body.splitlines()) for body in bodies]
     if len(bodies) > 1 and all(not each.strip() or each.startswith("#") for each in bodies[0].splitlines()):
-        told[:2] = [True, told[0] or told[1]]  # what comes before the first --- is about what follows it
-    pieces[::2] = [body if has_one else line + body for body, has_one in zip(bodies, told, strict=True)]
+        have_modeline[:2] = [
+            True,
+            have_modeline[0] or have_modeline[1],
+        ]  # what comes before the first --- is about what follows it
+    pieces[::2] = [body if has_one else line + body for body, has_one in zip(bodies, have_modeline, strict=True)]
     return mark + "".join(pieces)
 
 
@@ -140,11 +147,15 @@ def _marker_lines(text: str, file: str) -> set[int]:
     for number, line in enumerate(text.splitlines()):
         if line.startswith(("...", "%")):
             where = Position(file, number + 1, 1)
-            raise Rejected([Problem("directives and '...' cannot be laid out", "remove them", "", where)])
+            raise Rejected(
+                [Problem("directives and '...' cannot be laid out", "remove them", "", where, code="cannot-format")]
+            )
         if line.startswith("---"):
             if not _MARKER.fullmatch(line):
                 where = Position(file, number + 1, 1)
-                raise Rejected([Problem("text on the line of a '---'", "put it on the next line", "", where)])
+                raise Rejected(
+                    [Problem("text on the line of a '---'", "put it on the next line", "", where, code="cannot-format")]
+                )
             starts.add(number)
     return starts
 
@@ -154,7 +165,7 @@ def _document(text: str, file: str) -> str:
     first, _, rest = text.partition("\n")
     if rest and _MODELINE.fullmatch(first.rstrip()):
         return f"{first.rstrip()}\n{_document(rest, file)}"  # it is about the document, not about the key below it
-    text = _reordered(text, file)
+    text = _reorder(text, file)
     documents = yaml.read(text.encode(), file).documents
     if not documents or not isinstance(documents[0].value, (dict, list)):
         return text if text.strip() else ""
@@ -169,11 +180,11 @@ def _document(text: str, file: str) -> str:
     try:
         writer.dump(writer.load(text), out)
     except YAMLError:
-        raise Rejected([_cannot(file)]) from None
+        raise Rejected([_cannot_format(file)]) from None
     return _END.sub("", out.getvalue()).strip("\n") + "\n"
 
 
-def _reordered(text: str, file: str) -> str:
+def _reorder(text: str, file: str) -> str:
     """The same document with the keys of a block map in our order, each with the comments right above it."""
     reading = yaml.read(text.encode(), file)
     if len(reading.documents) != 1 or not isinstance(reading.documents[0].value, dict):

@@ -30,7 +30,7 @@ class Unpatchable(Exception):
     """The change cannot be made without touching something else; says why."""
 
 
-def patched(text: str, line: int, path: Path, value: Json) -> str:
+def patch_text(text: str, line: int, path: Path, value: Json) -> str:
     """The file's text with another value at a path of the document whose first key stands in that line, from 1.
 
     GONE takes the key away with its value. Maps and lists that were there are changed item by item.
@@ -45,7 +45,7 @@ def patched(text: str, line: int, path: Path, value: Json) -> str:
     changed = before
     try:
         for edit in _edits(whole, path, value):
-            changed = _spliced(changed, edit)
+            changed = _splice(changed, edit)
     except (ValueError, IndexError, libyaml.YAMLError):
         raise Unpatchable("its layout does not allow it") from None
     wanted = _with(whole, path, value)
@@ -143,7 +143,7 @@ def _with(whole: Json, path: Path, value: Json) -> Json:
 # --- in the text ------------------------------------------------------------------------------------------------------
 
 
-def _spliced(text: str, edit: _Edit) -> str:
+def _splice(text: str, edit: _Edit) -> str:
     root = libyaml.compose(text, Loader=libyaml.CSafeLoader)
     where = _Text(text)
     parent, node, key = _find(root, edit)
@@ -345,7 +345,7 @@ def _entry(name: str, value: Json, column: int) -> str:
     return "\n".join(emit.block({name: value}, " " * column)).lstrip(" ")
 
 
-def ordered_like(old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
+def order_like(old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
     """The same items, those that were there before in the order they had."""
     left = list(new)
     kept = []

@@ -7,10 +7,7 @@ A file is skimmed first, and read with care only if something in it is out of th
 
 from __future__ import annotations
 
-import gc
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from sys import intern
@@ -65,15 +62,14 @@ def read(text: bytes, file: str) -> Reading:
         reading.complete = False
         return reading
     text = text.removeprefix(b"\xef\xbb\xbf")
-    with unhurried_collector():
-        skimmed = yaml_fast_path.documents(text)
-        if skimmed is None or _is_excess(text, skimmed):
-            _Reader(text, file, reading).run()
-        else:
-            again = cache(partial(places, text, file))
-            for index, (value, line, column) in enumerate(skimmed):
-                where = Places.unread(file, line << COLUMN_BITS | column, index, again)
-                reading.documents.append(Document(value, where))
+    skimmed = yaml_fast_path.documents(text)
+    if skimmed is None or _is_excess(text, skimmed):
+        _Reader(text, file, reading).run()
+    else:
+        again = cache(partial(places, text, file))
+        for index, (value, line, column) in enumerate(skimmed):
+            where = Places.unread(file, line << COLUMN_BITS | column, index, again)
+            reading.documents.append(Document(value, where))
     return reading
 
 
@@ -87,8 +83,7 @@ def _is_excess(text: bytes, skimmed: Skimmed) -> bool:
 def places(text: bytes, file: str) -> list[Places]:
     """Where everything was written that `read` finds in this text, document by document."""
     reading = Reading()
-    with unhurried_collector():
-        _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading).run()
+    _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading).run()
     return [each.places for each in reading.documents]
 
 
@@ -98,9 +93,14 @@ def _excess(text: bytes, file: str) -> Problem | None:
         return None
     marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
     if marks > MAX_VALUES:
-        return Problem(_TOO_MANY, "split it", position=Position(file, 1, 1))
+        return Problem(_TOO_MANY, "split it", position=Position(file, 1, 1), code="limit-exceeded")
     if text.count(b"\n---") >= MAX_DOCUMENTS:
-        return Problem(f"more than {MAX_DOCUMENTS:,} documents in one file", "split it", position=Position(file, 1, 1))
+        return Problem(
+            f"more than {MAX_DOCUMENTS:,} documents in one file",
+            "split it",
+            position=Position(file, 1, 1),
+            code="limit-exceeded",
+        )
     return None
 
 
@@ -108,28 +108,19 @@ def _misread(text: bytes, file: str) -> Problem | None:
     found = yaml_fast_path.misreading(text)
     if found is None:
         return None
-    return Problem(found.text, found.remedy, position=Position(file, found.line + 1, found.column + 1))
-
-
-@contextmanager
-def unhurried_collector() -> Iterator[None]:
-    """No garbage collection meanwhile: a third of the time it takes to build many small containers."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+    return Problem(
+        found.text, found.remedy, position=Position(file, found.line + 1, found.column + 1), code="unsupported-yaml"
+    )
 
 
 class _Stop(Exception):
     """Nothing after this place can be read."""
 
-    def __init__(self, mark: Any, text: str, remedy: str = "") -> None:
+    def __init__(self, mark: Any, text: str, remedy: str = "", code: str = "limit-exceeded") -> None:
         super().__init__(text)
         self.mark = mark
         self.remedy = remedy
+        self.code = code
 
 
 @dataclass(slots=True)
@@ -165,11 +156,11 @@ class _Reader:
                 if isinstance(event, events.DocumentStartEvent):
                     self._document(event)
         except _Stop as stop:
-            self._stopped(Problem(str(stop), stop.remedy, position=self._at(stop.mark)))
+            self._stopped(Problem(str(stop), stop.remedy, position=self._at(stop.mark), code=stop.code))
         except yaml_error.MarkedYAMLError as error:
             self._stopped(syntax_problem(error, self._file))
         except yaml_error.YAMLError as error:
-            self._stopped(Problem(f"not YAML: {error}", position=Position(self._file, 1, 1)))
+            self._stopped(Problem(f"invalid YAML: {error}", position=Position(self._file, 1, 1), code="invalid-yaml"))
 
     def _stopped(self, problem: Problem) -> None:
         self._reading.problems.append(problem)
@@ -246,7 +237,9 @@ class _Reader:
     def _enter(self, event: Any, value: Json, depth: int, is_key: bool) -> None:
         mark = event.start_mark
         if is_key:
-            raise _Stop(mark, "a key must be text", "write a list or map as a value, not as a key")
+            raise _Stop(
+                mark, "a key must be text", "write a list or map as a value, not as a key", code="unsupported-yaml"
+            )
         if depth > MAX_DEPTH:
             raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
         expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
@@ -265,9 +258,19 @@ class _Reader:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
             # Its name is not repeated: it may be a secret that begins with a star and lacks quotes.
-            raise _Stop(mark, "an alias (*) without its anchor above", "define the anchor first, or quote the text")
+            raise _Stop(
+                mark,
+                "an alias (*) without its anchor above",
+                "define the anchor first, or quote the text",
+                code="unsupported-yaml",
+            )
         if not anchor.end:
-            raise _Stop(mark, "the alias stands inside the value that it names", "name the inner value instead")
+            raise _Stop(
+                mark,
+                "the alias stands inside the value that it names",
+                "name the inner value instead",
+                code="unsupported-yaml",
+            )
         self._expanded += anchor.end - anchor.start
         if self._expanded > MAX_EXPANDED:
             raise _Stop(mark, f"aliases expand to more than {MAX_EXPANDED:,} values", "write less by alias")
@@ -322,14 +325,19 @@ class _Reader:
         if len(self._marks) - self._start < _NEAR:
             first = position(self._file, key_mark(self._marks, container, key, len(self._marks) - 1))
             text += f", first in line {first.line}, column {first.column}"
-        self._problem(event.start_mark, text, "keep one")
+        self._problem(event.start_mark, text, "keep one", code="duplicate-key")
         return f"\0{len(self._marks)}"
 
-    def _problem(self, mark: Any, text: str, remedy: str) -> None:
+    def _problem(self, mark: Any, text: str, remedy: str, code: str = "unsupported-yaml") -> None:
         self._sound = False
         if len(self._reading.problems) >= MAX_PROBLEMS:
-            raise _Stop(mark, f"more than {MAX_PROBLEMS} problems in this file", "correct those above first")
-        self._reading.problems.append(Problem(text, remedy, position=self._at(mark)))
+            raise _Stop(
+                mark,
+                f"more than {MAX_PROBLEMS} problems in this file",
+                "correct those above first",
+                code="too-many-problems",
+            )
+        self._reading.problems.append(Problem(text, remedy, position=self._at(mark), code=code))
 
     def _at(self, mark: Any) -> Position:
         return Position(self._file, mark.line + 1, mark.column + 1)

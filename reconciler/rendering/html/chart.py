@@ -48,7 +48,7 @@ class Chart:
     height: int = HEIGHT
 
 
-def chart(bars: Sequence[Bar]) -> Chart:
+def draw_chart(bars: Sequence[Bar]) -> Chart:
     top = _rounded(max((sum(bar.parts.values()) for bar in bars), default=0))
     room = HEIGHT - _TOP - _BOTTOM
     step = (WIDTH - _LEFT) / max(len(bars), 1)

@@ -18,7 +18,7 @@ from reconciler.model.change import Action, Change
 from reconciler.model.plan import Plan
 from reconciler.model.value import Value, references
 from reconciler.rendering.plan import graph
-from reconciler.rendering.terminal_text import clean, cut
+from reconciler.rendering.terminal_text import cut, sanitize
 
 MOST = 1500  # boxes: more than that nobody looks at, and a browser is slow to draw
 WIDTH, HEIGHT = 196, 44  # of a box
@@ -40,11 +40,11 @@ class Box:
 
     @property
     def label(self) -> str:
-        return cut(clean(self.address.name), _LETTERS)
+        return cut(sanitize(self.address.name), _LETTERS)
 
     @property
     def kind(self) -> str:
-        return cut(clean(self.address.kind), _LETTERS + 5)
+        return cut(sanitize(self.address.kind), _LETTERS + 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Diagram:
     boxes: tuple[Box, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     width: float = 0
@@ -69,13 +69,13 @@ class Picture:
         return any(each.is_wait for each in self.arrows)
 
 
-def picture(plan: Plan) -> Picture:
+def draw_diagram(plan: Plan) -> Diagram:
     """Empty where there is nothing to see, or too much."""
     changes = {change.address: number for number, change in reversed(list(enumerate(plan.changes)))}
     references, waits = set(_references(plan)), set(_waits(plan))
     addresses = sorted(changes.keys() | {each for edge in references | waits for each in edge})
     if not changes or len(addresses) > MOST:
-        return Picture()
+        return Diagram()
     drawn = _graph(addresses, references, waits)
     islands = _islands(drawn)
     places, width, height = _placed(drawn, islands)
@@ -89,7 +89,7 @@ def picture(plan: Plan) -> Picture:
         start, end = numbers[before], numbers[after]
         line = _line(places[before], places[after], columns[before])
         arrows.append(Arrow(start, end, line, is_wait=(addresses[start], addresses[end]) not in references))
-    return Picture(boxes, tuple(arrows), width, height)
+    return Diagram(boxes, tuple(arrows), width, height)
 
 
 _Edges = set[tuple[Address, Address]]
@@ -108,7 +108,7 @@ def _graph(addresses: Sequence[Address], references: _Edges, waits: _Edges) -> g
 
 def _references(plan: Plan) -> Iterator[tuple[Address, Address]]:
     """By fields, before or after: a reference, or the id of an object that the plan knows."""
-    known = {seen.id: address for address, seen in plan.seen.items()}
+    known = {seen.id: address for address, seen in plan.observed.items()}
     for change in plan.changes:
         for value in _values(change, plan):
             targets = {ref.target for ref in references(value)}
@@ -120,8 +120,8 @@ def _values(change: Change, plan: Plan) -> Iterator[Value]:
     """Of its fields, before and after; of a delete, which lists none, all that the object had."""
     for field in change.fields:
         yield from (field.old, field.new)
-    if change.action is Action.DELETE and change.address in plan.seen:
-        yield from plan.seen[change.address].fields.values()
+    if change.action is Action.DELETE and change.address in plan.observed:
+        yield from plan.observed[change.address].fields.values()
 
 
 def _waits(plan: Plan) -> Iterator[tuple[Address, Address]]:

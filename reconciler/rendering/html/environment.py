@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 
-def rendered(template: str, **values: Any) -> str:
+def render_template(template: str, **values: Any) -> str:
     """The page of that template. `values` are plain text, or lists and objects of it."""
     style, script = _part("page.css"), _part("page.js")
     policy = "; ".join(

@@ -13,7 +13,7 @@ from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering.html import diagram, environment
 from reconciler.rendering.plan import phrases
-from reconciler.rendering.plan.outline import CallRow, ChangeRow, DiffLine, outline
+from reconciler.rendering.plan.outline import CallRow, ChangeRow, DiffLine, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
@@ -56,7 +56,7 @@ class Card:
         return " ".join(words).lower()
 
 
-def page(
+def render_page(
     plan: Plan,
     *,
     digest: str = "",
@@ -65,13 +65,13 @@ def page(
     flavour: Flavour = Flavour.PLAN,
 ) -> str:
     """The whole file. `budget`: requests a minute, 0 for none. `resources`: how many are declared."""
-    rows = outline(plan)
+    rows = build_outline(plan)
     calls: Mapping[str, list[CallRow]] = defaultdict(list)
     if flavour is Flavour.PLAN:
         for call in rows.calls:
             calls[call.address].append(call)
     cards = [_card(number, row, calls, flavour) for number, row in enumerate(rows.changes)]
-    return environment.rendered(
+    return environment.render_template(
         "plan.html",
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
         rows=rows,
@@ -98,7 +98,7 @@ def page(
         cards=cards,
         grave=[cards[number] for number, row in phrases.gravest(rows.changes) if row.risks or row.protected],
         numbers={card.row.address: card.number for card in reversed(cards)},
-        picture=diagram.picture(plan),
+        picture=diagram.draw_diagram(plan),
         box_size=(diagram.WIDTH, diagram.HEIGHT),
     )
 

@@ -11,23 +11,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from reconciler.model.address import Address
-from reconciler.model.change import Mover
+from reconciler.model.change import ChangedBy
 from reconciler.model.event import Outcome
-from reconciler.model.history import Look, Moved, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.rendering.html import environment
-from reconciler.rendering.html.chart import Bar, chart
+from reconciler.rendering.html.chart import Bar, draw_chart
 from reconciler.rendering.plan import phrases
-from reconciler.rendering.terminal_text import clean
+from reconciler.rendering.terminal_text import sanitize
 
 _MOST_BARS = 120  # more are thinner than a finger
 _MOST_ROWS = 100
 _NAMED = 6  # resources of a look
 _MOVERS = {
-    Mover.PLATFORM: "update",
-    Mover.BOTH: "delete",
-    Mover.GIT: "other",
-    Mover.FOLLOWS: "create",
-    Mover.UNKNOWN: "kept",
+    ChangedBy.PLATFORM: "update",
+    ChangedBy.BOTH: "delete",
+    ChangedBy.GIT: "other",
+    ChangedBy.FOLLOWS: "create",
+    ChangedBy.UNKNOWN: "kept",
 }  # with their hues, from the bottom up
 _OUTCOMES = {
     Outcome.DONE: "create",
@@ -39,10 +39,10 @@ _OUTCOMES = {
 
 
 @dataclass
-class Spell:
+class DriftPeriod:
     """A time through which every look found the resource to differ."""
 
-    moved: Moved  # as the last of these looks found it
+    moved: DriftedResource  # as the last of these looks found it
     since: float
     last: float
     looks: int = 1
@@ -54,10 +54,10 @@ class Spell:
         return (self.last if self.is_over else now) - self.since
 
 
-def spells(looks: Sequence[Look]) -> list[Spell]:
+def drift_periods(looks: Sequence[DriftCheck]) -> list[DriftPeriod]:
     """Of looks in their order: those that last first, the longest first among them."""
-    lasting: dict[Address, Spell] = {}
-    over: list[Spell] = []
+    lasting: dict[Address, DriftPeriod] = {}
+    over: list[DriftPeriod] = []
     for look in looks:
         found = {each.address: each for each in look.moved}
         for address in [each for each in lasting if each not in found]:
@@ -65,31 +65,31 @@ def spells(looks: Sequence[Look]) -> list[Spell]:
             ended.is_over = True
             over.append(ended)
         for address, moved in found.items():
-            spell = lasting.setdefault(address, Spell(moved, look.at, look.at, 0))
+            spell = lasting.setdefault(address, DriftPeriod(moved, look.at, look.at, 0))
             spell.moved, spell.last, spell.looks = moved, look.at, spell.looks + 1
             spell.fields |= set(moved.fields)
     order = [*lasting.values(), *over]
     return sorted(order, key=lambda each: (each.is_over, each.since - each.last, str(each.moved.address)))
 
 
-def page(stack: str, looks: Sequence[Look], runs: Sequence[Run], *, now: float, days: int) -> str:
+def render_page(stack: str, looks: Sequence[DriftCheck], runs: Sequence[Run], *, now: float, days: int) -> str:
     """The whole file. Looks and runs oldest first, of so many days before `now`."""
-    found = spells(looks)
+    found = drift_periods(looks)
     standing = [each for each in found if not each.is_over]
-    return environment.rendered(
+    return environment.render_template(
         "report.html",
-        title=f"Report on stack {clean(stack)}",
+        title=f"Report on stack {sanitize(stack)}",
         written=moment(now),
         days=days,
         verdict=_verdict(looks, standing, runs),
-        drift=chart([_drift_bar(number, look) for number, look in _thinned(looks)]),
+        drift=draw_chart([_drift_bar(number, look) for number, look in _thinned(looks)]),
         movers=[(str(mover), hue) for mover, hue in _MOVERS.items()],
         looks=[_look_row(number, look) for number, look in reversed(list(enumerate(looks)))][:_MOST_ROWS],
         looked=phrases.count(len(looks), "look") + (f", the latest {_MOST_ROWS}" if len(looks) > _MOST_ROWS else ""),
         kinds=_kinds(found, now),
         standing=[_spell_row(each, now) for each in standing],
         over=[_spell_row(each, now) for each in found if each.is_over][:_MOST_ROWS],
-        applies=chart([_run_bar(number, run) for number, run in list(enumerate(runs))[-_MOST_BARS:]]),
+        applies=draw_chart([_run_bar(number, run) for number, run in list(enumerate(runs))[-_MOST_BARS:]]),
         outcomes=[(str(outcome), hue) for outcome, hue in _OUTCOMES.items()],
         runs=[_run_row(number, run) for number, run in reversed(list(enumerate(runs)))][:_MOST_ROWS],
     )
@@ -108,7 +108,7 @@ def span(seconds: float) -> str:
     return "less than a second"
 
 
-def _verdict(looks: Sequence[Look], standing: Sequence[Spell], runs: Sequence[Run]) -> str:
+def _verdict(looks: Sequence[DriftCheck], standing: Sequence[DriftPeriod], runs: Sequence[Run]) -> str:
     if not looks:
         return "No look was recorded; `reconciler drift --record` records one."
     last = looks[-1]
@@ -124,7 +124,7 @@ def _verdict(looks: Sequence[Look], standing: Sequence[Spell], runs: Sequence[Ru
     )
 
 
-def _thinned(looks: Sequence[Look]) -> list[tuple[int, Look]]:
+def _thinned(looks: Sequence[DriftCheck]) -> list[tuple[int, DriftCheck]]:
     """Numbered; of too many, the last of each day, and of those the latest."""
     numbered = list(enumerate(looks))
     if len(numbered) > _MOST_BARS:
@@ -132,8 +132,8 @@ def _thinned(looks: Sequence[Look]) -> list[tuple[int, Look]]:
     return numbered[-_MOST_BARS:]
 
 
-def _drift_bar(number: int, look: Look) -> Bar:
-    movers = Counter(each.mover for each in look.moved)
+def _drift_bar(number: int, look: DriftCheck) -> Bar:
+    movers = Counter(each.changed_by for each in look.moved)
     listed = ", ".join(f"{movers[mover]} {mover}" for mover in _MOVERS if movers[mover]) or "nothing differs"
     parts = {hue: movers[mover] for mover, hue in _MOVERS.items()}
     return Bar(moment(look.at)[:10], f"{moment(look.at)}: {listed}", parts, number)
@@ -142,7 +142,7 @@ def _drift_bar(number: int, look: Look) -> Bar:
 def _run_bar(number: int, run: Run) -> Bar:
     listed = ", ".join(f"{run.calls[each]} {each}" for each in _OUTCOMES if run.calls.get(each)) or "no calls"
     parts = {hue: run.calls.get(outcome, 0) for outcome, hue in _OUTCOMES.items()}
-    return Bar(moment(run.started)[:10], f"{moment(run.started)} {clean(run.command)}: {listed}", parts, number)
+    return Bar(moment(run.started)[:10], f"{moment(run.started)} {sanitize(run.command)}: {listed}", parts, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +154,9 @@ class KindRow:
     share: int  # percent of the kind with the most spells
 
 
-def _kinds(found: Sequence[Spell], now: float) -> list[KindRow]:
+def _kinds(found: Sequence[DriftPeriod], now: float) -> list[KindRow]:
     """Kind by kind, those that differ most first."""
-    by_kind: dict[str, list[Spell]] = {}
+    by_kind: dict[str, list[DriftPeriod]] = {}
     for each in found:
         by_kind.setdefault(each.moved.address.kind, []).append(each)
     most = max(map(len, by_kind.values()), default=1)
@@ -173,27 +173,27 @@ def _kinds(found: Sequence[Spell], now: float) -> list[KindRow]:
     return sorted(rows, key=lambda row: (-row.standing, -row.spells, row.kind))
 
 
-def _spell_row(spell: Spell, now: float) -> dict[str, object]:
+def _spell_row(spell: DriftPeriod, now: float) -> dict[str, object]:
     return {
         "address": str(spell.moved.address),
         "since": moment(spell.since),
         "last": moment(spell.last),
         "long": span(spell.lasted(now)),
         "looks": spell.looks,
-        "mover": str(spell.moved.mover),
-        "hue": _MOVERS[spell.moved.mover],
+        "mover": str(spell.moved.changed_by),
+        "hue": _MOVERS[spell.moved.changed_by],
         "reason": str(spell.moved.reason),
-        "fields": [clean(each) for each in sorted(spell.fields)],
+        "fields": [sanitize(each) for each in sorted(spell.fields)],
     }
 
 
-def _look_row(number: int, look: Look) -> dict[str, object]:
+def _look_row(number: int, look: DriftCheck) -> dict[str, object]:
     return {
         "number": number,
         "at": moment(look.at),
         "differ": len(look.moved),
         "declared": look.declared,
-        "commit": clean(look.commit[:12]),
+        "commit": sanitize(look.commit[:12]),
         "addresses": [str(each.address) for each in look.moved[:_NAMED]],
         "more": max(0, len(look.moved) - _NAMED),
     }
@@ -203,8 +203,8 @@ def _run_row(number: int, run: Run) -> dict[str, object]:
     return {
         "number": number,
         "at": moment(run.started),
-        "command": clean(run.command),
-        "outcome": clean(run.outcome) or "broke off",
+        "command": sanitize(run.command),
+        "outcome": sanitize(run.outcome) or "broke off",
         "long": span(run.ended - run.started) if run.ended is not None else "",
         "counts": [(hue, run.calls.get(outcome, 0)) for outcome, hue in _OUTCOMES.items()],
     }

@@ -26,7 +26,7 @@ def gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
     report = [
         {
             "description": _cut(f"{each.subject}: {each.shown}" if each.subject else each.shown),
-            "check_name": each.code or each.rule.id,
+            "check_name": each.id,
             "fingerprint": fingerprint(each),
             "severity": _SEVERITIES[each.level],
             "location": {"path": each.file or fallback, "lines": {"begin": each.line}},
@@ -38,7 +38,8 @@ def gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
 
 def _command(finding: Finding) -> str:
     place = {"file": finding.file, "line": finding.line, "col": finding.column} if finding.file else {}
-    properties = {**place, "title": finding.subject or finding.rule.text}
+    code = f" [{finding.code}]" if finding.code else ""
+    properties = {**place, "title": f"{finding.subject or finding.rule.text}{code}"}
     said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     return f"::{_COMMANDS[finding.level]} {said}::{_message(_cut(finding.shown))}"
 

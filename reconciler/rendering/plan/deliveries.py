@@ -10,28 +10,28 @@ from collections.abc import Iterator, Mapping
 
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Json
-from reconciler.rendering.terminal_text import clean
+from reconciler.rendering.terminal_text import sanitize
 
 
 def describe(deliver: Mapping[str, Delivery]) -> Iterator[str]:
     """Clean lines: for each output where it will go, then what else will run or be passed on."""
     for output, delivery in deliver.items():
-        yield clean(f"{output} will be delivered to ") + _target(delivery)
+        yield sanitize(f"{output} will be delivered to ") + _target(delivery)
         yield from _command_details(delivery)
 
 
 def quote(arguments: Json) -> str:
     """An argument list as a shell would read it. What no terminal should obey is spelt as `$'\\x1b'`."""
     if not isinstance(arguments, list):  # of a plan file that somebody else wrote
-        return clean(str(arguments))
-    return clean(" ".join(_quote_argument(str(each)) for each in arguments))
+        return sanitize(str(arguments))
+    return sanitize(" ".join(_quote_argument(str(each)) for each in arguments))
 
 
 def _target(delivery: Delivery) -> str:
-    settings, target = delivery.settings, clean(delivery.target)
+    settings, target = delivery.settings, sanitize(delivery.target)
 
     def named(name: str) -> str:
-        return clean(str(settings.get(name, "")))
+        return sanitize(str(settings.get(name, "")))
 
     match delivery.way:
         case "to_file":
@@ -43,7 +43,7 @@ def _target(delivery: Delivery) -> str:
             return f"the file {target}, as key {named('key')} of the Kubernetes Secret {name}"
         case "to_command":
             return f"the standard input of the command: {quote(settings.get('run', [delivery.target]))}"
-    return f"{target} by {clean(delivery.way)}"
+    return f"{target} by {sanitize(delivery.way)}"
 
 
 def _command_details(delivery: Delivery) -> Iterator[str]:
@@ -53,12 +53,12 @@ def _command_details(delivery: Delivery) -> Iterator[str]:
         yield f"before that, this command will run: {quote(check)}"
     if env := delivery.settings.get("env"):
         names = ", ".join(map(str, env)) if isinstance(env, list) else str(env)
-        yield f"environment variables that it gets: {clean(names)}"
+        yield f"environment variables that it gets: {sanitize(names)}"
 
 
 def _quote_argument(argument: str) -> str:
     quoted = shlex.quote(argument)
-    if clean(quoted) == quoted:
+    if sanitize(quoted) == quoted:
         return quoted
     escaped = argument.replace("\\", "\\\\").replace("'", "\\'")
-    return f"$'{clean(escaped)}'"
+    return f"$'{sanitize(escaped)}'"

@@ -14,9 +14,9 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ChangeRow, DiffLine, FieldRow, Shown, outline
+from reconciler.rendering.plan.outline import ChangeRow, DiffLine, FieldRow, Shown, build_outline
 from reconciler.rendering.plan.phrases import Flavour
-from reconciler.rendering.terminal_text import clean
+from reconciler.rendering.terminal_text import sanitize
 
 _LONGEST = 200  # cells of a value: a finding is cut at 1000 characters, and new values stand behind old ones
 
@@ -40,7 +40,7 @@ PROBLEM = Rule("problem", "The manifests and the platform do not fit together", 
 POLICY = Rule("policy", "A policy of the project is broken", Level.ERROR)
 ADVICE = Rule("policy-warning", "A policy of the project is broken, and only warns", Level.WARNING)
 WARNING = Rule("warning", "Something should be looked at", Level.WARNING)
-CONSENT = Rule("consent", "A guard holds the plan back until this is allowed by name", Level.ERROR)
+APPROVAL = Rule("consent", "A guard holds the plan back until this is allowed by name", Level.ERROR)
 RISKS = {
     Risk.COMMAND: Rule("runs-a-command", "A command will run, and gets a one-time secret", Level.WARNING),
     Risk.GONE: Rule("cannot-be-had-back", "What is deleted cannot be had back", Level.WARNING),
@@ -54,7 +54,7 @@ PROTECTED = Rule("protected", "A protected object is touched", Level.WARNING)
 NOTE = Rule("note", "Good to know", Level.NOTE)
 CHANGE = Rule("change", "The platform differs from what is declared", Level.NOTE)
 DRIFT = Rule("drift", "The platform moved since the last apply", Level.WARNING)
-RULES = (PROBLEM, POLICY, CONSENT, *RISKS.values(), PROTECTED, ADVICE, WARNING, DRIFT, CHANGE, NOTE)  # gravest first
+RULES = (PROBLEM, POLICY, APPROVAL, *RISKS.values(), PROTECTED, ADVICE, WARNING, DRIFT, CHANGE, NOTE)  # gravest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,11 @@ class Finding:
         return self.brief or self.text
 
     @property
+    def id(self) -> str:
+        """What machines call it: the code of a problem, else the rule."""
+        return self.code or self.rule.id
+
+    @property
     def level(self) -> Level:
         return self.rule.level
 
@@ -94,20 +99,20 @@ def findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = "") -
 
 def _problems(plan: Plan) -> Iterator[Finding]:
     for problem in plan.problems:
-        text = clean(problem.text + (f"; {problem.remedy}" if problem.remedy else ""))
+        text = sanitize(problem.text + (f"; {problem.remedy}" if problem.remedy else ""))
         ours, theirs = (PROBLEM, POLICY) if problem.is_error else (WARNING, ADVICE)
         ours = NOTE if problem.severity is Severity.NOTE else ours
         rule = theirs if problem.rule else ours
-        yield _placed(Finding(rule, text, clean(problem.subject), code=problem.code), problem.position)
+        yield _placed(Finding(rule, text, sanitize(problem.subject), code=sanitize(problem.code)), problem.position)
 
 
 def _consents(plan: Plan) -> Iterator[Finding]:
-    for consent in plan.withheld:
-        yield Finding(CONSENT, clean(f"{consent.why}; allow it with {consent.flag}"), clean(consent.kind))
+    for consent in plan.missing_approvals:
+        yield Finding(APPROVAL, sanitize(f"{consent.why}; allow it with {consent.flag}"), sanitize(consent.kind))
 
 
 def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
-    rows = outline(plan)
+    rows = build_outline(plan)
     for change, row in zip(plan.additions, rows.additions, strict=True):
         brief = _told(row._replace(fields=tuple(map(_cut, row.fields))), Flavour.DRIFT)
         rule = RISKS[Risk.ADDED]
@@ -147,4 +152,4 @@ def _cut(row: FieldRow) -> FieldRow:
 def _placed(finding: Finding, position: Position | None) -> Finding:
     if position is None:
         return finding
-    return replace(finding, file=clean(position.file), line=position.line, column=position.column)
+    return replace(finding, file=sanitize(position.file), line=position.line, column=position.column)

@@ -15,7 +15,7 @@ import networkx as nx
 
 from reconciler.model.address import Address
 from reconciler.model.plan import Plan
-from reconciler.rendering.terminal_text import clean, width
+from reconciler.rendering.terminal_text import sanitize, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def of_resources(needs: Mapping[Address, Collection[Address]]) -> Graph:
 def of_plan(plan: Plan) -> Graph:
     """The graph of a plan's calls."""
     nodes = [
-        Node(call.id, f"{number}  {call.method}", clean(str(call.address)), call.address.kind)
+        Node(call.id, f"{number}  {call.method}", sanitize(str(call.address)), call.address.kind)
         for number, call in enumerate(plan.calls, start=1)
     ]
     return connected(nodes, ((need, call.id) for call in plan.calls for need in call.needs))
@@ -105,13 +105,13 @@ def connected(nodes: Iterable[Node], edges: Iterable[tuple[str, str]]) -> Graph:
 
 
 def _dot(*lines: str) -> str:
-    escaped = (clean(line.replace("\\", "\\\\").replace('"', '\\"')) for line in lines)
+    escaped = (sanitize(line.replace("\\", "\\\\").replace('"', '\\"')) for line in lines)
     return '"' + "\\n".join(escaped) + '"'
 
 
 def _mermaid(text: str) -> str:
     escapes = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;"}
-    return "".join(escapes.get(each, each) for each in clean(text))
+    return "".join(escapes.get(each, each) for each in sanitize(text))
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class _Drawing:
 
     def _box(self, node: Node, box: _Box) -> Iterator[str]:
         hue = int.from_bytes(hashlib.blake2b(node.hue.encode(), digest_size=2).digest()) % 360
-        over, label = html.escape(clean(node.over)), html.escape(clean(node.label))
+        over, label = html.escape(sanitize(node.over)), html.escape(sanitize(node.label))
         yield f"<g><title>{over} {label}</title>"
         yield (
             f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{_HEIGHT}" rx="6" '

@@ -19,9 +19,9 @@ from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ChangeRow, FieldRow, Outline, outline
+from reconciler.rendering.plan.outline import ChangeRow, FieldRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
-from reconciler.rendering.terminal_text import ELLIPSIS, clean
+from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
 
 LIMIT = 60_000  # characters: GitHub takes 65,536 a comment
 _LONGEST_LINE = 400  # characters of a line in a diff: a certificate's base64 is shorter, a minified policy is not
@@ -47,17 +47,19 @@ class Cover:
     resources: Resources | None = None
 
 
-def markdown(plan: Plan, cover: Cover | None = None, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT) -> str:
+def render_markdown(
+    plan: Plan, cover: Cover | None = None, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT
+) -> str:
     """At most `limit` characters, whatever the plan."""
-    return _Page(outline(plan), cover or Cover(), flavour).text(limit)
+    return _Page(build_outline(plan), cover or Cover(), flavour).text(limit)
 
 
 def marker(stack: str, account: str) -> str:
     """The hidden line by which the comment about a stack in an account is found again. Nothing in it ends it early."""
-    name = quote(clean(stack), safe="").replace("-", "%2D")
+    name = quote(sanitize(stack), safe="").replace("-", "%2D")
     if len(name) > _LONGEST_NAME:
         name = _digest(name)
-    return f"<!-- reconciler stack={name} account={_digest(clean(account))} -->"
+    return f"<!-- reconciler stack={name} account={_digest(sanitize(account))} -->"
 
 
 def _digest(text: str) -> str:
@@ -122,7 +124,7 @@ class _Page:
         yield from self.summary()
         yield from self.scope()
         yield from self.problems()
-        yield from self.consents()
+        yield from self.approvals()
         yield from self.risks()
         yield from self.additions()
 
@@ -169,8 +171,8 @@ class _Page:
             lines = (f"- {'❌' if row.is_error else '⚠️'} {code(_cut(row.text, _LONGEST_LINE))}" for row in rows)
             yield from self.first(lines, len(rows), "problem")
 
-    def consents(self) -> Iterator[str]:
-        rows = self.rows.consents if self.flavour is Flavour.PLAN else ()
+    def approvals(self) -> Iterator[str]:
+        rows = self.rows.approvals if self.flavour is Flavour.PLAN else ()
         if rows:
             yield "### Needs consent"
             yield ""

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.model.change import Action, Change, FieldChange, Mover, Order, Reason, Risk
-from reconciler.model.plan import Call, Consent, Forecast, Plan
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Order, Reason, Risk
+from reconciler.model.plan import Approval, Call, Forecast, Plan
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.plan import deliveries
-from reconciler.rendering.terminal_text import clean
+from reconciler.rendering.terminal_text import sanitize
 
 SENSITIVE = "(sensitive)"
 UNSET = "(not set)"
@@ -45,7 +45,7 @@ class FieldRow(NamedTuple):
     old: Shown | None  # None: not set
     new: Shown | None
     diff: tuple[DiffLine, ...]
-    mover: Mover
+    changed_by: ChangedBy
     forces_replacement: bool
     position: str  # `file:line`, or empty
 
@@ -75,7 +75,7 @@ class CallRow(NamedTuple):
     needs: tuple[int, ...]  # numbers of the calls before it
 
 
-class ConsentRow(NamedTuple):
+class ApprovalRow(NamedTuple):
     flag: str
     why: str
     granted: bool
@@ -92,7 +92,7 @@ class Outline(NamedTuple):
     changes: tuple[ChangeRow, ...]
     calls: tuple[CallRow, ...]
     problems: tuple[ProblemRow, ...]
-    consents: tuple[ConsentRow, ...]
+    approvals: tuple[ApprovalRow, ...]
     counts: Mapping[Action, int]
     additions: tuple[ChangeRow, ...]
     unmanaged: Mapping[str, int]  # live objects per kind that no stack manages
@@ -109,29 +109,29 @@ class Outline(NamedTuple):
         return tuple(row for row in self.problems if row.is_error)
 
     @property
-    def withheld(self) -> tuple[ConsentRow, ...]:
-        return tuple(row for row in self.consents if not (row.granted or row.is_optional))
+    def missing_approvals(self) -> tuple[ApprovalRow, ...]:
+        return tuple(row for row in self.approvals if not (row.granted or row.is_optional))
 
 
-def outline(plan: Plan) -> Outline:
+def build_outline(plan: Plan) -> Outline:
     words = _Words(plan)
     numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
     return Outline(
-        stack=clean(plan.stack),
+        stack=sanitize(plan.stack),
         changes=_changes(plan, words),
         calls=tuple(_call(call, numbers) for call in plan.calls),
-        problems=tuple(ProblemRow(clean(str(problem)), problem.is_error) for problem in plan.problems),
-        consents=tuple(_consent(consent) for consent in plan.consents),
+        problems=tuple(ProblemRow(sanitize(str(problem)), problem.is_error) for problem in plan.problems),
+        approvals=tuple(_consent(consent) for consent in plan.approvals),
         counts=Counter(change.action for change in plan.changes),
         additions=tuple(_change(change, words) for change in plan.additions),
-        unmanaged=dict(sorted(Counter(clean(kind) for kind, _ in plan.unmanaged).items())),
+        unmanaged=dict(sorted(Counter(sanitize(kind) for kind, _ in plan.unmanaged).items())),
         forecast=plan.forecast,
-        account=clean(plan.account),
-        commit=clean(plan.commit),
-        targets=tuple(clean(each) for each in plan.targets),
-        excludes=tuple(clean(each) for each in plan.excludes),
+        account=sanitize(plan.account),
+        commit=sanitize(plan.commit),
+        targets=tuple(sanitize(each) for each in plan.targets),
+        excludes=tuple(sanitize(each) for each in plan.excludes),
         ignored=len(plan.ignored),
-        ignored_until=tuple(sorted({clean(each.until) for each in plan.ignored if each.until})),
+        ignored_until=tuple(sorted({sanitize(each.until) for each in plan.ignored if each.until})),
     )
 
 
@@ -157,18 +157,18 @@ def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
 
 def _change(change: Change, words: _Words) -> ChangeRow:
     return ChangeRow(
-        address=clean(str(change.address)),
+        address=sanitize(str(change.address)),
         action=change.action,
         symbol=symbol(change.action, change.order),
         reason=change.reason,
         order=change.order,
-        id=clean(change.id or ""),
-        former=clean(str(change.former)) if change.former else "",
+        id=sanitize(change.id or ""),
+        former=sanitize(str(change.former)) if change.former else "",
         risks=change.risks,
         protected=change.protected,
-        position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
+        position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
         fields=tuple(_field(each, words) for each in change.fields),
-        parent=clean(str(change.parent)) if change.parent else "",
+        parent=sanitize(str(change.parent)) if change.parent else "",
         is_pending=change.is_pending,
     )
 
@@ -177,13 +177,13 @@ def _field(change: FieldChange, words: _Words) -> FieldRow:
     old = None if change.old is None else words.shown(change.old)
     new = None if change.new is None else words.shown(change.new)
     return FieldRow(
-        path=clean(change.path),
+        path=sanitize(change.path),
         old=old,
         new=new,
         diff=tuple(_diff(old.lines if old else (), new.lines if new else ())),
-        mover=change.mover,
+        changed_by=change.changed_by,
         forces_replacement=change.forces_replacement,
-        position=clean(f"{change.position.file}:{change.position.line}") if change.position else "",
+        position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
     )
 
 
@@ -194,14 +194,14 @@ def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
     return CallRow(
         number=numbers[call.id],
         method=call.method,
-        path=clean(path),
-        address=clean(str(call.address)),
+        path=sanitize(path),
+        address=sanitize(str(call.address)),
         needs=tuple(sorted(numbers[need] for need in call.needs if need in numbers)),
     )
 
 
-def _consent(consent: Consent) -> ConsentRow:
-    return ConsentRow(clean(consent.flag), clean(consent.why), consent.granted, consent.is_optional)
+def _consent(consent: Approval) -> ApprovalRow:
+    return ApprovalRow(sanitize(consent.flag), sanitize(consent.why), consent.granted, consent.is_optional)
 
 
 def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:
@@ -222,7 +222,7 @@ class _Words:
 
     def __init__(self, plan: Plan) -> None:
         self._resolved = plan.resolved
-        self._names = {seen.id: str(address) for address, seen in plan.seen.items()}
+        self._names = {seen.id: str(address) for address, seen in plan.observed.items()}
 
     def shown(self, value: Value) -> Shown:
         return Shown(self.line(value), tuple(self.lines(value)))
@@ -242,21 +242,21 @@ class _Words:
                 return "true" if value else "false"
             case str():
                 name = self._names.get(value) if _OBJECT_ID.fullmatch(value) else None
-                return f"{_quoted(value)} ({clean(name)})" if name else _quoted(value)
+                return f"{_quoted(value)} ({sanitize(name)})" if name else _quoted(value)
             case dict():
-                return "{" + ", ".join(f"{clean(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
+                return "{" + ", ".join(f"{sanitize(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
             case list() | tuple():
                 return "[" + ", ".join(self.line(item) for item in value) + "]"
-        return clean(str(value))
+        return sanitize(str(value))
 
     def lines(self, value: Value) -> Iterator[str]:
         """The value on lines of its own: of a text its lines, of a list its items, of an object its members."""
         match value:
             case str() if "\n" in value:
-                yield from (_ended(clean(line)) for line in value.removesuffix("\n").split("\n"))
+                yield from (_ended(sanitize(line)) for line in value.removesuffix("\n").split("\n"))
             case dict() if value:
                 for key in sorted(value):
-                    yield from self._member(f"{clean(key)}:", value[key])
+                    yield from self._member(f"{sanitize(key)}:", value[key])
             case list() | tuple() if value:
                 for item in value:
                     yield from self._item(item)
@@ -283,13 +283,13 @@ class _Words:
     def _reference(self, ref: Ref) -> str:
         known = self._resolved.get(f"{ref.target}.{ref.output}")
         if known is None:
-            return f"(known after apply: {clean(str(ref))})"
-        return f"{_quoted(str(known))} ({clean(str(ref))})"
+            return f"(known after apply: {sanitize(str(ref))})"
+        return f"{_quoted(str(known))} ({sanitize(str(ref))})"
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{clean(escaped)}"'
+    return f'"{sanitize(escaped)}"'
 
 
 def _ended(line: str) -> str:

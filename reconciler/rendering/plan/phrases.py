@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from reconciler.model.change import Action, Mover, Order, Reason, Risk
+from reconciler.model.change import Action, ChangedBy, Order, Reason, Risk
 from reconciler.model.plan import Forecast
 from reconciler.rendering.plan.outline import SENSITIVE, ChangeRow, DiffLine, FieldRow, Outline
 
@@ -35,8 +35,10 @@ def count(number: int, noun: str) -> str:
 def forecast(estimate: Forecast, budget: int) -> str:
     """`130 calls, about 60 s at 120 requests a minute`"""
     calls = count(estimate.calls, "call")
-    if estimate.seconds > 0:
-        return f"{calls}, about {_duration(estimate.seconds)}" + (f" at {budget} requests a minute" if budget else "")
+    if estimate.estimated_seconds > 0:
+        return f"{calls}, about {_duration(estimate.estimated_seconds)}" + (
+            f" at {budget} requests a minute" if budget else ""
+        )
     return f"{calls}, within the budget of {budget} requests a minute" if budget else calls
 
 
@@ -99,28 +101,28 @@ def drifted(rows: Outline, resources: Resources | None) -> str:
     return f"Drift: {counted}{listed}.{later if pending else ''}"
 
 
-SIDES: Mapping[Mover, str] = {
-    Mover.PLATFORM: "changed on the platform",
-    Mover.GIT: "changed in Git",
-    Mover.BOTH: "changed on both sides",
-    Mover.FOLLOWS: "following what they refer to",
-    Mover.UNKNOWN: "without a record of who changed it",
+SIDES: Mapping[ChangedBy, str] = {
+    ChangedBy.PLATFORM: "changed on the platform",
+    ChangedBy.GIT: "changed in Git",
+    ChangedBy.BOTH: "changed on both sides",
+    ChangedBy.FOLLOWS: "following what they refer to",
+    ChangedBy.UNKNOWN: "without a record of who changed it",
 }
 
 
-def side(row: ChangeRow) -> Mover:
+def side(row: ChangeRow) -> ChangedBy:
     """Who changed the resource as a whole."""
     if row.is_pending:
-        return Mover.GIT
+        return ChangedBy.GIT
     if row.reason in (Reason.VANISHED, Reason.ADDED):
-        return Mover.PLATFORM
+        return ChangedBy.PLATFORM
     if row.reason is Reason.REMOVED:
-        return Mover.BOTH
-    movers = {field.mover for field in row.fields} - {Mover.UNKNOWN}
-    movers = movers - {Mover.FOLLOWS} or movers
-    if movers <= {Mover.GIT, Mover.FOLLOWS}:  # and yet nothing proves it
-        return Mover.UNKNOWN
-    return movers.pop() if len(movers) == 1 else Mover.BOTH
+        return ChangedBy.BOTH
+    movers = {field.changed_by for field in row.fields} - {ChangedBy.UNKNOWN}
+    movers = movers - {ChangedBy.FOLLOWS} or movers
+    if movers <= {ChangedBy.GIT, ChangedBy.FOLLOWS}:  # and yet nothing proves it
+        return ChangedBy.UNKNOWN
+    return movers.pop() if len(movers) == 1 else ChangedBy.BOTH
 
 
 def verdict(rows: Outline, flavour: Flavour, resources: Resources | None = None) -> str:
@@ -198,9 +200,9 @@ def deliveries(row: ChangeRow, flavour: Flavour) -> tuple[str, ...]:
 def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
     """What is to be said of a field beside its values."""
     whole = change.action in (Action.CREATE, Action.DELETE)  # nobody moved a single field
-    told = not whole and (row.mover in (Mover.PLATFORM, Mover.BOTH) or flavour is Flavour.DRIFT)
+    told = not whole and (row.changed_by in (ChangedBy.PLATFORM, ChangedBy.BOTH) or flavour is Flavour.DRIFT)
     unknown = "who changed it is not known"
-    said = [unknown if row.mover is Mover.UNKNOWN else str(row.mover)] if told else []
+    said = [unknown if row.changed_by is ChangedBy.UNKNOWN else str(row.changed_by)] if told else []
     return [*said, "forces replacement"] if row.forces_replacement else said
 
 

@@ -10,42 +10,43 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from reconciler.model.codes import CODES
 from reconciler.model.value import Json
-from reconciler.rendering.plan.findings import RULES, Finding
+from reconciler.rendering.plan.findings import Finding
 
 _LONGEST = 1000  # characters of a message: viewers show a line or two
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(findings: Sequence[Finding], *, version: str, fallback: str) -> str:
+def render_sarif(findings: Sequence[Finding], *, version: str, fallback: str) -> str:
     """`version`: of this program. `fallback`: the file that stands for what no manifest mentions any more."""
-    numbers = {rule.id: number for number, rule in enumerate(RULES)}
+    rules = {each.id: _rule(each) for each in findings}
+    numbers = {id: number for number, id in enumerate(rules)}
     log = {
         "$schema": _SCHEMA,
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {
-                    "driver": {
-                        "name": "reconciler",
-                        "version": version,
-                        "rules": [
-                            {
-                                "id": rule.id,
-                                "shortDescription": {"text": rule.text},
-                                "defaultConfiguration": {"level": str(rule.level)},
-                            }
-                            for rule in RULES
-                        ],
-                    }
-                },
+                "tool": {"driver": {"name": "reconciler", "version": version, "rules": [*rules.values()]}},
                 "columnKind": "unicodeCodePoints",
                 "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The root of the repository."}}},
-                "results": [_result(each, numbers[each.rule.id], fallback) for each in findings],
+                "results": [_result(each, numbers[each.id], fallback) for each in findings],
             }
         ],
     }
     return json.dumps(log, indent=2).replace("##", "#\\u0023") + "\n"
+
+
+def _rule(finding: Finding) -> Json:
+    entry = CODES.get(finding.code)
+    rule = {"id": finding.id, "defaultConfiguration": {"level": str(finding.level)}}
+    if entry is None:
+        return {**rule, "shortDescription": {"text": finding.rule.text}}
+    return {
+        **rule,
+        "shortDescription": {"text": entry.meaning},
+        "help": {"text": f"{entry.cause} {entry.remedy}"},
+    }
 
 
 def fingerprint(finding: Finding) -> str:
@@ -56,7 +57,7 @@ def fingerprint(finding: Finding) -> str:
 
 def _result(finding: Finding, number: int, fallback: str) -> Json:
     return {
-        "ruleId": finding.rule.id,
+        "ruleId": finding.id,
         "ruleIndex": number,
         "level": str(finding.level),
         "message": {"text": _text(finding)},

@@ -13,7 +13,7 @@ from reconciler.model.plan import Plan
 from reconciler.rendering import terminal_text
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ChangeRow, DiffLine, FieldRow, Outline, Shown, outline
+from reconciler.rendering.plan.outline import ChangeRow, DiffLine, FieldRow, Outline, Shown, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
 
 NARROWEST = 40
@@ -42,7 +42,7 @@ _PAINTS = {
 _SIGNS = {"+": Paint.ADDED, "-": Paint.REMOVED}
 
 
-def text(
+def render_text(
     plan: Plan,
     *,
     width: int = 80,
@@ -52,7 +52,7 @@ def text(
     flavour: Flavour = Flavour.PLAN,
 ) -> str:
     """`budget`: requests a minute, as the forecast was made with, 0 for none. `resources`: how many are declared."""
-    page = _Page(outline(plan), max(width, NARROWEST), colour, budget, resources, flavour)
+    page = _Page(build_outline(plan), max(width, NARROWEST), colour, budget, resources, flavour)
     sections = [list(section) for section in page.sections()]
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
 
@@ -82,7 +82,7 @@ class _Page:
             yield from self.additions()
         if self.flavour is Flavour.PLAN:
             yield self.calls()
-            yield self.consents()
+            yield self.approvals()
         yield self.summary()
 
     def paint(self, paint: Paint, line: str) -> str:
@@ -194,11 +194,11 @@ class _Page:
             yield from self.block(row.path, start, first=lead)
             yield from self.block(detail, start, Paint.FAINT)
 
-    def consents(self) -> Iterator[str]:
-        if not self.rows.consents:
+    def approvals(self) -> Iterator[str]:
+        if not self.rows.approvals:
             return
         yield self.paint(Paint.STRONG, "Needs your consent:")
-        for row in self.rows.consents:
+        for row in self.rows.approvals:
             given = "  given" if row.granted else ""
             yield f"  {self.paint(Paint.FAINT if row.granted else Paint.ALARM, row.flag)}{given}"
             yield from self.block(row.why, _FIELD_INDENT, Paint.FAINT)

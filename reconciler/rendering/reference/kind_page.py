@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from textwrap import dedent, indent
 
-from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Home, Kind
 
 _PLAIN = {
     Shape.TEXT: "text",
@@ -208,9 +210,11 @@ def _identity(kind: Kind) -> str:
         if replaced
         else "- Never replaced: every field changes in place."
     )
-    if kind.one_of:
-        names = _listed(f"`{name}`" for name in kind.one_of)
-        lines.append(f"- Of {names} it has at most one; `{kind.opens}` is off while one takes the place of another.")
+    if kind.exclusive_modules:
+        names = _listed(f"`{name}`" for name in kind.exclusive_modules)
+        lines.append(
+            f"- Of {names} it has at most one; `{kind.traffic_module}` is off while one takes the place of another."
+        )
     if kind.same_as is not None:
         lines.append(f"- The same objects can be declared as `{kind.same_as}`: each by one of the two kinds.")
     if kind.irreplaceable:

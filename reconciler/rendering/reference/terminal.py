@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 
-from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Home, Kind
 from reconciler.model.value import canonical
 from reconciler.rendering import terminal_text
 

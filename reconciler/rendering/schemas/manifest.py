@@ -12,8 +12,10 @@ from reconciler import kinds
 from reconciler.kinds.rules import canonical
 from reconciler.languages import traffic_catalog
 from reconciler.model.address import NAME
-from reconciler.model.kind import Behaviour, Field, Home, Kind, Shape
-from reconciler.model.manifest import UnmanagedChildren
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field, Shape, fields_of
+from reconciler.model.kind import Home, Kind
+from reconciler.model.manifest import Lifecycle
 
 Schema = dict[str, Any]
 
@@ -28,6 +30,7 @@ _PLAIN: dict[Shape, Schema] = {
     Shape.NUMBER: {"type": "number"},
     Shape.FLAG: {"type": "boolean"},
 }
+_CHILDREN = next(each for each in fields_of(Lifecycle) if each.name == "unmanaged_children")
 
 
 def kind_schema(kind: Kind) -> Schema:
@@ -139,8 +142,8 @@ def _lifecycle(kind: Kind) -> Schema:
         "replace": "false: a change that needs another object is a problem instead.",
     }
     children: Schema = {
-        "enum": [str(each) for each in UnmanagedChildren],
-        "default": str(UnmanagedChildren.REPORT),
+        "enum": list(_CHILDREN.choices),
+        "default": _CHILDREN.default,
         "description": "What happens to children that exist on the platform and that no manifest declares. "
         "delete: deleted once approved.",
     }

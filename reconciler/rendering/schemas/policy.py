@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from reconciler.model.kind import Field, Shape, fields_of
+from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.rendering.schemas import manifest as manifest_schema
 
 

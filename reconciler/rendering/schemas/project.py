@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from reconciler.model.address import NAME
-from reconciler.model.kind import Kind, fields_of
+from reconciler.model.fields.field import fields_of
+from reconciler.model.kind import Kind
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas.manifest import Schema
 

@@ -10,7 +10,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Waited
 from reconciler.model.plan import Verb
 from reconciler.model.value import Json
-from reconciler.rendering.terminal_text import clean
+from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import codec
 
 VERSION = 1  # of a record; raised with every change a reader would notice
@@ -37,15 +37,15 @@ def line(event: Event) -> str:
         case Started():
             return ""
         case Retried(call, attempt, wait, why):
-            return clean(f"{call.id}: attempt {attempt} in {wait:.1f} s: {why}")
+            return sanitize(f"{call.id}: attempt {attempt} in {wait:.1f} s: {why}")
         case Waited(seconds):
             return f"waiting {seconds:.1f} s for the request budget"
         case Ended(call, Outcome.DONE, id=object_id):
             known = object_id and object_id not in call.id
             sunk = "".join(f"  {name} delivered to {to.target}" for name, to in call.deliver.items())
-            return clean(f"{call.id}{f'  {object_id}' if known else ''}{sunk}")
+            return sanitize(f"{call.id}{f'  {object_id}' if known else ''}{sunk}")
         case Ended(call, outcome, why=why):
-            return clean(f"{call.id}: {outcome}{f': {why}' if why else ''}")
+            return sanitize(f"{call.id}: {outcome}{f': {why}' if why else ''}")
 
 
 def record(event: Event) -> str:

@@ -13,14 +13,14 @@ from collections import Counter
 from typing import Any
 
 from reconciler.model.change import Action
-from reconciler.model.plan import VERSION, Call, Consent, Plan
+from reconciler.model.plan import VERSION, Approval, Call, Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
 from reconciler.rendering.wire import codec
 
 FORMAT = "reconciler plan"
 _DEEPEST = 200  # levels; manifests have 64 at most, answers of the platform 100, and a plan stands around them
-_DERIVED: codec.Derived = {Call: ("method",), Consent: ("flag",)}
+_DERIVED: codec.Derived = {Call: ("method",), Approval: ("flag",)}
 
 
 def write(plan: Plan, key: bytes | None = None) -> str:
@@ -31,7 +31,7 @@ def write(plan: Plan, key: bytes | None = None) -> str:
     return _spelt(content | {"integrity": _integrity(content), "signature": signature})
 
 
-def respelt(written: str) -> str:
+def normalize(written: str) -> str:
     """The text of a plan file as `write` spells it, whatever else whoever made it has put there."""
     return _spelt(json.loads(written))
 
@@ -155,4 +155,4 @@ def _check_signature(found: Json, expected: str) -> None:
 
 
 def refused(what: str, remedy: str = "plan again") -> Rejected:
-    return Rejected([Problem(f"this plan file cannot be used: {what}", remedy)])
+    return Rejected([Problem(f"this plan file cannot be used: {what}", remedy, code="unusable-plan-file")])

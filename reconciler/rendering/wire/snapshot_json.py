@@ -21,7 +21,7 @@ _MARK = "$sealed"
 
 
 @dataclass(frozen=True)
-class Taken:
+class SnapshotFile:
     """A redacted snapshot, and what it is of.
 
     base_url, account   where it was taken, as the project called it
@@ -71,7 +71,7 @@ class _Content:
     secrets: Mapping[str, Json]
 
 
-def encode(taken: Taken) -> dict[str, Json]:
+def encode(taken: SnapshotFile) -> dict[str, Json]:
     """Plain JSON, the same for the same snapshot."""
     seen = taken.snapshot
     listings = {
@@ -102,7 +102,7 @@ def encode(taken: Taken) -> dict[str, Json]:
     return {"format": FORMAT, "version": VERSION, **codec.encode(_Content, content, "", {})}
 
 
-def decode(content: Mapping[str, Json]) -> Taken:
+def decode(content: Mapping[str, Json]) -> SnapshotFile:
     """What `encode` was given. Raises Malformed."""
     if content.get("format") != FORMAT:
         raise Malformed("it is no snapshot")
@@ -132,7 +132,7 @@ def decode(content: Mapping[str, Json]) -> Taken:
     secrets = {source: _unmarked(each) for source, each in read.secrets.items()}
     if not all(isinstance(each, Sealed) for each in secrets.values()):
         raise Malformed("what stands for a secret is not understood")
-    return Taken(seen, read.stack, read.base_url, read.account, read.at, read.commit, secrets)
+    return SnapshotFile(seen, read.stack, read.base_url, read.account, read.at, read.commit, secrets)
 
 
 def _body(marked: Json) -> Mapping[str, Json]:

@@ -6,6 +6,7 @@ no client can create: ephemeral and edge endpoints).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +33,25 @@ class Posted(BaseModel):
 
 
 def plant(objects: Objects, path: Path) -> None:
-    """ValueError says which item cannot be planted, and why; then none is."""
+    """Plants what a file lists. ValueError says which item cannot be planted, and why; then none is."""
     try:
         items = parsing.document(path.read_text(encoding="utf-8"))
+        if not isinstance(items, list):
+            raise ValueError("a seed is a list")
+        plant_items(objects, items)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
-    if not isinstance(items, list):
-        raise ValueError(f"{path}: a seed is a list")
+
+
+def plant_items(objects: Objects, items: Sequence[Any]) -> None:
+    """As `plant`, with the items themselves."""
     router = Router(operations(objects.kinds))
     with objects.database.transaction():
         for number, item in enumerate(items, 1):
             try:
                 _plant_one(objects, router, item)
             except (Refusal, ValueError) as error:
-                raise ValueError(f"{path}: item {number}: {error}") from error
+                raise ValueError(f"item {number}: {error}") from error
 
 
 def _plant_one(objects: Objects, router: Router, item: Any) -> None:

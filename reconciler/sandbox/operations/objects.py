@@ -56,7 +56,9 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
 
-from reconciler.model.kind import AlwaysSent, Field, Kind
+from reconciler.model.fields.annotations import AlwaysSent
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 from reconciler.sandbox import rules
 from reconciler.sandbox.base import certificates, derive
@@ -131,7 +133,7 @@ class Objects:
                 return self._shown(view, kind, self._read(kind, stored))
             case Act.UPDATE:
                 return self._update(kind, stored, body, view)
-            case Act.DELETE if kind.offers is not None and "_raw" in stored.body:
+            case Act.DELETE if kind.supports is not None and "_raw" in stored.body:
                 self.uproot(stored.id)
             case Act.DELETE:
                 self._delete(kind, stored)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from reconciler.model.kind import Field, Kind
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
 
 
 class Act(StrEnum):
@@ -70,8 +71,8 @@ class Operation:
 def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
     for kind in kinds:
         one = f"{kind.path}/{{{kind.key}}}"
-        if kind.offers is not None:
-            yield from _observed(kind, one, kind.offers)
+        if kind.supports is not None:
+            yield from _observed(kind, one, kind.supports)
             continue
         yield Operation(Act.CREATE, kind, kind.path)
         yield Operation(Act.LIST, kind, kind.path)

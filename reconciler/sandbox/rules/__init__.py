@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.kind import Shape
+from reconciler.model.fields.field import Shape
 from reconciler.sandbox.base.database import Document, Stored
 from reconciler.sandbox.base.draft import Draft, Rule, World
 from reconciler.sandbox.operations.modules import check_modules

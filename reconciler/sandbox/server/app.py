@@ -15,16 +15,17 @@ import binascii
 import json
 import re
 import secrets
-import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
+from reconciler.engine.ports import Clock
 from reconciler.model import dialect
 from reconciler.model.value import Json
 from reconciler.sandbox.agent.process import Agent
@@ -37,6 +38,7 @@ from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.operations.routes import Act, Operation, Router, operations
 from reconciler.sandbox.server import faults
 from reconciler.sandbox.server.browsers import find_foreign
+from reconciler.sandbox.server.clock import LoopClock
 from reconciler.sandbox.server.faults import Budget, Fault, Faults, Limits, Log
 from reconciler.sandbox.wire import bodies, parsing, queries, refusal
 from reconciler.sandbox.wire.openapi import document
@@ -52,6 +54,9 @@ _HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 
 
 Cut = Callable[[Scope], None]
+OnRequest = Callable[[str, str], Awaitable[None]]
+"""Awaited with method and path when a request of the API arrives, before anything else happens to it."""
+
 _Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
 
 
@@ -64,17 +69,27 @@ class _Start(BaseModel):
 
 
 class App:
-    """One ASGI application. `cut` resets the connection that a request came by."""
+    """One ASGI application. `cut` resets the connection of a request. `clock` measures the request budget and sleeps
+    for latency and faults."""
 
     def __init__(
-        self, objects: Objects, *, api_key: str, cut: Cut, per_minute: int | None = None, latency: float = 0.0
+        self,
+        objects: Objects,
+        *,
+        api_key: str,
+        cut: Cut,
+        per_minute: int | None = None,
+        latency: float = 0.0,
+        clock: Clock | None = None,
+        on_request: OnRequest | None = None,
     ) -> None:
         self.objects = objects
         self._first = objects.variants
         self.table = tuple(operations(objects.kinds))
         self.router = Router(self.table)
-        self.log, self.faults, self.budget = Log(), Faults(), Budget(per_minute)
-        self._api_key, self._cut, self._latency = api_key, cut, latency
+        self._clock = clock or LoopClock()
+        self.log, self.faults, self.budget = Log(), Faults(), Budget(per_minute, self._clock)
+        self._api_key, self._cut, self._latency, self._on_request = api_key, cut, latency, on_request
         self._ids = Ksuids()
         self.agent: Agent | None = None
 
@@ -82,28 +97,33 @@ class App:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
-        try:
-            with self.budget.running():
+        with suppress(ClientDisconnect), self.budget.running():
+            if _is_control(scope):
+                await _send(send, *await self._caught(self._control(request)))
+            else:
                 await self._serve(request, send)
-        except (ClientDisconnect, asyncio.CancelledError):  # the latter at the end of the process
-            return
+
+    async def serve_at_once(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As a call, without fault, latency and log entry: for the one who set these up."""
+        if _is_control(scope):
+            await self(scope, receive, send)
+        else:
+            await _send(send, *self._outcome(await _asked(Request(scope, receive))))
 
     async def _serve(self, request: Request, send: Send) -> None:
         path = str(request.scope["path"])
-        if path == CONTROL or path.startswith(f"{CONTROL}/"):
-            status, body, headers = await self._caught(self._control(request))
-            await _send(send, status, body, headers)
-            return
-        arrived = time.monotonic()
+        arrived = self._clock.now()
         asked = await _asked(request)
+        if self._on_request is not None:
+            await self._on_request(asked.method, path)
         fault = self.faults.met(asked.method, path)
         late = self._latency + (fault.delay if fault else 0)
         if late:
-            await _wait(late - self._latency / 2)  # the way here, and before the answer the way back
+            await self._clock.sleep(late - self._latency / 2)  # the way here, and before the answer the way back
         undone = fault is not None and not fault.is_done
         status, body, headers = (0, None, {}) if undone else self._outcome(asked)
         if self._latency:
-            await _wait(arrived + late - time.monotonic())  # what serving took is a part of it
+            await self._clock.sleep(max(0.0, arrived + late - self._clock.now()))  # what serving took is a part of it
         if fault is None:
             self._write_log(asked, status)
             await _send(send, status, body, headers)
@@ -128,7 +148,7 @@ class App:
                 if fault.then != faults.ANSWER:
                     answer = self._asked_for(fault)
                 self._write_log(asked, answer[0])
-                await _send(send, *answer, pace=fault.pace)
+                await _send(send, *answer, pace=partial(self._clock.sleep, fault.pace) if fault.pace else None)
 
     async def _sever(self, request: Request) -> None:
         self._cut(request.scope)
@@ -156,6 +176,17 @@ class App:
         except Exception:  # noqa: BLE001 - as above
             return self._unforeseen()
         return status, body, {}
+
+    def reset(self) -> None:
+        """As in the beginning: no objects, faults, log or changed settings. IDs go on growing."""
+        self.objects.database.clear()
+        self.faults.all.clear()
+        self.log.clear()
+        self.budget.clear()
+        self.objects.variants = self._first
+        if self.agent is not None:
+            with suppress(Failed):  # of what its files name, much is gone
+                self.agent.start("")
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
@@ -273,14 +304,7 @@ class App:
             case "DELETE", "objects":
                 self.objects.database.clear()
             case "DELETE", "":
-                self.objects.database.clear()
-                self.faults.all.clear()
-                self.log.clear()
-                self.budget.clear()
-                self.objects.variants = self._first
-                if self.agent is not None:
-                    with suppress(Failed):  # of what its files name, much is gone
-                        self.agent.start("")
+                self.reset()
             case "POST", "agent" if self.agent is not None:
                 given = _formed(_Start, await _value(request))
                 try:
@@ -296,6 +320,10 @@ class App:
         return 204, None
 
 
+def _is_control(scope: Scope) -> bool:
+    return scope["path"] == CONTROL or str(scope["path"]).startswith(f"{CONTROL}/")
+
+
 def _base(asked: Asked) -> str:
     """Scheme, host and port by which the client reached us."""
     host = asked.headers.get("host", "")
@@ -304,11 +332,6 @@ def _base(asked: Asked) -> str:
         name = f"[{server[0]}]" if ":" in server[0] else server[0]
         host = name if server[1] is None else f"{name}:{server[1]}"
     return f"{asked.scheme}://{host}"
-
-
-async def _wait(seconds: float) -> None:
-    """So long on the average: the loop wakes up to a millisecond late."""
-    await asyncio.sleep(max(0.0, seconds - 0.0005))
 
 
 async def _asked(request: Request) -> Asked:
@@ -369,9 +392,15 @@ def _formed(form: type[Form], value: Any) -> Form:
 
 
 async def _send(
-    send: Send, status: int, body: Json, headers: dict[str, str], *, share: float = 1.0, pace: float = 0.0
+    send: Send,
+    status: int,
+    body: Json,
+    headers: dict[str, str],
+    *,
+    share: float = 1.0,
+    pace: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """An answer, or only this share of it; with a pace, in pieces with so many seconds between them."""
+    """Sends a response, or only this share of it; with a pace, in pieces, awaiting the pace after each."""
     raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     lines = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
     if not raw:
@@ -387,10 +416,10 @@ async def _send(
     if share < 1 and not content:
         return  # an answer without a body breaks off before its head
     await send(start)
-    if pace and content:
+    if pace is not None and content:
         size = -(-len(content) // faults.PIECES)
         for place in range(0, len(content), size):
             await send({"type": "http.response.body", "body": content[place : place + size], "more_body": True})
-            await asyncio.sleep(pace)
+            await pace()
         content = b""
     await send({"type": "http.response.body", "body": content, "more_body": share < 1})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr
 
+from reconciler.engine.ports import Clock
 from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.wire import refusal
 
@@ -122,8 +122,9 @@ class Limits(BaseModel):
 class Budget:
     """At most so many requests within any window; those that are refused do not count."""
 
-    def __init__(self, per_minute: int | None) -> None:
+    def __init__(self, per_minute: int | None, clock: Clock) -> None:
         self._first = Limits(limit=per_minute)
+        self._clock = clock
         self._running = 0
         self.clear()
 
@@ -149,7 +150,7 @@ class Budget:
             raise refusal.TOO_MANY_AT_ONCE(limit=self._at_once)
         if self._limit is None:
             return
-        moment = time.monotonic()
+        moment = self._clock.now()
         while self._times and self._times[0] <= moment - self._window:
             self._times.popleft()
         if len(self._times) >= self._limit:

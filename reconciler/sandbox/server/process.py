@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 import uvicorn
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from reconciler.kinds import read_only
@@ -140,7 +140,7 @@ def serve(
                 app.agent = agent
                 _start(agent)
             print("\n".join(told), file=out or sys.stdout, flush=True)
-            asyncio.run(_serve(_Server(_config(app)), listener, beside))
+            asyncio.run(_serve(_Server(_config(_until_cancelled(app))), listener, beside))
     finally:
         database.close()
 
@@ -162,7 +162,17 @@ async def _serve(server: _Server, listener: socket.socket, beside: _Beside | Non
         await also
 
 
-def _config(app: App | AgentApp) -> uvicorn.Config:
+def _until_cancelled(app: App) -> ASGIApp:
+    """The application without an error in the log for requests that the end of the process interrupts."""
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await app(scope, receive, send)
+
+    return run
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=_Severable,

@@ -12,7 +12,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from reconciler.model.kind import Behaviour, Field, Kind, Shape
+from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.wire import refusal

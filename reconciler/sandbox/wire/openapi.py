@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from reconciler import __version__
-from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.sandbox import rules
 from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.operations import modules

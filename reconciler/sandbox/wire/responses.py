@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from reconciler.model.kind import Field, Kind, Shape
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 from reconciler.sandbox.base.database import Document, Stored
 from reconciler.sandbox.base.ids import prefix_of

@@ -25,9 +25,9 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json
-from reconciler.planning.planner import Policy, plan
+from reconciler.planning.planner import PlanOptions, plan
 from tests.engine.world import Crash, MemoryJournal, MemorySinks, SeededChance
-from tests.faults.kills.projects import STACK, Project
+from tests.faults.kills.projects import STACK, CrashProject
 from tests.simulation.account import Account
 from tests.simulation.loop import LoopClock, VirtualLoop
 from tests.simulation.wire import Weather, Wire
@@ -51,7 +51,7 @@ class Moments:
         self.passed: list[tuple[str, str]] = []
         self.is_dead = False
 
-    def reach(self, point: str, call: Call) -> None:
+    def on_checkpoint(self, point: str, call: Call) -> None:
         """The engine's hook."""
         self._inside.set(point.startswith("before"))
         self.come(point, call.id)
@@ -220,8 +220,8 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
         )
         bound = await recovery.settle(tuple(left.journal.open.values()), snapshot, KINDS, journal)
         snapshot = left.journal.beside(snapshot, bound)
-        this.plan = made = plan(manifest, snapshot, KINDS, Policy(allow=_EVERYTHING))
-        if made.errors or made.withheld:
+        this.plan = made = plan(manifest, snapshot, KINDS, PlanOptions(allow=_EVERYTHING))
+        if made.errors or made.missing_approvals:
             return this
         events = apply.apply(
             made,
@@ -229,11 +229,11 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
             platform=wire,
             journal=journal,
             clock=LoopClock(),
-            chance=left.chance,
+            random=left.chance,
             sinks=left.sinks,
             stop=asyncio.Event(),
             concurrency=4,
-            reach=moments.reach,
+            on_checkpoint=moments.on_checkpoint,
         )
         async for event in events:
             if isinstance(event, Ended):
@@ -246,7 +246,7 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
 
 
 @cache
-def begun(project: Project) -> Survivors:
+def begun(project: CrashProject) -> Survivors:
     """What there is before the change, made in peace."""
     left = Survivors()
     if project.before:
@@ -261,7 +261,7 @@ def begun(project: Project) -> Survivors:
 
 
 @cache
-def _manifest(project: Project, which: str) -> Manifest:
+def _manifest(project: CrashProject, which: str) -> Manifest:
     return project.manifest(project.before if which == "before" else project.after)
 
 
@@ -269,7 +269,7 @@ def _manifest(project: Project, which: str) -> Manifest:
 class Change:
     """The way from `before` to `after`, with or without lost answers; what it takes when nothing else happens."""
 
-    project: Project
+    project: CrashProject
     loses_answers: bool = False
 
     def __str__(self) -> str:

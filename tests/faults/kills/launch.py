@@ -19,10 +19,9 @@ from typing import Any
 
 from sqlalchemy.engine.default import DefaultDialect
 
-from reconciler.cli import applying
 from reconciler.cli.main import main
-from reconciler.engine import apply as engine
 from reconciler.model.plan import Call
+from reconciler.operations.runtime import Runtime
 
 
 class Moments:
@@ -34,7 +33,7 @@ class Moments:
         self._idle = threading.Condition()
         self._file = os.open(spec["record"], os.O_WRONLY | os.O_CREAT | os.O_APPEND) if "record" in spec else None
 
-    def reach(self, point: str, call: Call) -> None:
+    def on_checkpoint(self, point: str, call: Call) -> None:
         self.come(point, call.id)
 
     def come(self, point: str, what: str = "") -> None:
@@ -84,9 +83,8 @@ class Moments:
 
     def install(self) -> None:
         """Over what writes durably, wherever it is called from."""
-        setattr(applying, "run", functools.partial(engine.apply, reach=self.reach))  # noqa: B010 - no mypy in its way
         commit = self.closing(self.around("commit", DefaultDialect.do_commit))
-        setattr(DefaultDialect, "do_begin", self.opening(DefaultDialect.do_begin))  # noqa: B010 - as above
+        setattr(DefaultDialect, "do_begin", self.opening(DefaultDialect.do_begin))  # noqa: B010 - no mypy in its way
         setattr(DefaultDialect, "do_commit", commit)  # noqa: B010 - as above
         setattr(DefaultDialect, "do_rollback", self.closing(DefaultDialect.do_rollback))  # noqa: B010 - as above
         setattr(os, "fsync", self.around("fsync", os.fsync))  # noqa: B010 - as above
@@ -95,5 +93,6 @@ class Moments:
 
 
 if __name__ == "__main__":
-    Moments(json.loads(sys.argv[1])).install()
-    sys.exit(main(sys.argv[2:]))
+    moments = Moments(json.loads(sys.argv[1]))
+    moments.install()
+    sys.exit(main(sys.argv[2:], Runtime(on_checkpoint=moments.on_checkpoint)))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.manifest import Manifest
-from reconciler.project.manifests import load as manifests
 from tests.kinds import pems
+from tests.project.texts import load_texts
 
 Document = dict[str, Any]
 STACK = "kills"
@@ -22,7 +22,7 @@ _ENDPOINT_CONFIGURATION = "ec_2ZJ1HRm5ZkQYyOQ0P1rD0V8n1aT"
 
 
 @dataclass(frozen=True, eq=False)
-class Project:
+class CrashProject:
     """`undone` are modules that somebody removes by hand after `before`: (kind, name, module)."""
 
     name: str
@@ -38,7 +38,7 @@ class Project:
         return len({(each["kind"], each["name"]) for each in (*self.before, *self.after)})
 
     def manifest(self, documents: tuple[Document, ...]) -> Manifest:
-        return manifests.load_texts({"all.yaml": text_of(documents).encode()}, STACK, {}).manifest
+        return load_texts({"all.yaml": text_of(documents).encode()}, STACK, {}).manifest
 
     def write(self, root: Path, documents: tuple[Document, ...]) -> None:
         """As a project's folder."""
@@ -86,9 +86,9 @@ def _target(member: str) -> Document:
 
 
 @cache
-def building() -> Project:
+def building() -> CrashProject:
     """Five resources out of nothing: with and without a record, below another, and with a one-time secret."""
-    return Project(
+    return CrashProject(
         "building",
         (),
         (
@@ -107,7 +107,7 @@ def building() -> Project:
 
 
 @cache
-def rebuilding() -> Project:
+def rebuilding() -> CrashProject:
     """Five resources that change: both orders of replacement, PATCH, PUT and DELETE of modules, a delete."""
     partners = pems.certificate("partners", ca=True), pems.certificate("new partners", ca=True)
 
@@ -122,7 +122,7 @@ def rebuilding() -> Project:
             ),
         )
 
-    return Project(
+    return CrashProject(
         "rebuilding",
         (
             *edge(partners[0], {"traffic_policy": _deny(404)}),
@@ -140,9 +140,9 @@ def rebuilding() -> Project:
 
 
 @cache
-def plain() -> Project:
+def plain() -> CrashProject:
     """Three resources of which the platform takes any number, each referring to the one before."""
-    return Project(
+    return CrashProject(
         "plain",
         (),
         (
@@ -154,15 +154,15 @@ def plain() -> Project:
 
 
 @cache
-def single() -> Project:
+def single() -> CrashProject:
     """One credential, and nothing else."""
-    return Project("single", (), (_credential("agent"),))
+    return CrashProject("single", (), (_credential("agent"),))
 
 
 @cache
-def named() -> Project:
+def named() -> CrashProject:
     """Two resources with names that only one may have."""
-    return Project(
+    return CrashProject(
         "named",
         (),
         (
@@ -173,12 +173,12 @@ def named() -> Project:
 
 
 @cache
-def fifty() -> Project:
+def fifty() -> CrashProject:
     """About fifty resources of all sorts, a part of which is made, changed, replaced and deleted."""
     pem = {name: pems.certificate(name, ca=True) for name in ("one", "two", "three")}
     key = {name: pems.ssh_key(name) for name in ("fleet", "old", "new")}
     undone = (("TLSEdge", "drifted", "ip_restriction"), ("HTTPSEdgeRoute", "plain", "traffic_policy"))
-    return Project("fifty", _fifty_before(pem, key), _fifty_after(pem, key), undone)
+    return CrashProject("fifty", _fifty_before(pem, key), _fifty_after(pem, key), undone)
 
 
 def _fifty_before(pem: Mapping[str, str], key: Mapping[str, str]) -> tuple[Document, ...]:

@@ -22,7 +22,7 @@ from reconciler.model import owner_record as owners
 from reconciler.model.plan import Verb
 from tests.faults.kills import crashing
 from tests.faults.kills.crashing import Change
-from tests.faults.kills.projects import Document, Project, tokens_of
+from tests.faults.kills.projects import CrashProject, Document, tokens_of
 from tests.platform import KEY, Sandbox
 
 LAUNCH = Path(__file__).with_name("launch.py")
@@ -40,7 +40,7 @@ Moment = tuple[str, str, int]
 class Scene:
     """A project's folder and the sandbox it is applied to."""
 
-    project: Project
+    project: CrashProject
     root: Path
     sandbox: Sandbox
 
@@ -141,7 +141,7 @@ def _collection(kind: str) -> str:
     return path if "{" not in path else f"…/{path.rpartition('/')[2]}"
 
 
-def prepare(project: Project, home: Path) -> Path:
+def prepare(project: CrashProject, home: Path) -> Path:
     """A folder with the project as applied before the change, and the sandbox's file beside it."""
     root = home / "project"
     project.write(root, project.before)
@@ -161,14 +161,14 @@ def prepare(project: Project, home: Path) -> Path:
 
 
 @contextmanager
-def scene(project: Project, prepared: Path, home: Path) -> Iterator[Scene]:
+def scene(project: CrashProject, prepared: Path, home: Path) -> Iterator[Scene]:
     """A copy of what was prepared, to be spoilt."""
     shutil.copytree(prepared, home, dirs_exist_ok=True)
     with Sandbox(db=home / "platform.db") as sandbox:
         yield Scene(project, home / "project", sandbox)
 
 
-def moments(project: Project, prepared: Path, home: Path) -> list[Moment]:
+def moments(project: CrashProject, prepared: Path, home: Path) -> list[Moment]:
     """Every moment of an apply that nobody disturbs, in order."""
     record = home / "moments"
     with scene(project, prepared, home / "recorded") as undisturbed:

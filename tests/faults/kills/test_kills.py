@@ -14,19 +14,19 @@ import pytest
 
 from reconciler.engine.apply import POINTS
 from tests.faults.kills import projects, proxy, real
-from tests.faults.kills.projects import Project
+from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.proxy import Proxy
 from tests.faults.kills.real import Moment
 
-Prepared = Callable[[Project], Path]
-MomentsOf = Callable[[Project], list[Moment]]
+Prepared = Callable[[CrashProject], Path]
+MomentsOf = Callable[[CrashProject], list[Moment]]
 
 BUILDING, REBUILDING, FIFTY = projects.building(), projects.rebuilding(), projects.fifty()
 SAMPLE = [(project, draw) for project, draws in ((BUILDING, 5), (REBUILDING, 4), (FIFTY, 4)) for draw in range(draws)]
 SLICES = 16
 
 
-def flaws(project: Project, moment: Moment, prepared: Path, home: Path) -> list[str]:
+def flaws(project: CrashProject, moment: Moment, prepared: Path, home: Path) -> list[str]:
     """What one kill does that a rerun does not put right."""
     point, what, nth = moment
     with real.scene(project, prepared, home) as scene:
@@ -37,7 +37,7 @@ def flaws(project: Project, moment: Moment, prepared: Path, home: Path) -> list[
         return [f"killed {point} {what} ({nth}): {flaw}" for flaw in scene.flaws()]
 
 
-def flaws_on_the_wire(project: Project, phase: str, nth: int, prepared: Path, home: Path) -> list[str] | None:
+def flaws_on_the_wire(project: CrashProject, phase: str, nth: int, prepared: Path, home: Path) -> list[str] | None:
     """As `flaws`, of a kill during the n-th request that changes something; None: there are not so many."""
     with real.scene(project, prepared, home) as scene:
         between = Proxy(scene.sandbox.base_url, phase, nth, lambda: process.kill())
@@ -55,7 +55,7 @@ def flaws_on_the_wire(project: Project, phase: str, nth: int, prepared: Path, ho
 
 @pytest.mark.parametrize(("project", "draw"), SAMPLE, ids=str)
 def test_one_rerun_is_enough_after_a_kill(
-    project: Project, draw: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+    project: CrashProject, draw: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
     moment = Random(f"{project}-{draw}").choice(moments_of(project))
     assert flaws(project, moment, prepared(project), tmp_path) == []
@@ -64,7 +64,7 @@ def test_one_rerun_is_enough_after_a_kill(
 @pytest.mark.parametrize("phase", proxy.PHASES)
 @pytest.mark.parametrize(("project", "nth"), [(BUILDING, 2), (REBUILDING, 3), (FIFTY, 20)], ids=str)
 def test_one_rerun_is_enough_after_a_kill_on_the_wire(
-    project: Project, nth: int, phase: str, prepared: Prepared, tmp_path: Path
+    project: CrashProject, nth: int, phase: str, prepared: Prepared, tmp_path: Path
 ) -> None:
     assert flaws_on_the_wire(project, phase, nth, prepared(project), tmp_path) == []
 
@@ -80,7 +80,7 @@ def test_a_real_run_passes_the_points_that_peace_has(moments_of: MomentsOf) -> N
 @pytest.mark.parametrize("slice_", range(SLICES))
 @pytest.mark.parametrize("project", [BUILDING, REBUILDING, FIFTY], ids=str)
 def test_one_rerun_is_enough_after_a_kill_at_any_moment(
-    project: Project, slice_: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+    project: CrashProject, slice_: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
     found = []
     for number, moment in enumerate(moments_of(project)[slice_::SLICES]):
@@ -92,7 +92,7 @@ def test_one_rerun_is_enough_after_a_kill_at_any_moment(
 @pytest.mark.parametrize("phase", proxy.PHASES)
 @pytest.mark.parametrize("project", [BUILDING, REBUILDING, FIFTY], ids=str)
 def test_one_rerun_is_enough_after_a_kill_during_any_request(
-    project: Project, phase: str, prepared: Prepared, tmp_path: Path
+    project: CrashProject, phase: str, prepared: Prepared, tmp_path: Path
 ) -> None:
     nth, all_found = 1, []
     while (found := flaws_on_the_wire(project, phase, nth, prepared(project), tmp_path / str(nth))) is not None:

@@ -144,5 +144,5 @@ def test_an_engine_that_does_not_look_after_a_lost_answer_is_caught(monkeypatch:
     async def blind(*_: object) -> list[object]:
         return []
 
-    monkeypatch.setattr(recovery, "look", blind)
+    monkeypatch.setattr(recovery, "find_by_intent", blind)
     assert flaws(LOSSY[0], range(20, 60))

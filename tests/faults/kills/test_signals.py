@@ -15,11 +15,11 @@ import pytest
 
 from tests.faults.kills import crashing, projects, real
 from tests.faults.kills.crashing import Change
-from tests.faults.kills.projects import Project
+from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.real import Moment
 
-Prepared = Callable[[Project], Path]
-MomentsOf = Callable[[Project], list[Moment]]
+Prepared = Callable[[CrashProject], Path]
+MomentsOf = Callable[[CrashProject], list[Moment]]
 
 BUILDING, REBUILDING = projects.building(), projects.rebuilding()
 REPORT = re.compile(r"(\d+) calls? done, (\d+) failed, (\d+) not tried\.")
@@ -27,7 +27,7 @@ HOW = [signal.SIGINT, signal.SIGTERM]
 SLICES = 8
 
 
-def flaws(project: Project, moment: Moment, how: signal.Signals, prepared: Path, home: Path) -> list[str]:
+def flaws(project: CrashProject, moment: Moment, how: signal.Signals, prepared: Path, home: Path) -> list[str]:
     point, what, nth = moment
     with real.scene(project, prepared, home) as scene:
         process = scene.start({"point": point, "what": what, "nth": nth, "signal": how})
@@ -36,7 +36,7 @@ def flaws(project: Project, moment: Moment, how: signal.Signals, prepared: Path,
         return [f"{how.name} {point} {what} ({nth}): {flaw}" for flaw in [*found, *scene.flaws()]]
 
 
-def _untrue(project: Project, out: str, err: str, code: int, sent: int) -> list[str]:
+def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> list[str]:
     """What the report of an interrupted run says that is not so."""
     calls = len(crashing.planned(Change(project)).calls)
     report = REPORT.search(out)
@@ -61,7 +61,7 @@ def _untrue(project: Project, out: str, err: str, code: int, sent: int) -> list[
     ("project", "draw"), [(each, draw) for each in (BUILDING, REBUILDING) for draw in range(2)], ids=str
 )
 def test_an_interrupt_at_any_moment_ends_well(
-    project: Project, draw: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+    project: CrashProject, draw: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
     moment = Random(f"{project}-{draw}-{how.name}").choice(moments_of(project))
     assert flaws(project, moment, how, prepared(project), tmp_path) == []
@@ -92,7 +92,7 @@ def test_a_second_interrupt_leaves_at_once_and_names_what_was_on_its_way(prepare
 @pytest.mark.parametrize("slice_", range(SLICES))
 @pytest.mark.parametrize("project", [BUILDING, REBUILDING], ids=str)
 def test_an_interrupt_at_every_moment_ends_well(
-    project: Project, slice_: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+    project: CrashProject, slice_: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
     found = []
     for number, moment in enumerate(moments_of(project)[slice_::SLICES]):

@@ -17,10 +17,10 @@ import pytest
 
 from reconciler.store.lock import LASTS
 from tests.faults.kills import projects, real
-from tests.faults.kills.projects import Project
+from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.real import Scene
 
-Prepared = Callable[[Project], Path]
+Prepared = Callable[[CrashProject], Path]
 BUILDING, REBUILDING = projects.building(), projects.rebuilding()
 UNDISTURBED = {"point": "", "what": "", "nth": 0, "signal": 0}
 
@@ -80,7 +80,7 @@ def test_a_run_that_slept_through_the_end_of_its_lock_changes_nothing_more(prepa
 @pytest.mark.parametrize("project", [BUILDING, REBUILDING], ids=str)
 @pytest.mark.parametrize("point", ["before intend", "after send"])
 def test_a_run_that_starts_while_the_first_dies_ends_the_work(
-    project: Project, point: str, prepared: Prepared, tmp_path: Path
+    project: CrashProject, point: str, prepared: Prepared, tmp_path: Path
 ) -> None:
     what = "create BotUser/ci" if project is BUILDING else "create CertificateAuthority/partners"
     with real.scene(project, prepared(project), tmp_path) as scene:
@@ -131,7 +131,7 @@ def test_what_was_made_twice_at_once_is_settled_by_the_run_that_ends_last(prepar
         first.send_signal(signal.SIGCONT)
         _, err = first.communicate(timeout=60)
         assert first.returncode == 0, err
-        assert "IPPolicy/office was made twice by two runs at once; the first stays" in err
+        assert "IPPolicy/office was created twice by two runs at once; " in err
         assert {body["id"] for _, body in scene.live()} == kept
 
 

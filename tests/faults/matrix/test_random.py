@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.engine.retry import Policy
+from reconciler.engine.retry import RetryPolicy
 from tests.faults.matrix.world import Stack
 from tests.platform import Sandbox
 
@@ -16,7 +16,7 @@ NETWORK = "10.{}.0.0/16"
 
 def fifty(sandbox: Sandbox, root: Path) -> Stack:
     """A stack of fifty resources, of kinds with a record, with a natural key, with a secret, and below one another."""
-    stack = Stack(sandbox, root, kinds=(*KINDS, "HTTPResponseBackend"), retries=Policy())
+    stack = Stack(sandbox, root, kinds=(*KINDS, "HTTPResponseBackend"), retries=RetryPolicy())
     for number in range(10):
         policy = sandbox.post("/ip_policies", {"description": f"theirs {number}"})["id"]
         stack.declare(f"IPPolicy/p{number}", {"description": f"policy {number}"})

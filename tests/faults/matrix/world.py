@@ -22,7 +22,7 @@ from reconciler.api.platform import HTTPPlatform
 from reconciler.engine import recovery
 from reconciler.engine.apply import apply
 from reconciler.engine.observe import ById, observe
-from reconciler.engine.retry import Policy as Retries
+from reconciler.engine.retry import RetryPolicy as Retries
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Event, Outcome, Retried
 from reconciler.model.manifest import Declaration, Delivery, Manifest
@@ -32,7 +32,7 @@ from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Json, Secret
 from reconciler.planning import planner
 from reconciler.planning.deciding import delivery_targets
-from reconciler.planning.deciding.options import Policy
+from reconciler.planning.deciding.options import PlanOptions
 from reconciler.project.secrets import sinks
 from reconciler.project.secrets.sinks import ProjectSinks
 from tests.engine.world import MemoryJournal, SeededChance
@@ -42,7 +42,7 @@ from tests.platform import KEY, Sandbox
 PATIENT = 20.0  # seconds for an answer, which nobody takes
 IMPATIENT = 0.4  # seconds where no answer will come, and still many times what the sandbox needs for one
 FEW = Retries(attempts=3, state_attempts=3)  # as many as it takes to see that they end
-UNGUARDED = Policy(max_delete_percent=100, max_update_percent=100)
+UNGUARDED = PlanOptions(max_delete_percent=100, max_update_percent=100)
 
 
 class SkippingClock:
@@ -99,7 +99,7 @@ class Stack:
     wrap: Wrap = lambda client: client
     retries: Retries = FEW
     account: Mapping[str, Any] = field(default_factory=dict)
-    policy: Policy = UNGUARDED
+    policy: PlanOptions = UNGUARDED
 
     def declare(self, address: str, spec: dict[str, Any], **more: Any) -> Address:
         where = Address.parse(address)
@@ -118,7 +118,7 @@ class Stack:
         account = replace(
             Account(self.sandbox.base_url, Secret(KEY, "test"), timeout=PATIENT, requests_per_minute=0), **self.account
         )
-        async with http.opened(account, self.clock, reading=False) as client:
+        async with http.open_client(account, self.clock, reading=False) as client:
             yield HTTPPlatform(self.wrap(client), self.clock, self.chance, self.retries)
 
     async def look(self, platform: HTTPPlatform) -> Snapshot:
@@ -135,8 +135,8 @@ class Stack:
         beside = self.journal.beside(snapshot, bound)
         manifest = Manifest(self.name, dict(self.declared))
         places, is_there = partial(sinks.place, self.root), partial(sinks.is_there, self.root)
-        deliveries = delivery_targets.declared(manifest, kinds.every())
-        found = delivery_targets.targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
+        deliveries = delivery_targets.declared_deliveries(manifest, kinds.every())
+        found = delivery_targets.find_targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
         return replace(beside, targets=found)
 
     def plan(self, snapshot: Snapshot) -> Plan:
@@ -161,7 +161,7 @@ class Stack:
             platform=platform,
             journal=self.journal,
             clock=self.clock,
-            chance=self.chance,
+            random=self.chance,
             sinks=ProjectSinks(self.root),
             stop=asyncio.Event(),
             retries=self.retries,

@@ -207,7 +207,7 @@ async def test_created_meanwhile_under_the_same_name_nothing_is_doubled(sandbox:
     assert [each.outcome for each in run.ended.values()] == [Outcome.FAILED]
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
     again = await stack.planned()  # it is somebody's: that it is ours may only be said by the user
-    assert [consent.what for consent in again.withheld] == ["adopt"]
+    assert [consent.what for consent in again.missing_approvals] == ["adopt"]
 
 
 def taken_over(stack: Stack, live: Mapping[str, Any]) -> None:

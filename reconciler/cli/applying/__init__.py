@@ -1,0 +1,1 @@
+"""Showing an apply: its progress, the question before it, and how it ended."""

@@ -1,0 +1,138 @@
+"""Shows an apply at the terminal: the plan, the question, the progress, the interrupt, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from reconciler.cli.applying.progress import EventLog, reporting
+from reconciler.cli.applying.summary import Wording, print_summary, report_interrupted
+from reconciler.cli.commands.plan import show
+from reconciler.cli.terminal import output, signals, workspaces
+from reconciler.cli.terminal.options import Options
+from reconciler.cli.terminal.wait_notices import ReadProgress
+from reconciler.model.plan import Plan
+from reconciler.operations.applying.apply import Approve
+from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, OperationEvent, Planned, ReadRetried
+from reconciler.operations.results import ApplyResult
+from reconciler.operations.workspace import Workspace
+
+
+class Operation(Protocol):
+    """A method of a workspace that changes the account."""
+
+    def __call__(
+        self, *, approve: Approve | None, on_event: OnEvent, stop: asyncio.Event
+    ) -> Coroutine[Any, Any, ApplyResult]: ...
+
+
+def run_apply(operation: Operation, workspace: Workspace, options: Options, wording: Wording, *, ask: bool) -> int:
+    """Runs an operation that changes the account; prints what happens and returns the exit code."""
+    return workspaces.run(_run(operation, _Presenter(workspace, options, ask), wording))
+
+
+async def _run(operation: Operation, presenter: _Presenter, wording: Wording) -> int:
+    async def approve(_plan: Plan) -> bool:
+        return await _is_confirmed(wording.question)
+
+    with presenter.open:
+        try:
+            result = await operation(
+                approve=approve if presenter.ask else None, on_event=presenter, stop=presenter.stop
+            )
+        except asyncio.CancelledError:
+            presenter.report_interrupted(wording)
+            raise
+        finally:
+            presenter.calls.close()
+        return print_summary(result, wording, has_begun=presenter.has_begun)
+
+
+@dataclass
+class _Presenter:
+    """Hears every event of an apply."""
+
+    workspace: Workspace
+    options: Options
+    ask: bool
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    open: ExitStack = field(default_factory=ExitStack)
+    calls: ExitStack = field(default_factory=ExitStack)
+    has_begun: bool = False
+    is_interrupted: bool = False
+    plan: Plan | None = None
+
+    def __post_init__(self) -> None:
+        self.log = EventLog(ReadProgress(self.options.quiet))
+
+    def __call__(self, event: OperationEvent) -> None:
+        match event:
+            case Planned(plan):
+                self._show(plan)
+            case CallsBegan(total, is_cleanup):
+                self._begin(total, is_cleanup=is_cleanup)
+            case CallsEnded():
+                self.calls.close()
+                signals.cancel()
+            case Note() | ReadRetried():
+                self.log.reading(event)
+            case _:
+                self.log.tell(event)
+
+    def _show(self, plan: Plan) -> None:
+        self.plan = plan
+        if self.ask or not self.options.quiet:
+            show(plan, self.workspace, self.options, [("text", "")])
+            workspaces.tell_problems(plan)
+        else:
+            output.problems(plan.problems)  # what is wrong is printed even where the plan is not shown
+
+    def _begin(self, total: int, *, is_cleanup: bool) -> None:
+        if not self.has_begun:
+            self.has_begun = True
+            self.open.enter_context(output.heard_or_not())
+        self.calls = ExitStack()
+        if not is_cleanup:
+            self.calls.enter_context(reporting(self.log, self.options, total))
+        self._catch_signals()
+
+    def _catch_signals(self) -> None:
+        """The first interrupt lets running calls finish, a second one does not wait for them."""
+        task = asyncio.current_task()
+
+        def interrupt() -> None:
+            if self.is_interrupted and task is not None:
+                task.cancel()
+                signals.let_go()
+                return
+            self.is_interrupted = True
+            self.stop.set()
+            output.print_note(
+                "interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once"
+            )
+
+        signals.on(interrupt)
+
+    def report_interrupted(self, wording: Wording) -> None:
+        if self.has_begun and self.plan is not None:
+            self.calls.close()
+            signals.cancel()
+            report_interrupted(self.plan, self.log, wording)
+
+
+async def _is_confirmed(question: str) -> bool:
+    """The answer at the terminal. The event loop goes on meanwhile: it keeps the stack's lock alive."""
+    sys.stdout.flush()
+    print(f"\n{question}\nOnly 'yes' will be accepted: ", end="", file=sys.stderr, flush=True)
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline().strip() == "yes"

@@ -1,0 +1,159 @@
+"""Listens to an apply and tells of it: with a bar at a terminal, in lines otherwise, and in a file for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from reconciler.cli.terminal import output
+from reconciler.cli.terminal.options import Options
+from reconciler.cli.terminal.wait_notices import WORTH_TELLING, ReadProgress
+from reconciler.model.event import Ended, Event, Outcome, Started, Waited
+from reconciler.rendering.wire import events
+
+if TYPE_CHECKING:
+    from reconciler.cli.applying import bar
+
+
+class Reporter(Protocol):
+    def tell(self, event: Event, ended: int) -> None:
+        """`ended`: how many calls are over, this one included."""
+
+
+@dataclass
+class EventLog:
+    """All that happened, and who is told of it as it happens."""
+
+    reading: ReadProgress = field(default_factory=ReadProgress)
+    tellers: list[Reporter] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+    started: set[str] = field(default_factory=set)  # calls
+
+    def tell(self, event: Event) -> None:
+        if isinstance(event, Ended):
+            self.ended.append(event)
+        elif isinstance(event, Started):
+            self.started.add(event.call.id)
+        for teller in self.tellers:
+            teller.tell(event, len(self.ended))
+
+    def waited(self, seconds: float) -> None:
+        if self.tellers:
+            self.tell(Waited(seconds))
+        else:
+            self.reading.waited(seconds)
+
+    def those(self, *outcomes: Outcome) -> list[Ended]:
+        return [each for each in self.ended if each.outcome in outcomes]
+
+
+@contextmanager
+def reporting(witness: EventLog, options: Options, total: int) -> Iterator[None]:
+    """For the time of one apply of so many calls."""
+    with ExitStack() as opened:
+        if total and not options.quiet and options.events != "-":
+            if output.is_structured():
+                witness.tellers.append(Logged())
+            elif output.is_coloured(sys.stderr, options.no_color):
+                witness.tellers.append(opened.enter_context(_drawn(total)))
+            else:
+                witness.tellers.append(Lines(total))
+        if options.observer is not None:
+            witness.tellers.append(options.observer)
+        if options.events == "-":
+            witness.tellers.append(Records(sys.stderr, "standard error"))
+        elif options.events:
+            witness.tellers.append(opened.enter_context(_recorded(Path(options.events))))
+        yield
+
+
+class Lines:
+    """A line for each call that ends, numbered; never tried ones are told in the end."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+
+    def tell(self, event: Event, ended: int) -> None:
+        text = _worth_telling(event)
+        if text:
+            digits = len(str(self._total))
+            number = f"{ended:>{digits}}/{self._total}" if isinstance(event, Ended) else " " * (2 * digits + 1)
+            output.print_note(f"{number}  {text}")
+
+
+class Logged:
+    """As `Lines`, with the event itself beside its words."""
+
+    def tell(self, event: Event, ended: int) -> None:
+        if text := _worth_telling(event):
+            output.log("error" if _has_failed(event) else "info", text, {"event": json.loads(events.record(event))})
+
+
+def _has_failed(event: Event) -> bool:
+    return isinstance(event, Ended) and event.outcome in (Outcome.FAILED, Outcome.UNKNOWN)
+
+
+class Records:
+    """Every event as JSON, flushed, so that whoever follows the file is never behind."""
+
+    def __init__(self, file: TextIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._is_full = False
+
+    def tell(self, event: Event, ended: int) -> None:
+        if self._is_full:
+            return
+        try:
+            self._file.write(events.record(event))
+            self._file.flush()
+        except OSError as error:
+            self._is_full = True
+            output.drop(self._file)
+            output.print_note(
+                f"warning: {self._name}: {output.reason(error)}; it does not hold what happens from here on"
+            )
+
+
+@contextmanager
+def _recorded(path: Path) -> Iterator[Records]:
+    with path.open("w", encoding="utf-8") as file:
+        yield Records(file, str(path))
+
+
+class Drawn:
+    """A bar that stays in the last line, and above it a line for each call that ends."""
+
+    def __init__(self, drawing: bar.Bar) -> None:
+        self._bar = drawing
+
+    def tell(self, event: Event, ended: int) -> None:
+        if isinstance(event, Waited):
+            self._bar.wait(event.seconds if event.seconds >= WORTH_TELLING else 0)
+            return
+        try:
+            self._bar.advance(ended)
+            if text := _worth_telling(event):
+                self._bar.print(text, is_bad=_has_failed(event))
+        except OSError:  # the terminal is gone
+            output.drop(sys.stderr)
+
+
+@contextmanager
+def _drawn(total: int) -> Iterator[Drawn]:
+    from reconciler.cli.applying import bar
+
+    with bar.show_bar(total) as drawing:
+        yield Drawn(drawing)
+
+
+def _worth_telling(event: Event) -> str:
+    if isinstance(event, Waited) and event.seconds < WORTH_TELLING:
+        return ""
+    skipped = isinstance(event, Ended) and event.outcome is Outcome.SKIPPED
+    return "" if skipped else events.line(event)

@@ -1,0 +1,63 @@
+"""Cheaper imports for the command line. They change the process, which a command has for itself; a library must not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+def install() -> None:
+    """Makes later imports of httpx and aiohttp load only what clients of `reconciler.api` use. Twice is once."""
+    # Importing httpx imports its command line, with rich and pygments: half of its import time.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None says that there is no such module
+    if _CONNECTOR not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+_CONNECTOR = "aiohttp.connector"
+
+
+class _Finder(MetaPathFinder):
+    """Finds the module in which aiohttp reads the machine's certificates on import, for contexts of its own: every
+    client of ours brings another one."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _CONNECTOR:
+            return None
+        from importlib.util import find_spec
+
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(Loader):
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        with _without_certificates():
+            self._loader.exec_module(module)
+
+
+@contextmanager
+def _without_certificates() -> Iterator[None]:
+    """SSL contexts that are made inside the block trust nobody, and cost nothing."""
+    import ssl
+
+    ssl.SSLContext.set_default_verify_paths = lambda self: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del ssl.SSLContext.set_default_verify_paths  # what it hid, of the class that it inherits from, is there again

@@ -1,0 +1,94 @@
+"""Carries out one update or delete: the record, the request with its ownership check, the binding.
+
+Each may be repeated: twice is once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import unquote
+
+from reconciler.engine import requests
+from reconciler.engine.context import RunContext
+from reconciler.engine.create import CallResult, bind
+from reconciler.engine.ports import Failure, Gone
+from reconciler.model.event import Outcome
+from reconciler.model.kind import Kind
+from reconciler.model.owner_record import Owner
+from reconciler.model.plan import Call, Verb
+from reconciler.model.value import Json, Value
+
+
+async def update(run: RunContext, call: Call) -> CallResult:
+    """Updates an object or one of its modules, and its owner record; raises a Failure."""
+    kind = run.facts.kind_of(call)
+    record = _record(run, call, kind)
+    body = requests.body(call, run.memory.values, kind, record)
+    if body or call.verb is Verb.PUT:
+        answer = await _send(run, call, body or {})
+        if call.verb is Verb.UPDATE:
+            run.memory.values.learn(call.address, kind, answer)
+    # Of what was adopted no create is remembered: without this, the store could not tell that it vanished.
+    remembered = not kind.keeps_owner or call.address in run.facts.former_addresses or call.address in run.facts.adopted
+    if remembered and call.verb is Verb.UPDATE and record is not None:
+        await bind(run, call, _locator(run, call, kind), record)
+    return CallResult(Outcome.DONE, call.target)
+
+
+def _record(run: RunContext, call: Call, kind: Kind) -> Owner | None:
+    """The owner record to write. An object created just now keeps its intent, with which its digests are salted."""
+    draft = call.owner
+    if draft is None:
+        return None
+    intent = draft.intent or run.memory.intents.get(call.address) or run.ports.random.intent()
+    return requests.owner(draft, run.memory.values, kind, stack=run.facts.plan.stack, intent=intent)
+
+
+def _locator(run: RunContext, call: Call, kind: Kind) -> str:
+    collection, _, object_id = run.memory.values.path(call.path).rpartition("/")
+    return requests.locator(kind, collection, unquote(object_id))
+
+
+async def _send(run: RunContext, call: Call, body: dict[str, Value] | None) -> Json:
+    path = run.memory.values.path(call.path)
+    try:
+        return await run.with_retries(call, lambda: _attempt(run, call, path, body))
+    except Gone as failure:
+        raise Gone(
+            f"{path} is gone: it was deleted after the plan was made", code=failure.code, status=404
+        ) from failure
+
+
+async def _attempt(run: RunContext, call: Call, path: str, body: dict[str, Value] | None) -> Json:
+    """One attempt, each with a check of its own: meanwhile the object may have become another stack's."""
+    check = run.memory.ownership.check(call, path)
+    payload = requests.payload(body)
+    try:
+        answer = await run.checkpoint(
+            "send", call, lambda: run.ports.platform.send(call.method, path, payload, check=check)
+        )
+    except Failure:
+        if check is not None:
+            run.memory.ownership.forget(check.path)
+        raise
+    if check is not None and call.verb is Verb.UPDATE:
+        run.memory.ownership.learn(run.facts.kind_of(call), path, check.left, answer)
+    return answer
+
+
+async def delete(run: RunContext, call: Call) -> CallResult:
+    """Deletes an object, or removes one of its modules; raises a Failure."""
+    result = CallResult(Outcome.DONE, call.target)
+    try:
+        await _send(run, call, None)
+    except Gone:
+        result = CallResult(Outcome.ALREADY, call.target, "it was gone already")
+    if call.verb is Verb.DELETE:
+        successor = run.memory.bound.get(call.address)
+        if call.unbinds:
+            gone = [each for each in (call.address, run.facts.former_addresses.get(call.address)) if each is not None]
+            await run.checkpoint("bind", call, lambda: run.ports.journal.bind(dict.fromkeys(gone)))
+        elif successor is not None and successor.replaces is not None:
+            settled = replace(successor, replaces=None)
+            await run.checkpoint("bind", call, lambda: run.ports.journal.bind({call.address: settled}))
+    return result

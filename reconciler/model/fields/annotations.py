@@ -1,0 +1,161 @@
+"""What a kind file says of a field, as `Annotated` metadata: behaviours, references, canonical forms, bounds.
+
+The names are those of Google AIP-203 where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from reconciler.model.value import Json
+
+
+class Behaviour(Enum):
+    IMMUTABLE = "another value needs another object"
+    INPUT_ONLY = "never read back: compared by the digest in the owner record"
+    SERVER_DEFAULT = "the platform fills it in: compared when declared, and given back when declared no more"
+    UNORDERED = "a list whose order means nothing"
+    SENSITIVE = "never shown, logged or stored"
+    PATH_ONLY = "part of the object's path, not of its body"
+    EXCLUSIVE = "no two objects may hold the same item: it is let go before it is taken"
+    UPDATE_ONLY = "accepted by PATCH but not by POST: a create is followed by an update"
+    ALWAYS_SENT = "in every PATCH: the public platform empties it where it is left out"
+
+    __hash__ = object.__hash__  # Enum's own is Python code, and planning asks a million times
+
+
+Immutable = Behaviour.IMMUTABLE
+
+InputOnly = Behaviour.INPUT_ONLY
+
+ServerDefault = Behaviour.SERVER_DEFAULT
+
+Unordered = Behaviour.UNORDERED
+
+Sensitive = Behaviour.SENSITIVE
+
+PathOnly = Behaviour.PATH_ONLY
+
+Exclusive = Behaviour.EXCLUSIVE
+
+UpdateOnly = Behaviour.UPDATE_ONLY
+
+AlwaysSent = Behaviour.ALWAYS_SENT
+
+
+@dataclass(frozen=True)
+class RefTo:
+    """The value is the id of one of these kinds."""
+
+    kinds: tuple[str, ...]
+
+    def __init__(self, *kinds: str) -> None:
+        object.__setattr__(self, "kinds", kinds)
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """Where the written value stands in a response: `backend.id`, or `ip_policies[].id` for a list.
+
+    While the response's field `unless` is set, the platform itself fills the place in, and nothing was written.
+    """
+
+    path: str
+    unless: str = ""
+
+
+@dataclass(frozen=True)
+class AsMap:
+    """A list of parts that the platform spells as a map, from the field `key` of each to its field `value`."""
+
+    key: str
+    value: str
+
+    def written(self, parts: list[Json]) -> Json:
+        return {each[self.key]: each[self.value] for each in parts}
+
+    def read(self, spelt: Mapping[str, Json]) -> list[Json]:
+        return [{self.key: key, self.value: value} for key, value in spelt.items()]
+
+
+@dataclass(frozen=True)
+class EqualAs:
+    """Two values are equal when their canonical forms are. `canonical` is pure and total on plain JSON."""
+
+    canonical: Callable[[Json], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class MaxBytes:
+    """A text's limit in bytes of UTF-8, which is how the platform counts."""
+
+    limit: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, text: str) -> str:
+        if (size := len(text.encode())) > self.limit:
+            wrong = f"{size} bytes, and at most {self.limit} are allowed; shorten it"
+            raise PydanticCustomError("too_many_bytes", "{wrong}", {"wrong": wrong, "limit": self.limit})
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number's bounds, both allowed."""
+
+    low: int
+    high: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, number: int) -> int:
+        if not self.low <= number <= self.high:
+            wrong = f"{number} is out of range; write a number from {self.low} to {self.high}"
+            raise PydanticCustomError("out_of_range", "{wrong}", {"wrong": wrong, "limit": [self.low, self.high]})
+        return number
+
+
+@dataclass(frozen=True)
+class ImmutablePart:
+    """Only this part of the value cannot change in place (the scheme of a url, the member of a target)."""
+
+    part: Callable[[Json], Json]
+    called: str
+
+
+@dataclass(frozen=True)
+class DefaultBy:
+    """What the platform takes by default follows from what another field, `name`, says."""
+
+    name: str
+    default: Callable[[Json], Json]
+
+
+@dataclass(frozen=True)
+class NameOf:
+    """The value is the name of what another field, `name`, refers to by its id; planning takes it for that."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """The value names hosts: the resource depends on the reserved domain or address behind each of them."""
+
+    hosts: Callable[[Json], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Detach:
+    """Cleared by DELETE on this segment below the object; PATCH cannot empty it."""
+
+    segment: str

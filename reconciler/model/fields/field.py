@@ -1,0 +1,200 @@
+"""Compiles a spec class into frozen `Field` rows, which the rest of the program reads."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, cached_property
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from typing_extensions import Doc
+
+from reconciler.model.fields.annotations import (
+    AsMap,
+    Behaviour,
+    Between,
+    DefaultBy,
+    Detach,
+    EqualAs,
+    ImmutablePart,
+    MaxBytes,
+    Mentions,
+    NameOf,
+    ReadAs,
+    RefTo,
+)
+from reconciler.model.fields.spec import Module
+from reconciler.model.value import Json
+
+
+class Shape(StrEnum):
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    FLAG = "flag"
+    LIST = "list"
+    MAP = "map"
+    OBJECT = "object"
+    ANY = "any"  # text, or an inline document that is sent as text
+
+
+@dataclass(frozen=True, eq=False)  # there is one of each, and it serves as a key
+class Field:
+    """One declared field, with everything that planning, the sandbox and the schemas need to know of it."""
+
+    name: str
+    shape: Shape
+    doc: str = ""
+    required: bool = False
+    default: Json = None
+    default_by: DefaultBy | None = None
+    behaviours: frozenset[Behaviour] = frozenset()
+    refs: tuple[str, ...] = ()
+    read_as: ReadAs | None = None
+    canonical: Callable[[Json], Json] | None = None
+    immutable_part: ImmutablePart | None = None
+    mentions: Mentions | None = None
+    name_of: str | None = None
+    detach: str | None = None
+    as_map: AsMap | None = None
+    module: bool = False
+    item: Field | None = None  # of a list
+    fields: tuple[Field, ...] = ()  # of an object
+    choices: tuple[str, ...] = ()
+    max_bytes: int | None = None
+    between: tuple[int, int] | None = None
+
+    def __contains__(self, behaviour: Behaviour) -> bool:
+        return behaviour in self.behaviours
+
+    def default_beside(self, spec: Mapping[str, Any]) -> Json:
+        """What is taken by default in an object with these values."""
+        return self.default if self.default_by is None else self.default_by.default(spec.get(self.default_by.name))
+
+    @property
+    def clearing(self) -> str | None:
+        """The path segment whose DELETE empties this field, if PATCH cannot."""
+        return self.name if self.module else self.detach
+
+    @cached_property
+    def is_sensitive(self) -> bool:
+        """Whether it, or anything inside it, must not be shown."""
+        return (
+            Behaviour.SENSITIVE in self.behaviours
+            or any(inner.is_sensitive for inner in self.fields)
+            or (self.item is not None and self.item.is_sensitive)
+        )
+
+    @cached_property
+    def may_mention(self) -> bool:
+        """Whether it, or anything inside it, names hosts."""
+        return self.mentions is not None or any(inner.may_mention for inner in self.fields)
+
+    @cached_property
+    def is_verbatim(self) -> bool:
+        """Whether any text in it is its own canonical form."""
+        return self.shape is Shape.TEXT and self.canonical is None and Behaviour.SENSITIVE not in self.behaviours
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether equal canonical values say all: nothing inside is unread or free in form."""
+        inside = all(each.is_exact for each in self.fields)
+        return self.shape is not Shape.ANY and Behaviour.INPUT_ONLY not in self.behaviours and inside
+
+
+@cache
+def fields_of(spec: type[BaseModel]) -> tuple[Field, ...]:
+    """The compiled fields of a spec or part, in the order they are written."""
+    return tuple(_field(name, info) for name, info in spec.model_fields.items())
+
+
+def _field(name: str, info: FieldInfo) -> Field:
+    default = None if info.is_required() else info.get_default(call_default_factory=True)
+    if isinstance(default, BaseModel):
+        default = default.model_dump()
+    return _compile(name, info.annotation, list(info.metadata), required=info.is_required(), default=default)
+
+
+def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = False, default: Json = None) -> Field:
+    inner, more = _unwrap(annotation)
+    words = more + words
+    origin, args = get_origin(inner), get_args(inner)
+    item: Field | None = None
+    fields: tuple[Field, ...] = ()
+    choices: tuple[str, ...] = ()
+    module = False
+    if origin is list:
+        shape = Shape.LIST
+        item = _compile(name, args[0], [])
+    elif origin is dict:
+        shape = Shape.MAP
+        item = _compile(name, args[1], [])
+    elif origin is Literal:
+        shape, choices = Shape.TEXT, tuple(str(arg) for arg in args)
+    elif isinstance(inner, type) and issubclass(inner, BaseModel):
+        shape, fields, module = Shape.OBJECT, fields_of(inner), issubclass(inner, Module)
+    else:
+        shape = _PLAIN.get(inner, Shape.ANY)
+
+    def last(word: type[Any]) -> Any:
+        return next((each for each in reversed(words) if isinstance(each, word)), None)
+
+    refs, read_as, equal, doc, detach = last(RefTo), last(ReadAs), last(EqualAs), last(Doc), last(Detach)
+    name_of = last(NameOf)
+    size, between = last(MaxBytes), last(Between)
+    return Field(
+        name=name,
+        shape=shape,
+        doc=doc.documentation if doc else _first_line(inner) if fields else "",
+        required=required,
+        default=default,
+        default_by=last(DefaultBy),
+        behaviours=frozenset(each for each in words if isinstance(each, Behaviour)),
+        refs=refs.kinds if refs else item.refs if item else (),
+        read_as=read_as,
+        canonical=equal.canonical if equal else None,
+        immutable_part=last(ImmutablePart),
+        mentions=last(Mentions),
+        name_of=name_of.name if name_of else None,
+        detach=detach.segment if detach else None,
+        as_map=last(AsMap),
+        module=module,
+        item=item,
+        fields=fields,
+        choices=choices,
+        max_bytes=size.limit if size else None,
+        between=(between.low, between.high) if between else None,
+    )
+
+
+def _first_line(shape: type[BaseModel]) -> str:
+    return (shape.__doc__ or "").strip().partition("\n")[0]
+
+
+_PLAIN: dict[Any, Shape] = {
+    str: Shape.TEXT,
+    int: Shape.INTEGER,
+    float: Shape.NUMBER,
+    bool: Shape.FLAG,
+}
+
+
+def _unwrap(annotation: Any) -> tuple[Any, list[Any]]:
+    """The bare type behind `Annotated` and `| None`, and the words met on the way."""
+    words: list[Any] = []
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            annotation, *more = get_args(annotation)
+            words = more + words
+        elif origin in (Union, types.UnionType):
+            rest = [arg for arg in get_args(annotation) if arg is not types.NoneType]
+            if len(rest) != 1:
+                return Any, words
+            annotation = rest[0]
+        else:
+            return annotation, words

@@ -1,0 +1,126 @@
+"""Adopts exactly the named objects, which no stack manages. Whatever else a plan of them would do is a problem."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Position, Problem
+from reconciler.model.snapshot import Snapshot
+from reconciler.operations.errors import InvalidProject
+from reconciler.operations.reporting import OnEvent, Planned
+from reconciler.operations.results import ApplyResult, Status
+from reconciler.operations.workspace import Selection, Workspace
+
+if TYPE_CHECKING:
+    from reconciler.operations.applying.apply import Approve
+    from reconciler.operations.reporting import OperationEvent
+
+_INSTEAD = {
+    Action.CREATE: (
+        "is not found on the platform, so there is nothing to take over",
+        "name the object with --id, or have it made by apply",
+    ),
+    Action.UPDATE: ("is ours already, and differs", "apply puts it right"),
+    Action.MOVE: ("is ours already, under another name", "say so with `moved:`, and apply"),
+}
+_BY_CALLER = {"remove `id:` and say": "say", "remove the line": "leave --id out"}
+
+
+async def adopt(
+    workspace: Workspace,
+    addresses: Sequence[Address],
+    id: str | None,
+    *,
+    approve: Approve | None,
+    on_event: OnEvent,
+    stop: asyncio.Event | None,
+) -> ApplyResult:
+    """See `Workspace.adopt`. Raises InvalidProject if an address is not declared, or declared gone."""
+    adopting = _adopting(workspace, addresses, id)
+    bindings: set[str] = set()
+
+    def hear(event: OperationEvent) -> None:
+        if isinstance(event, Planned):
+            bindings.update(_only_remembered(event.plan))
+        on_event(event)
+
+    result = await adopting.apply(approve=approve, on_event=hear, stop=stop, command="adopt")
+    is_done = result.status in (Status.APPLIED, Status.UNCHANGED)
+    return replace(result, remembered=tuple(sorted(bindings))) if is_done else result
+
+
+def _only_remembered(plan: Plan) -> set[str]:
+    """Objects that are adopted without a call: their kinds carry no owner record, so the store has it."""
+    changed = {change.address for change in plan.changes}
+    return {str(address) for address, binding in plan.bindings.items() if binding and address not in changed}
+
+
+@dataclass(frozen=True)
+class _Adopting(Workspace):
+    """A workspace whose plans are wrong if they would do more than adopt. `by_caller`: the address whose id no manifest
+    gives."""
+
+    by_caller: Address | None = None
+
+    def plan_for(self, snapshot: Snapshot) -> Plan:
+        plan = super().plan_for(snapshot)
+        wrong = tuple(_problem(each) for each in plan.changes if each.action is not Action.ADOPT or each.fields)
+        return replace(plan, problems=(*map(self._reworded, plan.problems), *wrong))
+
+    def _reworded(self, problem: Problem) -> Problem:
+        """There is no `id:` to remove where the caller gives the id."""
+        if self.by_caller is None or not problem.subject.startswith(str(self.by_caller)):
+            return problem
+        remedy = problem.remedy
+        for written, given in _BY_CALLER.items():
+            remedy = remedy.replace(written, given)
+        return replace(problem, remedy=remedy)
+
+
+def _adopting(workspace: Workspace, addresses: Sequence[Address], id: str | None) -> Workspace:
+    declared = dict(workspace.manifest.declarations)
+    for address in addresses:
+        declared[address] = _to_adopt(declared.get(address), address, id)
+    chosen = workspace.select(Selection(targets=tuple(map(str, addresses))), allow=workspace.options.allow, adopt=True)
+    by_caller = next((each for each in addresses if id and workspace.manifest.declarations[each].id is None), None)
+    manifest = replace(workspace.manifest, declarations=declared)
+    fields = {name: getattr(chosen, name) for name in Workspace.__dataclass_fields__}
+    return _Adopting(**{**fields, "manifest": manifest, "by_caller": by_caller})
+
+
+def _to_adopt(declaration: Declaration | None, address: Address, id: str | None) -> Declaration:
+    if declaration is None:
+        remedy = f"`reconciler import --target {address}` writes a manifest for an object that would be called so"
+        raise _invalid(address, "is not declared", remedy)
+    if declaration.ensure is not Ensure.PRESENT:
+        text = f"is declared {declaration.ensure}"
+        raise _invalid(address, text, "remove `ensure:` to adopt it", declaration.position)
+    return replace(
+        declaration, id=id or declaration.id, lifecycle=declaration.lifecycle.model_copy(update={"adopt": True})
+    )
+
+
+def _invalid(address: Address, text: str, remedy: str, position: Position | None = None) -> InvalidProject:
+    return InvalidProject([Problem(text, remedy, str(address), position, code="not-adoptable")])
+
+
+def _problem(change: Change) -> Problem:
+    if change.action is Action.ADOPT:
+        differing = ", ".join(dict.fromkeys(each.path for each in change.fields))
+        remedy = "declare what is there, or let `apply --adopt` do both"
+        return Problem(
+            f"would be taken over and changed: {differing}",
+            remedy,
+            str(change.address),
+            change.position,
+            code="adoption-with-changes",
+        )
+    text, remedy = _INSTEAD.get(change.action, (f"would be more than taken over: {change.action}", "apply does that"))
+    return Problem(text, remedy, str(change.address), change.position, code="adoption-with-changes")

@@ -1,0 +1,1 @@
+"""Carrying out a plan, made now or read from a file."""

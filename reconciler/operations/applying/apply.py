@@ -1,0 +1,360 @@
+"""Carries out a plan from first reading to last: settle what an earlier run left open, plan, ask, apply, and read the
+account again to see whether everything is as declared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from reconciler import kinds
+from reconciler.engine import apply as engine
+from reconciler.engine.ports import Failure, Platform, Refused
+from reconciler.model.event import Ended, Event, Outcome, Waited
+from reconciler.model.manifest import Manifest
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Snapshot
+from reconciler.operations import policy_checks
+from reconciler.operations.applying import duplicates, first_reading, staleness
+from reconciler.operations.applying.remaining_plan import RemainingPlan, remaining_plan
+from reconciler.operations.errors import UnreadableAccount
+from reconciler.operations.opening import account_identity
+from reconciler.operations.opening.account_reading import read_account
+from reconciler.operations.opening.source import invalid_project
+from reconciler.operations.opening.stores import store_location
+from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, Planned, ReadRetried
+from reconciler.operations.results import ApplyResult, Status
+from reconciler.operations.selection import check_selection
+from reconciler.store.account import AccountMembership
+from reconciler.store.errors import MEMORY, StoreError
+from reconciler.store.journal import StoreJournal
+from reconciler.store.store import Store, open_store
+
+if TYPE_CHECKING:
+    from reconciler.operations.applying.plan_files import PlanFile
+    from reconciler.operations.workspace import Workspace
+    from reconciler.planning.policies.rule import Rule
+
+FRESH = 60.0  # seconds for which an approval needs no new reading of the platform
+
+Approve = Callable[[Plan], Awaitable[bool]]
+"""Asked with the plan before the first call; whether to carry it out."""
+
+
+async def apply(
+    workspace: Workspace,
+    planned: PlanFile | None,
+    *,
+    approve: Approve | None,
+    on_event: OnEvent,
+    stop: asyncio.Event | None,
+    partial: bool,
+    command: str,
+) -> ApplyResult:
+    """Carries out a fresh plan, or the one that is `planned`; see `Workspace.apply`."""
+    halt = _Halt(stop or asyncio.Event())
+    stack = workspace.manifest.stack
+    rules = workspace.load_rules()
+    async with (
+        open_store(store_location(workspace.config)) as store,
+        store.lock(stack, on_loss=halt.stop_for_store) as holder,
+        store.journal(stack, command=command, plan=planned.digest if planned else "", holder=holder) as journal,
+        workspace.runtime.platform.open_platform(
+            workspace.account,
+            on_wait=lambda seconds: on_event(Waited(seconds)),
+            on_retry=lambda seconds, why: on_event(ReadRetried(seconds, why)),
+            before_write=journal.stands,
+        ) as platform,
+    ):
+        run = _Run(workspace, planned, store, journal, platform, halt, on_event, rules, partial)
+        return await run.carry_out(approve)
+
+
+class _Halt:
+    """Why no further call may start: the caller asked for that, or the store cannot be written any more.
+
+    It is the engine's `Stop`. The caller's event is only read: other runs may share it.
+    """
+
+    def __init__(self, asked: asyncio.Event) -> None:
+        self._asked = asked
+        self._store_failed = asyncio.Event()
+        self.failure: StoreError | None = None
+
+    def stop_for_store(self, failure: StoreError) -> None:
+        self.failure = self.failure or failure
+        self._store_failed.set()
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self._asked.is_set()
+
+    def is_set(self) -> bool:
+        return self._asked.is_set() or self._store_failed.is_set()
+
+    async def wait(self) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._asked, self._store_failed)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+
+@dataclass
+class _Run:
+    """One apply: its ports, and how its calls ended."""
+
+    workspace: Workspace
+    planned: PlanFile | None
+    store: Store
+    journal: StoreJournal
+    platform: Platform
+    halt: _Halt
+    on_event: OnEvent
+    rules: tuple[Rule, ...]
+    partial: bool
+    outcomes: list[Ended] = field(default_factory=list)
+    done: frozenset[str] = frozenset()  # calls of the plan file that succeeded in earlier runs
+
+    async def carry_out(self, approve: Approve | None) -> ApplyResult:
+        if (reason := await self._reason_applied()) is not None:
+            return ApplyResult(Status.STALE, self._given, reasons=(reason,))
+        snapshot = await first_reading.read(
+            self.workspace, self.store, self.journal, self.platform, self.planned, self.on_event
+        )
+        if self.planned is None:
+            check_selection(self.workspace.options, self.workspace.manifest, snapshot, self.on_event)
+            remaining, plan = None, self.workspace.plan_for(snapshot)
+        else:
+            remaining = await self._compare(self.planned, snapshot)
+            plan = remaining.plan
+            if self.workspace.runtime.observer is not None:
+                self.workspace.runtime.observer.planned(plan)
+            if remaining.changed and not (self.partial and plan.changes):
+                return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, f"{remaining.reason}; plan again"))
+            self._tell_changes(self.planned, remaining)
+        plan = policy_checks.with_policy_findings(plan, self.rules, self.workspace.options.now, self._declared)
+        self.on_event(Planned(plan))
+        if (refused := await self._refuse(plan, approve)) is not None:
+            return refused
+        return await self._apply(plan, snapshot, remaining)
+
+    @property
+    def _given(self) -> Plan:
+        assert self.planned is not None
+        return self.planned.plan
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether the plan is of other manifests than those at hand: nothing is there to compare the account with."""
+        return self.planned is not None and not self.planned.is_of_these_manifests
+
+    @property
+    def _declared(self) -> Manifest | None:
+        return None if self._is_foreign else self.workspace.manifest
+
+    async def _reason_applied(self) -> str | None:
+        """Why the whole plan counts as applied before; None if it does not."""
+        if self.planned is None:
+            return None
+        name = self.planned.name
+        if store_location(self.workspace.config) == MEMORY:
+            text = f"the store is in memory: whether {name} was applied before is judged by the account alone"
+            self.on_event(Note(f"note: {text}", is_detail=True))
+        progress = await self.store.progress(self.planned.digest)
+        calls = {call.id for call in self.planned.plan.calls}
+        self.done = frozenset(progress.calls)
+        if progress.complete is None and not (calls and calls <= self.done):
+            return None
+        moment = progress.complete
+        when = "" if moment is None else datetime.fromtimestamp(moment, UTC).strftime(", on %Y-%m-%d at %H:%M UTC")
+        return f"{name} was applied already{when}; plan again"
+
+    async def _compare(self, planned: PlanFile, snapshot: Snapshot) -> RemainingPlan:
+        with invalid_project():
+            allow = self.workspace.options.allow
+            return remaining_plan(planned, snapshot, self.workspace.config, allow, done=self.done)
+
+    def _tell_changes(self, planned: PlanFile, remaining: RemainingPlan) -> None:
+        for line in remaining.lines:
+            self.on_event(Note(line))
+        if planned.note:
+            self.on_event(Note(planned.note, planned.problems))
+        if self.done:
+            calls = f"{len(self.done)} call{'' if len(self.done) == 1 else 's'}"
+            text = f"note: {calls} of {planned.name} succeeded in an earlier run and will not be repeated"
+            self.on_event(Note(text, is_detail=True))
+
+    async def _refuse(self, plan: Plan, approve: Approve | None) -> ApplyResult | None:
+        """What stops the plan before its first call, if anything does."""
+        if plan.blocking:
+            is_policy = all(problem.rule for problem in plan.blocking)
+            return ApplyResult(Status.BLOCKED if is_policy else Status.FAILED, plan, problems=plan.blocking)
+        if plan.missing_approvals:
+            return ApplyResult(Status.BLOCKED, plan)
+        if approve is None or plan.is_empty:
+            return None
+        clock = self.workspace.runtime.clock
+        asked_at = clock.now()
+        if not await approve(plan):
+            return ApplyResult(Status.DECLINED, plan)
+        changed = await self._changes_meanwhile(plan) if clock.now() - asked_at > FRESH else []
+        if not changed:
+            return None
+        reason = "the platform changed before the plan was approved; plan again"
+        return ApplyResult(Status.STALE, plan, reasons=(*changed, reason))
+
+    async def _changes_meanwhile(self, plan: Plan) -> list[str]:
+        """Reads again what the plan touches, and names what changed on the platform while the question was open.
+
+        Of a plan file `plan` may be the rest, whose objects differ from what the file saw by what earlier runs wrote.
+        """
+        now = await read_account(
+            self.workspace, self.platform, self.store, only=staleness.kinds_of(plan), by_id=staleness.by_id(plan)
+        )
+        changed = staleness.changed_objects(plan if self.planned is None else self._given, now, self.done)
+        concerned = {change.address for change in plan.changes}
+        return [line for address, lines in sorted(changed.items()) if address in concerned for line in lines]
+
+    async def _apply(self, plan: Plan, snapshot: Snapshot, remaining: RemainingPlan | None) -> ApplyResult:
+        membership = await self._remember_account(
+            plan, snapshot, await self.store.membership(self.workspace.manifest.stack)
+        )
+        await self._run_calls(plan)
+        result = self._result(plan, remaining)
+        if plan.is_empty or result.status not in (Status.APPLIED, Status.PARTIAL) or not result.is_complete:
+            return result
+        if remaining is None or not remaining.skipped:
+            await self.journal.complete_plan()
+        if self._is_foreign:
+            return result
+        before = snapshot if self.planned is None else None
+        try:
+            return await self._verify(result, before, membership)
+        except (Failure, UnreadableAccount, StoreError) as failure:
+            is_denied = isinstance(failure, Refused) and failure.is_permission
+            status = Status.UNAUTHORIZED if is_denied else Status.FAILED
+            return replace(result, status=status, unverified=f"applied, but not verified: {failure}")
+
+    def _result(self, plan: Plan, remaining: RemainingPlan | None) -> ApplyResult:
+        skipped = remaining.skipped if remaining is not None else ()
+        reasons = remaining.lines if remaining is not None else ()
+        result = ApplyResult(
+            Status.APPLIED,
+            plan,
+            tuple(self.outcomes),
+            skipped=skipped,
+            reasons=reasons,
+            problems=plan.questions,
+            failure=str(self.halt.failure) if self.halt.failure is not None else "",
+        )
+        return replace(result, status=self._status(result))
+
+    def _status(self, result: ApplyResult) -> Status:
+        failed = result.ended(Outcome.FAILED)
+        if self.halt.is_interrupted and not result.plan.is_empty:
+            return Status.INTERRUPTED
+        if result.is_complete:
+            if result.problems or result.reasons:
+                return Status.PARTIAL
+            return Status.UNCHANGED if result.plan.is_empty else Status.APPLIED
+        if result.ended(Outcome.DONE, Outcome.ALREADY, Outcome.UNKNOWN):
+            return Status.PARTIAL
+        return Status.UNAUTHORIZED if failed and all(each.denied for each in failed) else Status.FAILED
+
+    async def _run_calls(self, plan: Plan, *, is_cleanup: bool = False) -> None:
+        """Every event to the caller, every end to the journal, and then what the store is to remember."""
+        self.on_event(CallsBegan(len(plan.calls), is_cleanup))
+        runtime = self.workspace.runtime
+        events = engine.apply(
+            plan,
+            kinds=kinds.planned(),
+            platform=self.platform,
+            journal=self.journal,
+            clock=runtime.clock,
+            random=runtime.random,
+            sinks=runtime.open_sinks(self.workspace.config, self.halt),
+            stop=self.halt,
+            concurrency=self.workspace.parallelism,
+            on_checkpoint=runtime.on_checkpoint,
+        )
+        recording: list[asyncio.Task[None]] = []  # nobody waits for the history while there are calls to be made
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    self._hear(event, recording, is_cleanup=is_cleanup)
+            if plan.bindings and not self.halt.is_set():
+                await self.journal.bind(plan.bindings)
+        except StoreError as failure:
+            self.halt.stop_for_store(failure)
+        finally:
+            await asyncio.gather(*recording)
+            self.on_event(CallsEnded())
+
+    def _hear(self, event: Event, recording: list[asyncio.Task[None]], *, is_cleanup: bool) -> None:
+        if isinstance(event, Ended):
+            recording.append(asyncio.create_task(self._record(event)))
+            if is_cleanup and event.outcome is Outcome.FAILED:
+                self.on_event(Note(f"{event.outcome}: {event.call.id}: {event.why}"))
+            elif not is_cleanup:
+                self.outcomes.append(event)
+        if not is_cleanup:
+            self.on_event(event)
+
+    async def _record(self, ended: Ended) -> None:
+        """A history that cannot be written any more ends the run; how its calls end is reported all the same."""
+        if self.halt.failure is None:
+            try:
+                await self.journal.record(ended)
+            except StoreError as failure:
+                self.halt.stop_for_store(failure)
+
+    async def _remember_account(
+        self, plan: Plan, snapshot: Snapshot, known: AccountMembership | None
+    ) -> AccountMembership | None:
+        """Remembers the account by what is there and the plan leaves there."""
+        if plan.is_empty and snapshot.doubt:
+            return known  # nobody was asked
+        membership = account_identity.membership_after(known, self.workspace.account_name, plan, snapshot)
+        if membership != known:
+            await self.journal.belong(membership)
+        return membership
+
+    async def _verify(
+        self, result: ApplyResult, before: Snapshot | None, known: AccountMembership | None
+    ) -> ApplyResult:
+        """A fresh reading of what was carried out. Without a reading of everything `before` only what the plan touched
+        counts."""
+        plan = result.plan
+        # What was to be replaced has been: it counts once.
+        options = replace(self.workspace.options, to_replace=frozenset())
+        workspace = replace(self.workspace, options=options)
+        concerned = {change.address for change in plan.changes} if before is None else None
+        after = await self._read_again(plan, before)
+        await self._remember_account(replace(plan, calls=()), after, known)
+        again = workspace.plan_for(after)
+        if (cleanup := duplicates.cleanup_plan(again, self.on_event)) is not None:
+            await self._run_calls(cleanup, is_cleanup=True)
+            again = workspace.plan_for(await self._read_again(plan, after))
+        names = None if concerned is None else set(map(str, concerned))
+        wrong = tuple(each for each in again.blocking if names is None or each.subject in names)
+        left = tuple(each for each in again.changes if concerned is None or each.address in concerned)
+        if wrong or left:
+            return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else left)
+        is_partial = again.questions or (result.status is Status.PARTIAL and result.reasons)
+        status = Status.PARTIAL if is_partial else Status.APPLIED
+        return replace(result, status=status, problems=again.questions)
+
+    async def _read_again(self, plan: Plan, before: Snapshot | None) -> Snapshot:
+        """The snapshot with the kinds that were touched listed anew; with all of them, if there was no whole one."""
+        if before is None:
+            return await read_account(self.workspace, self.platform, self.store)
+        touched = frozenset(call.address.kind for call in plan.calls)
+        touched |= {kind.name for kind in kinds.planned() if kind.parent is not None and kind.parent.kind in touched}
+        fresh = await read_account(self.workspace, self.platform, self.store, only=touched)
+        return replace(fresh, listings={**before.listings, **fresh.listings})

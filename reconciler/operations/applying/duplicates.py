@@ -1,0 +1,44 @@
+"""What two runs that knew nothing of each other both created at the same moment: the later objects are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.model.change import Reason
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.operations.reporting import Note, OnEvent
+
+
+def cleanup_plan(plan: Plan, on_event: OnEvent) -> Plan | None:
+    """The part of a plan that deletes duplicates, with what these deletes wait for; None if there is nothing to do.
+
+    What waits for approval is left out.
+    """
+    later = {(change.address, change.id) for change in plan.changes if change.reason is Reason.DUPLICATE}
+    unapproved = {approval.kind for approval in plan.missing_approvals}
+    if not later or plan.blocking or "*" in unapproved:
+        return None
+    calls = {call.id: call for call in plan.calls}
+    chosen: set[str] = set()
+    for call in plan.calls:
+        if call.verb is not Verb.DELETE or (call.address, call.target) not in later:
+            continue
+        needed = _with_needs(call, calls)
+        if unapproved.isdisjoint(calls[id].address.kind for id in needed):
+            chosen |= needed
+            on_event(Note(f"{call.address} was created twice by two runs at once; {call.target} will be deleted"))
+    if not chosen:
+        return None
+    return replace(plan, calls=tuple(call for call in plan.calls if call.id in chosen), bindings={})
+
+
+def _with_needs(call: Call, calls: Mapping[str, Call]) -> set[str]:
+    """The ids of a call and of all that it waits for."""
+    found: set[str] = set()
+    pending = [call.id]
+    while pending:
+        if (id := pending.pop()) not in found:
+            found.add(id)
+            pending += calls[id].needs
+    return found

@@ -1,0 +1,58 @@
+"""The first reading of an apply: the account, and what an earlier run could not write down any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reconciler import kinds
+from reconciler.engine import recovery
+from reconciler.engine.ports import Intent, Reader
+from reconciler.model.snapshot import Snapshot
+from reconciler.operations.applying import staleness
+from reconciler.operations.opening.account_reading import read_account
+from reconciler.operations.reporting import Note, OnEvent
+
+if TYPE_CHECKING:
+    from reconciler.operations.applying.plan_files import PlanFile
+    from reconciler.operations.workspace import Workspace
+    from reconciler.store.journal import StoreJournal
+    from reconciler.store.store import Store
+
+
+async def read(
+    workspace: Workspace,
+    store: Store,
+    journal: StoreJournal,
+    reader: Reader,
+    planned: PlanFile | None,
+    on_event: OnEvent,
+) -> Snapshot:
+    """The whole account, or for a plan file what the file touches. Creates that were cut off are settled."""
+    intents = await store.open_intents(workspace.manifest.stack)
+    only, by_id = None, None
+    if planned is not None:
+        only = staleness.kinds_of(planned.plan) | {intent.address.kind for intent in intents}
+        by_id = staleness.by_id(planned.plan)
+    snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
+    if await _wait_for(recovery.unsettled(intents, snapshot, kinds.planned()), workspace, on_event):
+        snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
+    bound = await recovery.settle(intents, snapshot, kinds.planned(), journal)
+    return replace(snapshot, bindings={**snapshot.bindings, **bound})
+
+
+async def _wait_for(unsettled: Sequence[Intent], workspace: Workspace, on_event: OnEvent) -> bool:
+    """Whether there was something to wait for: a request may outlive its sender, and take effect after our reading."""
+    if not unsettled:
+        return False
+    latest = max(unsettled, key=lambda intent: intent.opened)
+    limit = workspace.config.limits.settle_seconds
+    remaining = min(latest.opened + limit - time.time(), limit)  # the store's clock, which may be another machine's
+    if remaining <= 0:
+        return False
+    text = f"waiting {remaining:.0f} s: the create of {latest.address} was cut off, and may still take effect"
+    on_event(Note(text))
+    await workspace.runtime.clock.sleep(remaining)
+    return True

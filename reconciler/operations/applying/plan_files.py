@@ -1,0 +1,302 @@
+"""Plan files: written, signed where there is a key, and read again with their secrets from where they came from.
+
+Where tokens go is read from the manifests and not from the file. Whether the platform is still as the file saw it is
+for `staleness` to say, and what a file may say at all for `plan_rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel
+
+from reconciler import kinds
+from reconciler.engine.schedule import Schedule
+from reconciler.model.address import Address
+from reconciler.model.fields.annotations import Sensitive
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Home
+from reconciler.model.manifest import Ensure
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem, Rejected
+from reconciler.model.value import Secret, Value, secrets_in
+from reconciler.operations.errors import UnusablePlan, UnusableSetting, WrongAccount
+from reconciler.project import atomic_write, plan_rules
+from reconciler.project.documents.references import Declared
+from reconciler.project.documents.resolve import Resolver, Variable
+from reconciler.project.manifests.load import Loaded, load_manifests
+from reconciler.project.settings.config import Config
+from reconciler.project.settings.variables import check_names
+from reconciler.rendering.wire import plan_json
+
+if TYPE_CHECKING:
+    from reconciler.operations.results import PlanResult
+    from reconciler.operations.workspace import Workspace
+
+KEY = "RECONCILER_PLAN_KEY"
+_SHORTEST = 16  # characters: what is shorter can be guessed from one signed file
+LIVE = "live"  # the source of a secret that was read from the platform, and is to stay as it is there
+
+
+class _Text(BaseModel):
+    text: Annotated[str, Sensitive]
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A plan as it was reviewed, and what became of its surroundings since.
+
+    name      as the user knows it: the path of the file
+    plan      its secrets are there only after `with_secrets`
+    loaded    the manifests as they are now; None if they cannot be read, because of `problems`
+    changed   objects whose secrets are others by now, and what to say of each
+    environ   environment variables that secrets are read from
+    """
+
+    name: str
+    plan: Plan
+    loaded: Loaded | None
+    text: str = field(repr=False)
+    problems: tuple[Problem, ...] = ()
+    changed: Mapping[Address, list[str]] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """What tells this plan from any other, another one of the same content included."""
+        return plan_json.digest(self.text)
+
+    @property
+    def is_signed(self) -> bool:
+        return plan_json.is_signed(self.text)
+
+    @property
+    def is_of_these_manifests(self) -> bool:
+        return self.loaded is not None and self.loaded.manifest.digest == self.plan.manifest_digest
+
+    @property
+    def note(self) -> str:
+        """What the user should know of the manifests; empty if they are those of the plan."""
+        if self.is_of_these_manifests:
+            return ""
+        what = "cannot be read" if self.loaded is None else "or their variables changed after this plan was made"
+        return f"note: the manifests {what}; the plan is carried out as it was reviewed, without what they say now"
+
+
+def plan_key(environ: Mapping[str, str]) -> bytes | None:
+    """What plan files are signed with, if anything. Raises UnusableSetting."""
+    text = environ.get(KEY)
+    if not text:
+        return None
+    if len(text) < _SHORTEST:
+        raise UnusableSetting(f"{KEY} must be at least {_SHORTEST} characters long")
+    return text.encode(errors="surrogateescape")
+
+
+def unsigned_note(name: str) -> str:
+    """What the user should know of a file without a signature."""
+    return f"note: {name} is not signed: nothing shows that it is the plan that was reviewed; set {KEY} to sign plans"
+
+
+def reason_too_old(planned: PlanFile, max_age: int | None, now: float) -> str:
+    """Why the file is older than `max_age` seconds; empty if it is not, or if its age does not matter."""
+    if max_age is None:
+        return ""
+    if not planned.plan.created:
+        return f"{planned.name} does not say when it was created; plan again"
+    age = now - planned.plan.created
+    if age <= max_age:
+        return ""
+    text = f"{planned.name} was created {age:.0f} seconds ago, and --max-age allows {max_age}"
+    return f"{text}; plan again, or give a longer --max-age"
+
+
+def write_plan(file: Path, plan: Plan, environ: Mapping[str, str]) -> None:
+    """The whole file or none of it, readable by its owner: a plan says a lot about an account."""
+    atomic_write.write(file, plan_json.write(plan, plan_key(environ)))
+
+
+def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, str]:
+    """A plan to look at, with its secrets unread, and what the user should know of its signature."""
+    key = plan_key(environ)
+    plan = _unread(text, name, key)
+    is_unchecked = key is None and plan_json.is_signed(text)
+    return plan, f"note: the signature was not checked: {KEY} is not set" if is_unchecked else ""
+
+
+def in_memory(planned: PlanResult, workspace: Workspace) -> tuple[Workspace, PlanFile]:
+    """A plan of this process, to be applied like one from a file, and the workspace that it was made in.
+
+    Raises WrongAccount if that is of another stack or account than the one that is to apply it.
+    """
+    plan, source = planned.plan, planned.workspace
+    if (plan.stack, plan.account) != (workspace.manifest.stack, workspace.account_name):
+        there = f"the stack {workspace.manifest.stack} on {workspace.account_name}"
+        raise WrongAccount(f"the plan is for the stack {plan.stack} on {plan.account}, not {there}")
+    source = replace(source, options=replace(source.options, allow={**source.options.allow, **workspace.options.allow}))
+    loaded = Loaded(source.manifest, source.warnings)
+    return source, PlanFile("the plan", plan, loaded, plan_json.write(plan), environ=source.runtime.environ)
+
+
+def _unread(text: str, name: str, signed_with: bytes | None) -> Plan:
+    """The plan with its secrets unread. Raises Rejected, also where the engine could not make sense of it."""
+    try:
+        plan = plan_json.read(text, lambda source, _digest: Secret("", source), signed_with)
+        _check(plan)
+    except Rejected as rejected:
+        raise Rejected([replace(problem, subject=name) for problem in rejected.problems]) from None
+    return plan
+
+
+def _check(plan: Plan) -> None:
+    changed, called = (each.address for each in plan.changes), (each.address for each in plan.calls)
+    for address in (*changed, *called, *plan.observed):
+        kind = kinds.find(address.kind)
+        if kind is None or kind.home is Home.FILE:
+            raise plan_json.refused(f"it names {address}, and there is no such kind")
+    try:
+        Schedule(plan.calls)
+    except ValueError as error:
+        raise plan_json.refused(str(error)) from None
+
+
+def read(
+    file: Path, config: Config, account: str, variables: Mapping[str, Variable], environ: Mapping[str, str]
+) -> PlanFile:
+    """The plan of a file for this stack and account.
+
+    Raises WrongAccount, UnusablePlan, or Rejected if the file was changed.
+    """
+    text = read_text(file)
+    key = plan_key(environ)
+    plan = _unread(text, str(file), key)
+    if key is None and plan_json.is_signed(text):
+        raise UnusablePlan(f"{file} is signed, but {KEY} is not set")
+    if plan.snapshot_time:
+        raise UnusablePlan(f"{file} was made from a snapshot, not from the account; plan again there")
+    if plan.stack != config.stack:
+        raise WrongAccount(f"{file} is a plan for the stack {plan.stack}, not {config.stack}")
+    if plan.account != account:
+        raise WrongAccount(f"{file} is a plan for the account {plan.account}, not {account}")
+    check_names(config.settings, variables)
+    try:
+        loaded = load_manifests(config, environ, variables)
+    except Rejected as rejected:
+        problems = tuple(each for each in rejected.problems if each.is_error)
+        return PlanFile(str(file), plan, None, text, problems, environ=environ)
+    return PlanFile(str(file), plan, loaded, text, environ=environ)
+
+
+def read_text(file: Path) -> str:
+    """A file that the user named. Raises UnusablePlan if it is not text, or OSError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UnusablePlan(f"{file}: not UTF-8 text") from None
+
+
+def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
+    """The plan with its secrets as they are now. `forms` is what the platform holds, in canonical form."""
+    sources = _Sources(config, file, [each for form in forms.values() for each in secrets_in(form)])
+    plan = plan_json.read(file.text, sources.restore)
+    changed: dict[Address, list[str]] = {}
+    for call in plan.calls:
+        recorded = (call.owner.text, call.owner.applied) if call.owner else ()
+        for each in secrets_in((call.body, *recorded)):
+            line = f"{call.address}: {sources.wrong.get(id(each), '')}"
+            if id(each) in sources.wrong and line not in changed.setdefault(call.address, []):
+                changed[call.address].append(line)
+    return replace(file, plan=plan, changed=changed)
+
+
+def check_rules(file: PlanFile, plan: Plan) -> None:
+    """Raises Rejected if the plan of a file breaks a rule of manifests, or delivers a token elsewhere than they say."""
+    declared = file.loaded.manifest.declarations.items() if file.loaded is not None else ()
+    absent = {address for address, each in declared if each.ensure is Ensure.ABSENT}
+    problems = [*plan_rules.problems_of(plan, absent), *_deliveries(file, plan)]
+    if problems:
+        raise Rejected([replace(each, subject=f"{file.name}: {each.subject}") for each in problems])
+
+
+def _deliveries(file: PlanFile, plan: Plan) -> Iterator[Problem]:
+    """Tokens go where the manifests at hand send them: a file that says otherwise is no plan of this project."""
+    for call in plan.calls:
+        if not call.deliver:
+            continue
+        declaration = file.loaded.manifest.declarations.get(call.address) if file.loaded is not None else None
+        told = {name: replace(each, position=None) for name, each in call.deliver.items()}
+        declared = declaration.deliver.items() if declaration is not None else ()
+        if told == {name: replace(each, position=None) for name, each in declared}:
+            continue
+        if file.loaded is None:
+            text, remedy = "issues a token, and the manifests that say where it goes cannot be read", "correct these"
+        elif declaration is None:
+            text, remedy = "issues a token, and the manifests do not declare it", "plan again"
+        else:
+            text, remedy = "delivers its token elsewhere than the manifests say", "plan again"
+        yield Problem(text, remedy, str(call.address), code="plan-delivery-differs")
+
+
+class _Sources:
+    """Reads secrets again; `wrong` says why one is not what it was, by the identity of what stands in its place."""
+
+    def __init__(self, config: Config, file: PlanFile, live: list[Secret]) -> None:
+        self._config = config
+        self._environ = file.environ
+        self._stack = file.plan.stack
+        declared = file.loaded.manifest.declarations.values() if file.loaded else ()
+        named = {call.address.kind for call in file.plan.calls}
+        self._canonical = _canonical(each for name in sorted(named) for each in kinds.get(name).fields)
+        self._known: dict[str, list[Secret]] = {}  # by source
+        for each in (*live, *(each for declaration in declared for each in secrets_in(declaration.spec))):
+            self._known.setdefault(each.source, []).append(each)
+        self._by_digest: dict[str, Mapping[str, str]] = {}  # of each source that was asked for: digest → text
+        self._kept: list[Secret] = []  # alive, so that no other secret gets the same identity
+        self.wrong: dict[int, str] = {}
+
+    def restore(self, source: str, digest: str) -> Secret:
+        if source not in self._by_digest:
+            self._by_digest[source] = self._read(source)
+        texts = self._by_digest[source]
+        if digest in texts:
+            return Secret(texts[digest], source)
+        missing = Secret("", source)
+        self._kept.append(missing)
+        shown = "on the platform" if source == LIVE else f"from {source}"
+        state = "is not the one the plan was made with" if texts else "cannot be read"
+        self.wrong[id(missing)] = f"the secret {shown} {state}"
+        return missing
+
+    def _read(self, source: str) -> Mapping[str, str]:
+        """Every text that a source holds now, in each spelling, by its digest."""
+        found = [*self._again(source), *self._known.get(source, ())]
+        spelt = dict.fromkeys(text for each in found for text in self._spellings(each.reveal()))
+        return {plan_json.secret_digest(Secret(text, source), self._stack): text for text in spelt}
+
+    def _spellings(self, text: str) -> Iterator[str]:
+        """As it is sent, and as records know it: in the canonical form of its field."""
+        yield text
+        for canonical in self._canonical:
+            yield str(canonical(text))
+
+    def _again(self, source: str) -> Iterator[Secret]:
+        """From a variable or a file, without any manifest."""
+        word, _, operand = source.partition(":")
+        if word not in ("env", "file"):
+            return
+        resolver = Resolver(self._config.root, self._environ, {}, Declared())
+        value = resolver.resolve(_Text, source, {"text": {f"from_{word}": operand}})["text"]
+        if isinstance(value, Secret):
+            yield value
+
+
+def _canonical(fields: Iterable[Field]) -> set[Callable[[Any], Any]]:
+    found: set[Callable[[Any], Any]] = set()
+    for each in fields:
+        if each.canonical is not None and each.shape in (Shape.TEXT, Shape.ANY):
+            found.add(each.canonical)
+        found |= _canonical((*each.fields, *((each.item,) if each.item else ())))
+    return found

@@ -1,0 +1,199 @@
+"""What may still be carried out of a plan file: without finished calls, and without what changed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change
+from reconciler.model.plan import Approval, Call, Forecast, Plan, create_id
+from reconciler.model.snapshot import Live, Snapshot
+from reconciler.model.value import Json, Value, references
+from reconciler.operations.applying import plan_files
+from reconciler.operations.applying.plan_files import PlanFile
+from reconciler.operations.applying.staleness import Comparison, calls_by_address, changed_objects, live_fields
+from reconciler.operations.results import SkippedCall
+from reconciler.project.settings.config import Config
+
+
+@dataclass(frozen=True)
+class RemainingPlan:
+    """The part of a plan file that may be carried out.
+
+    changed  what changed since the plan was created: lines for the user, by address
+    skipped  the calls that are left out because of that
+    """
+
+    plan: Plan
+    changed: Mapping[Address, Sequence[str]]
+    skipped: tuple[SkippedCall, ...]
+    reason: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(line for _, lines in sorted(self.changed.items()) for line in lines)
+
+
+def remaining_plan(
+    planned: PlanFile,
+    snapshot: Snapshot,
+    config: Config,
+    allow: Mapping[tuple[str, str], int],
+    done: Collection[str] = (),
+) -> RemainingPlan:
+    """Compares a plan file with the account. Raises Rejected if the file breaks a rule of manifests.
+
+    done  the ids of the calls that earlier runs of the file carried out
+    """
+    found = plan_files.with_secrets(planned, config, live_fields(planned.plan, snapshot))
+    changed = changed_objects(found.plan, snapshot, done)
+    reason = "the platform changed after the plan was made" if changed else "a secret is not what it was for the plan"
+    plan, lost = without_finished_calls(found.plan, snapshot, done)
+    open_calls = {call.address for call in plan.calls}
+    for address, lines in (*lost.items(), *found.changed.items()):
+        if address in open_calls:
+            changed.setdefault(address, []).extend(lines)
+    plan_files.check_rules(planned, plan)
+    plan, dropped = without_changed(plan, changed)
+    skipped = tuple(SkippedCall(call, _reason_skipped(call, changed)) for call in dropped)
+    return RemainingPlan(_with_approvals(plan, snapshot, allow), changed, skipped, reason)
+
+
+def _reason_skipped(call: Call, changed: Collection[Address]) -> str:
+    return "it changed since the plan was created" if call.address in changed else "it needs what changed"
+
+
+def _with_approvals(plan: Plan, snapshot: Snapshot, allow: Mapping[tuple[str, str], int]) -> Plan:
+    doubts = [Approval("account", "*", 1, snapshot.doubt)] if snapshot.doubt and plan.changes else []
+    approvals = tuple(
+        replace(each, granted=each.granted or allow.get((each.what, each.kind), 0) >= each.count)
+        for each in (*(each for each in plan.approvals if each.what != "account" or not doubts), *doubts)
+    )
+    return replace(plan, approvals=approvals)
+
+
+def without_finished_calls(
+    plan: Plan, snapshot: Snapshot, done: Collection[str]
+) -> tuple[Plan, dict[Address, list[str]]]:
+    """The plan without the calls that earlier runs of it carried out, and what its other calls need and do not find.
+
+    References to what these calls created become the values that the platform shows.
+    """
+    if not done:
+        return plan, {}
+    comparison = Comparison(plan, snapshot, done)
+    needed = {ref for call in plan.calls if call.id not in done for ref in references(_parts(call))}
+    resolved: dict[str, Json] = dict(plan.resolved)
+    made: dict[Address, Live] = {}
+    for address in {ref.target for ref in needed if create_id(ref.target) in done}:
+        if (live := comparison.made(address)) is not None:
+            made[address] = live
+    for ref in needed & {ref for ref in needed if ref.target in made}:
+        resolved[f"{ref.target}.{ref.output}"] = _output(made[ref.target], ref.output)
+    lost: dict[Address, list[str]] = {}
+    calls: list[Call] = []
+    for call in plan.calls:
+        if call.id in done:
+            continue
+        for target in dict.fromkeys(ref.target for ref in references(_parts(call))):
+            if create_id(target) in done and target not in made:
+                lost.setdefault(call.address, []).append(f"{call.address}: {target}, which this plan created, is gone")
+        draft, live = call.owner, made.get(call.address)
+        if draft is not None and draft.intent is None and live is not None and live.owner is not None:
+            draft = replace(draft, intent=live.owner.intent)  # the object keeps the intent of its create
+        needs = tuple(need for need in call.needs if need not in done)
+        calls.append(replace(call, needs=needs, owner=draft))
+    changes = tuple(change for change in plan.changes if change.address not in comparison.finished)
+    consents = tuple(_consents(plan, changes))
+    forecast = _forecast(plan, len(calls))
+    rest = replace(plan, changes=changes, calls=tuple(calls), approvals=consents, resolved=resolved, forecast=forecast)
+    return rest, lost
+
+
+def _parts(call: Call) -> Value:
+    """All of a call in which a reference may stand."""
+    return [call.path, call.body, *((call.owner.text, dict(call.owner.applied)) if call.owner else ())]
+
+
+def _output(live: Live, output: str) -> Json:
+    """What `Kind/name.output` stands for; None where the platform does not show it."""
+    if output == "id":
+        return live.id
+    value: Json = live.body
+    for part in output.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def without_changed(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call, ...]]:
+    """The plan without what concerns these objects or needs what does, and the calls that fell away."""
+    left, dropped = _without(plan, refused)
+    gone = tuple(call for call in plan.calls if call.id in dropped)
+    # What is not renamed after all keeps the name that it is remembered by.
+    unbound = left | {change.former for change in plan.changes if change.address in left}
+    changes = tuple(change for change in plan.changes if change.address not in left)
+    calls = tuple(call for call in plan.calls if call.id not in dropped)
+    rest = replace(
+        plan,
+        changes=changes,
+        calls=calls,
+        approvals=tuple(_consents(plan, changes)) if left else plan.approvals,
+        forecast=_forecast(plan, len(calls)),
+        bindings={address: each for address, each in plan.bindings.items() if address not in unbound},
+    )
+    return rest, gone
+
+
+def _without(plan: Plan, refused: Collection[Address]) -> tuple[set[Address], set[str]]:
+    """The addresses and the calls that fall away with these addresses.
+
+    A change that loses one of its calls loses all of them, and so does each change with a call that needs one of those.
+    """
+    calls_of, dependents = calls_by_address(plan), _dependents(plan)
+    left: set[Address] = set()
+    dropped: set[str] = set()
+    pending = list(refused)
+    while pending:
+        address = pending.pop()
+        if address in left:
+            continue
+        left.add(address)
+        for call in calls_of.get(address, ()):
+            dropped.add(call.id)
+            pending += [each.address for each in dependents.get(call.id, ())]
+    return left, dropped
+
+
+def _dependents(plan: Plan) -> Mapping[str, list[Call]]:
+    """The calls that need each call, by its id."""
+    found: dict[str, list[Call]] = {}
+    for call in plan.calls:
+        for need in call.needs:
+            found.setdefault(need, []).append(call)
+    return found
+
+
+def _consents(plan: Plan, left: Sequence[Change]) -> Iterator[Approval]:
+    """With how much there is left to consent to, at most. Parts that go with something are not among the changes."""
+    for each in plan.approvals:
+        if (actions := _COUNTED.get(each.what)) is None:
+            yield each
+            continue
+        changes = sum(change.action in actions and each.kind in ("*", change.address.kind) for change in left)
+        if count := min(each.count, changes + each.parts):
+            yield replace(each, count=count)
+
+
+_COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: rather too much than too little
+    "update": (Action.UPDATE, Action.MOVE),
+    "adopt": (Action.ADOPT, Action.REPLACE),
+    "overwrite": (Action.CREATE, Action.REPLACE),
+    "delete": (Action.DELETE, Action.REPLACE),
+    "delete-protected": (Action.DELETE, Action.REPLACE),
+}
+
+
+def _forecast(plan: Plan, calls: int) -> Forecast:
+    """Of so many calls of the plan, as if each took its share of the time."""
+    return Forecast(calls, plan.forecast.estimated_seconds * calls / max(len(plan.calls), 1))

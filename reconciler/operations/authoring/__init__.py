@@ -1,0 +1,1 @@
+"""Files of a project: written for it, or drawn from what it declares."""

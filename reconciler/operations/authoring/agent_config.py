@@ -1,0 +1,91 @@
+"""The configuration file of an agent: manifests of the kind AgentConfig, with the token and the server's address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from reconciler.engine.ports import Undeliverable
+from reconciler.kinds.rules import canonical
+from reconciler.model.address import Address
+from reconciler.model.value import Secret
+from reconciler.operations.errors import IncompleteAgentConfig, InvalidProject
+from reconciler.operations.opening.project import open_project
+from reconciler.operations.opening.source import ProjectSource, read_project
+from reconciler.operations.reporting import OnEvent, ignore_event
+from reconciler.project import atomic_write
+from reconciler.project.documents import phrases
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.secrets import read_back
+from reconciler.rendering import agent_config
+from reconciler.rendering.agent_config import Merged
+
+
+async def render_agent_config(
+    source: ProjectSource, names: Sequence[str], *, with_token: bool, on_event: OnEvent = ignore_event
+) -> str:
+    """The text of the file, merged from the AgentConfigs of these names. Reads the platform only if the address of an
+    agent ingress is needed. Raises InvalidProject or IncompleteAgentConfig.
+    """
+    config, loaded = read_project(source)
+    merged, problems = agent_config.merge(_addresses(names, loaded), loaded.rendered)
+    if problems:
+        raise InvalidProject(problems)
+    server_addr = await _server_addr(merged, loaded, source, on_event)
+    return agent_config.text(merged, server_addr, _token(merged, loaded, config.root) if with_token else None)
+
+
+def write_agent_config(file: Path, text: str) -> None:
+    """Writes the file so that nobody but its owner can read it."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic_write.write(file, text)
+
+
+def _addresses(names: Sequence[str], loaded: Loaded) -> list[Address]:
+    known: Mapping[str, Address] = {address.name: address for address in loaded.rendered}
+    for name in names:
+        if name.removeprefix("AgentConfig/") not in known:
+            remedy = phrases.did_you_mean(name, known) or "declare it: kind: AgentConfig"
+            raise IncompleteAgentConfig(f"there is no AgentConfig/{name} in the manifests; {remedy}")
+    return [known[name.removeprefix("AgentConfig/")] for name in dict.fromkeys(names)]
+
+
+def _token(merged: Merged, loaded: Loaded, root: Path) -> str:
+    """The token itself, or that of the credential as it was delivered."""
+    assert merged.signs_in is not None
+    value = merged.signs_in.value
+    if isinstance(value, Secret):
+        return value.reveal()
+    credential = loaded.manifest.declarations[value.target]
+    where = f"{merged.signs_in.position}: {merged.signs_in.by}.credential: the token of {value.target}"
+    delivery = credential.deliver.get("token")
+    if delivery is None:
+        raise IncompleteAgentConfig(f"{where} is delivered nowhere; add deliver: to it ({credential.position})")
+    try:
+        return read_back.read_secret(root, delivery).reveal()
+    except Undeliverable as why:
+        ways = " or ".join(read_back.WAYS)
+        remedy = "apply first" if delivery.way in read_back.WAYS else f"deliver it {ways}, or give an authtoken"
+        raise IncompleteAgentConfig(f"{where} is not there: {why}; {remedy}") from None
+
+
+async def _server_addr(merged: Merged, loaded: Loaded, source: ProjectSource, on_event: OnEvent) -> str | None:
+    """Where the agent connects to: as written, or the regional domain of the ingress as it is on the platform."""
+    said = merged.connects_to
+    if said is None or isinstance(said.value, str):
+        return said.value if said is not None else None
+    domain = canonical.host(loaded.manifest.declarations[said.value.target].spec.get("domain"))
+    snapshot = await open_project(source).take_snapshot(only=frozenset({"AgentIngress"}), on_event=on_event)
+    listing = snapshot.of("AgentIngress")
+    where = f"{said.position}: {said.by}.ingress: {said.value.target}"
+    live = next((each for each in listing.objects if canonical.host(each.body.get("domain")) == domain), None)
+    if live is None:
+        why = f"could not be read: {listing.why}" if not listing.complete else "is not on the platform; apply first"
+        raise IncompleteAgentConfig(f"{where} {why}")
+    found = live.body.get("region_domains")
+    regional = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    chosen = agent_config.regional(regional, domain, merged.region)
+    if chosen is None:
+        named = f"no regional domain of {merged.region}" if merged.region else "several regional domains, if any"
+        raise IncompleteAgentConfig(f"{where} has {named}; name a region of {', '.join(regional) or 'those to come'}")
+    return chosen

@@ -1,0 +1,101 @@
+"""Where the values of a declared resource come from, and what the platform holds in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.change import FieldChange
+from reconciler.model.fields.annotations import InputOnly
+from reconciler.model.manifest import Declaration, Manifest, Path
+from reconciler.model.provenance import Trace
+from reconciler.model.snapshot import Snapshot
+from reconciler.model.value import Value
+from reconciler.operations.opening.source import ProjectSource, read_project
+from reconciler.operations.reporting import Note, OnEvent, ignore_event
+from reconciler.operations.workspace import Workspace
+from reconciler.planning import planner
+from reconciler.planning.comparing import canonical_fields, compare
+from reconciler.project.documents import validation
+from reconciler.project.manifests import trace as value_trace
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.settings import variables
+from reconciler.project.settings.config import Config
+from reconciler.rendering.provenance import LiveValue
+
+
+@dataclass(frozen=True)
+class DeclaredValues:
+    """What a project declares, with the places where each value was written. To be made by `read_values`."""
+
+    source: ProjectSource
+    config: Config
+    loaded: Loaded
+
+    @cached_property
+    def declarations(self) -> Mapping[Address, Declaration]:
+        """Resources, and what is rendered to a file."""
+        return {**self.loaded.manifest.declarations, **self.loaded.rendered}
+
+    def find(self, text: str) -> tuple[Address, Path] | None:
+        """`TLSEdge/payments.hostports[0]`: the longest declared address that the text begins with, and the path."""
+        kind, _, rest = text.partition("/")
+        name = rest
+        while Address(kind, name) not in self.declarations:
+            name, dot, _ = name.rpartition(".")
+            if not dot:
+                return None
+        return Address(kind, name), value_trace.path_of(rest[len(name) + 1 :])
+
+    def trace(self, address: Address, path: Path) -> list[Trace]:
+        """The values at and below a path of the spec, each with its origins."""
+        settings = variables.settle_variables(self.config.settings, self.source.variables, [])
+        return value_trace.traces(self.declarations[address], path, self.config, settings, self.declarations)
+
+
+def read_values(source: ProjectSource) -> DeclaredValues:
+    """The declared values of a project. Sends nothing; raises InvalidProject."""
+    return DeclaredValues(source, *read_project(source))
+
+
+async def read_live_values(
+    workspace: Workspace, address: Address, traces: Sequence[Trace], *, on_event: OnEvent = ignore_event
+) -> list[LiveValue | None]:
+    """What the platform holds at each trace's path; None where no response shows it, or it could not be read."""
+    snapshot = await workspace.take_snapshot(on_event=on_event)
+    held = _live_fields(workspace.manifest, snapshot, address)
+    listing = snapshot.of(address.kind)
+    if not held and not listing.complete:
+        on_event(Note(f"note: what the platform has of {address.kind} is not known: {listing.why}"))
+        return [None] * len(traces)
+    changes = workspace.plan_for(snapshot).changes
+    changed = [each for change in changes if change.address == address for each in change.fields]
+    return [_live_value(address, each, held, changed) for each in traces]
+
+
+def _live_value(
+    address: Address, trace: Trace, held: Mapping[str, Value], changed: Sequence[FieldChange]
+) -> LiveValue | None:
+    path = value_trace.path_of(trace.path)
+    field, _ = validation.field_at(kinds.get(address.kind).fields, path)
+    if held and field is not None and InputOnly in field:
+        return None
+    about = (
+        each
+        for each in changed
+        if f"{trace.path}.".startswith(f"{each.path}.") or each.path.startswith(f"{trace.path}.")
+    )
+    first = next(about, None)
+    value = value_trace.show_value(address.kind, path, validation.at(held, path))
+    return LiveValue(value, first.changed_by if held and first is not None else None)
+
+
+def _live_fields(manifest: Manifest, snapshot: Snapshot, address: Address) -> Mapping[str, Value]:
+    """The object that a declaration means, in the write shape and without secrets; empty if there is none."""
+    matched = {whose: key for key, whose in planner.match_all(manifest, snapshot, kinds.planned()).items()}
+    live = next((each for each in snapshot.of(address.kind).objects if each.key == matched.get(address)), None)
+    kind = kinds.get(address.kind)
+    return {} if live is None else compare.show_fields(kind, canonical_fields.canonical_live(kind, live), address)

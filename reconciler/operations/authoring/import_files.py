@@ -1,0 +1,93 @@
+"""The files of an import: what they say already, and writing what is proposed. Never changes what a file says."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.model.value import canonical
+from reconciler.operations.errors import InvalidProject, UnwritableProposal
+from reconciler.project import atomic_write, files
+from reconciler.project.manifests import write as write_manifests
+from reconciler.project.settings.config import Config
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.errors import MAX_BYTES
+
+if TYPE_CHECKING:
+    from reconciler.operations.authoring.import_proposal import Proposal
+
+_MODE = 0o644  # nothing that is written is secret
+
+
+def default_folder(config: Config) -> str:
+    """The project's first folder of manifests."""
+    folders = (
+        each for each in config.manifests if not each.endswith(files.MANIFESTS) and not (config.root / each).is_file()
+    )
+    return next(folders, "manifests")
+
+
+def is_read(config: Config, folder: str) -> bool:
+    """Whether manifests in the folder are the project's."""
+    named = map(files.path_inside, config.manifests)
+    return any(each in (".", folder) or folder.startswith(f"{each}/") for each in named)
+
+
+def read_manifests(root: Path, folder: str) -> dict[str, str]:
+    """The manifests right in a folder, by path. Without those that cannot be read: `write` raises if it needs one."""
+    found = {}
+    for path in sorted(write_manifests.below(folder, each.name) for each in (root / folder).glob("*.yaml")):
+        with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
+            found[path] = files.read(root, path, MAX_BYTES).decode()
+    return found
+
+
+def write(root: Path, proposal: Proposal, *, append: bool = False) -> frozenset[str]:
+    """Writes the files of a proposal and returns the paths of those that changed. Raises UnwritableProposal, before
+    anything is written, if a file exists with other text.
+
+    append  manifests that exist may be added to, if the proposal holds their text
+    """
+    changed = _changed_files(root, proposal, append=append)
+    # What manifests include comes first: an interrupted import leaves no manifest that cannot be read.
+    for path in sorted(changed, key=lambda path: (path.endswith(".yaml"), path)):
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mode = file.stat().st_mode & 0o7777 if file.exists() else _MODE
+        atomic_write.write(file, changed[path], mode)
+    return frozenset(changed)
+
+
+def _changed_files(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]:
+    changed, others = {}, []
+    for path, text in proposal.files.items():
+        files.refuse_symlink(root, path)
+        if not (root / path).exists():
+            changed[path] = text
+        elif (present := files.read(root, path, MAX_BYTES)) == text.encode():
+            continue
+        elif append and path in proposal.manifests:
+            _check_kept(path, present, text)
+            changed[path] = text
+        else:
+            others.append(path)
+    if others:
+        raise UnwritableProposal(
+            *(f"{path} exists and says something else" for path in others),
+            remedy="nothing was written; name another folder with --out, or add to these manifests with --append",
+        )
+    return changed
+
+
+def _check_kept(path: str, present: bytes, text: str) -> None:
+    """Checks that the text says what the file says now: a last line may end where it did not before."""
+    before, after = yaml.read(present, path), yaml.read(text.encode(), path)
+    if before.problems:
+        raise InvalidProject(before.problems)
+    old, new = ([canonical(each.value) for each in of.documents if each.value is not None] for of in (before, after))
+    if new[: len(old)] != old:
+        raise UnwritableProposal(
+            f"{path} would say something else with anything added to it",
+            remedy="nothing was written; let its last line end with a line break, or name another folder with --out",
+        )

@@ -1,0 +1,195 @@
+"""A new project: what is proposed for it, trying its API key, and writing its files. Overwrites nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from reconciler import kinds
+from reconciler.api.client import Account
+from reconciler.model import dialect
+from reconciler.model.value import Secret
+from reconciler.operations.runtime import Runtime
+from reconciler.project import atomic_write, files, pipelines
+from reconciler.project.settings import connection, project_file
+from reconciler.project.settings.project_file import ProjectFile
+from reconciler.rendering.schemas.project import editor_schemas
+
+KEY = "RECONCILER_API_KEY"
+_PLACEHOLDER = "https://api.example.com"  # stands in the file until the address is known
+_SCHEMAS = ".schemas"  # what editors check manifests with
+_EXAMPLE = "manifests/access.yaml"
+_KEPT = "manifests/.gitkeep"  # Git keeps no empty folder, and a project whose folder is missing is refused
+_IGNORED = (
+    *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
+    *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
+    *("/drift.json", "/drift.md", "/drift.html", "/report.html", "/snapshot.json", "/events.ndjson"),
+)
+
+
+@dataclass(frozen=True)
+class ProjectChoices:
+    """What a new project is about.
+
+    base_url  None: the profile knows its own, or it is not known yet
+    host      of the code: its pipelines are written; `none` for none
+    package   what the pipelines install; empty: not known yet
+    """
+
+    stack: str
+    profile: dialect.Name
+    base_url: str | None
+    host: str
+    package: str
+
+    @property
+    def platform_address(self) -> str | None:
+        """The address of the platform, as far as it is known."""
+        return self.base_url or dialect.DIALECTS[self.profile].base_url
+
+
+@dataclass(frozen=True)
+class WrittenProject:
+    """The files by path, in order: True for one that was written, False for one that existed and was kept.
+
+    unignored  what the folder's own .gitignore does not keep out of Git, and should
+    """
+
+    files: Mapping[str, bool]
+    unignored: tuple[str, ...]
+
+
+def default_stack(folder: Path) -> str:
+    """A name for the stack: the folder's, as far as it is one."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:63]
+    return name or "main"
+
+
+def default_host(folder: Path) -> str:
+    """Whose pipelines the repository has already, or where it came from."""
+    if (folder / ".github").is_dir():
+        return "github"
+    if (folder / ".gitlab-ci.yml").is_file():
+        return "gitlab"
+    try:
+        config = (folder / ".git" / "config").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "none"
+    remote = re.search(r"^\s*url\s*=.*\b(github|gitlab)\.", config, re.MULTILINE)
+    return remote[1] if remote else "none"
+
+
+def check_choices(choices: ProjectChoices) -> Mapping[str, str]:
+    """What is wrong with each choice, in the words that the project file's own check has for it."""
+    wrong = {"stack": project_file.stack_name(choices.stack)}
+    if choices.base_url is not None:
+        wrong["base_url"] = connection.address_of_platform(choices.base_url)
+    if choices.package:
+        wrong["package"] = pipelines.package(choices.package)
+    return {name: text for name, text in wrong.items() if text}
+
+
+async def try_key(base_url: str, profile: dialect.Name, key: Secret, runtime: Runtime) -> None:
+    """Reads one page with the key. Raises an engine `Failure` if the platform does not accept it."""
+    account = Account(base_url.rstrip("/"), key, profile=profile)
+    async with runtime.platform.open_reader(
+        account, on_wait=lambda seconds: None, on_retry=lambda seconds, why: None
+    ) as reader:
+        await reader.get(f"{kinds.get('IPPolicy').path}?limit=1")
+
+
+def write_project(folder: Path, choices: ProjectChoices, *, example: bool) -> WrittenProject:
+    """Writes the project's files, without those that exist.
+
+    example  also a first manifest, unless there is a project already
+    """
+    wanted = _render_files(choices)
+    if _is_begun(folder):
+        del wanted[_EXAMPLE], wanted[_KEPT]  # the example would be created beside the resources of the project
+    else:
+        del wanted[_KEPT if example else _EXAMPLE]
+    for path in wanted:
+        files.refuse_symlink(folder, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    is_written = {path: not (folder / path).exists() for path in wanted}
+    for path, text in wanted.items():
+        if is_written[path]:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            atomic_write.write(folder / path, text, 0o644)
+    return WrittenProject(is_written, _unignored(folder))
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether there is a project already, or manifests for one."""
+    if (folder / "reconciler.yaml").exists():
+        return True
+    return any(each.suffix in (".yaml", ".yml") for each in (folder / _EXAMPLE).parent.rglob("*"))
+
+
+def _unignored(folder: Path) -> tuple[str, ...]:
+    try:
+        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # a folder, say: nothing that Git would heed
+        return ()
+    said = {line.strip().removeprefix("**").lstrip("/").rstrip("/*") for line in text.splitlines()}
+    return tuple(each for each in _IGNORED if each.strip("/") not in said)
+
+
+def _render_files(choices: ProjectChoices) -> dict[str, str]:
+    schemas = editor_schemas(ProjectFile, kinds.declarable())
+    found = {
+        "reconciler.yaml": _render_project_file(choices),
+        _EXAMPLE: _MANIFEST,
+        _KEPT: "",
+        ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
+        **{f"{_SCHEMAS}/{name}": json.dumps(each, indent=1) + "\n" for name, each in schemas.items()},
+    }
+    return {
+        **found,
+        **(pipelines.read_pipelines(choices.host, choices.package) if choices.host in pipelines.HOSTS else {}),
+    }
+
+
+def _render_project_file(choices: ProjectChoices) -> str:
+    lines = [
+        f"# yaml-language-server: $schema={_SCHEMAS}/project.json",
+        "# Which account this is about, under which name, and where the manifests are.",
+        "version: 1",
+        f"stack: {_quoted(choices.stack)}",
+        "platform:",
+    ]
+    if choices.profile != "specification":
+        lines.append(f"  profile: {choices.profile}")
+    if choices.base_url is not None:
+        lines.append(f"  base_url: {_quoted(choices.base_url)}")
+    elif choices.profile == "specification":
+        lines.append(f"  base_url: {_PLACEHOLDER} # where the platform's API is")
+    lines += [f"  api_key: {{from_env: {KEY}}}", "manifests: [manifests/]", ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A name that YAML would take for something else, in quotes."""
+    plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._:/-]*", text) and not re.fullmatch(r"(?i)true|false|null", text)
+    return text if plain else json.dumps(text)
+
+
+_MANIFEST = f"""\
+# yaml-language-server: $schema=../{_SCHEMAS}/manifest.json
+# A resource is a kind, a name and a spec; the kinds: `reconciler kinds`, one of them: `reconciler explain IPPolicy`.
+# What exists already is written down by `reconciler import`.
+kind: IPPolicy
+name: office
+spec:
+  description: Where we work
+---
+kind: IPPolicyRule
+name: office-lan
+spec:
+  ip_policy_id: {{ref: IPPolicy/office}}
+  cidr: 203.0.113.0/24
+  action: allow
+"""

@@ -1,0 +1,24 @@
+"""What depends on what, of what a project declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.operations.opening.source import ProjectSource, read_project
+from reconciler.planning.comparing.name_references import resolve_names
+from reconciler.planning.ordering import dependencies
+
+
+def read_dependencies(source: ProjectSource) -> Mapping[Address, tuple[Address, ...]]:
+    """What each declared resource needs. Sends nothing; raises InvalidProject."""
+    _, loaded = read_project(source)
+    catalogue = {kind.name: kind for kind in kinds.planned()}
+    hosts: dependencies.HostIndex[Address] = dependencies.HostIndex()
+    for address, declaration in loaded.manifest.declarations.items():
+        if host := catalogue[address.kind].host:
+            hosts.add(declaration.spec.get(host), address)
+    declared = {**loaded.manifest.declarations, **resolve_names(loaded.manifest.declarations, catalogue)}
+    return dependencies.dependencies(replace(loaded.manifest, declarations=declared), catalogue, hosts)

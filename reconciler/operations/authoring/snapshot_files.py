@@ -1,0 +1,114 @@
+"""Snapshot files: written where there is an API key, and planned from where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from reconciler import kinds
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.value import Secret
+from reconciler.operations.applying.plan_files import read_text
+from reconciler.operations.opening.project import open_offline
+from reconciler.operations.opening.source import ProjectSource, invalid_project
+from reconciler.operations.reporting import OnEvent, ignore_event
+from reconciler.operations.selection import check_selection
+from reconciler.operations.workspace import Workspace
+from reconciler.planning import redaction
+from reconciler.project import atomic_write, snapshots
+from reconciler.rendering.wire.snapshot_json import SnapshotFile
+
+KEY = "RECONCILER_SNAPSHOT_KEY"
+_MODE = 0o644  # it is made to be given away
+
+
+@dataclass(frozen=True)
+class WrittenSnapshot:
+    """What was written: how many objects, and the kinds that could not be listed to the end, each with the reason."""
+
+    objects: int
+    is_signed: bool
+    incomplete: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class OfflineWorkspace:
+    """A workspace whose account is a snapshot file.
+
+    age          of the snapshot, in seconds
+    is_verified  the project has a public key, and the file's signature is of that key
+    unread       sources of secrets that are neither here nor in the file
+    """
+
+    workspace: Workspace
+    taken: SnapshotFile
+    age: float
+    is_verified: bool
+    unread: tuple[str, ...]
+
+
+def read_signing_key(environ: Mapping[str, str]) -> Secret | None:
+    """The private key that snapshots are signed with, if there is one. Raises InvalidProject if it is no such key."""
+    text = environ.get(KEY)
+    if not text:
+        return None
+    key = Secret(text, f"env:{KEY}")
+    with invalid_project():
+        snapshots.check_private_key(key)
+    return key
+
+
+async def write_snapshot(
+    workspace: Workspace, file: Path, key: Secret | None, *, on_event: OnEvent = ignore_event
+) -> WrittenSnapshot:
+    """Takes a snapshot and writes it without its secrets, signed if there is a key."""
+    found = await workspace.take_snapshot(on_event=on_event)
+    planned = kinds.planned()
+    taken = SnapshotFile(
+        redaction.redact_snapshot(found, workspace.manifest, planned),
+        workspace.manifest.stack,
+        workspace.account.base_url,
+        workspace.config.account,
+        workspace.runtime.now(),
+        workspace.options.commit,
+        redaction.seal(workspace.manifest, found, planned),
+    )
+    atomic_write.write(file, snapshots.write(taken, key), _MODE)
+    return WrittenSnapshot(
+        sum(len(listing.objects) for listing in taken.snapshot.listings.values()),
+        key is not None,
+        {name: found.of(name).why for name in sorted(found.listings) if not found.of(name).complete},
+    )
+
+
+def open_with_snapshot(source: ProjectSource, file: Path, max_age: int) -> OfflineWorkspace:
+    """The workspace of a snapshot file. Raises InvalidProject if it is of another stack or account, or older than
+    `max_age` seconds.
+    """
+    settings = source.read_settings()
+    public_key = settings.snapshots.public_key
+    now = source.runtime.now()
+    with invalid_project():
+        taken = snapshots.read(read_text(file), str(file), public_key)
+        snapshots.refuse_stale(taken, str(file), settings.stack, settings.account, now, max_age)
+    workspace, unread = open_offline(source, taken)
+    return OfflineWorkspace(workspace, taken, now - taken.at, public_key is not None, unread)
+
+
+def plan_offline(workspace: Workspace, taken: SnapshotFile) -> Plan:
+    """The plan that the account of a snapshot file would give. It is to be reviewed, and can never be applied."""
+    when = datetime.fromtimestamp(taken.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    warning = Problem(
+        f"made from a snapshot of {when}, not from the account",
+        "the account may have moved since",
+        severity=Severity.WARNING,
+        code="planned-from-snapshot",
+    )
+    check_selection(workspace.options, workspace.manifest, taken.snapshot, ignore_event)
+    plan = workspace.plan_for(taken.snapshot)
+    problems = (warning, *plan.problems)
+    plan = replace(plan, problems=problems, snapshot_time=taken.at, created=workspace.runtime.now())
+    return workspace.judge(plan)

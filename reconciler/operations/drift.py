@@ -1,0 +1,88 @@
+"""What changed on the platform since the last apply, without known drift; and keeping it for reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.history import DriftCheck, DriftedResource
+from reconciler.model.known_drift import KnownDrift
+from reconciler.model.plan import Plan
+from reconciler.model.snapshot import Snapshot
+from reconciler.operations.opening.stores import store_location
+from reconciler.operations.reporting import OnEvent
+from reconciler.operations.results import DriftResult
+from reconciler.operations.selection import check_selection
+from reconciler.planning.importing import naming
+from reconciler.planning.known_drift import ignore_known
+from reconciler.store.errors import MEMORY
+
+if TYPE_CHECKING:
+    from reconciler.operations.workspace import Workspace
+
+
+async def find_drift(workspace: Workspace, ignore: Sequence[str], on_event: OnEvent) -> DriftResult:
+    """See `Workspace.drift`."""
+    snapshot = await workspace.take_snapshot(on_event=on_event)
+    check_selection(workspace.options, workspace.manifest, snapshot, on_event)
+    return DriftResult(without_known_drift(workspace, workspace.plan_for(snapshot), ignore), snapshot)
+
+
+def without_known_drift(workspace: Workspace, plan: Plan, ignore: Sequence[str]) -> Plan:
+    """The plan without the differences that the project file, or the caller, declares as known."""
+    today = datetime.fromtimestamp(workspace.options.now, UTC).date().isoformat()
+    known = (*workspace.config.known_drift, *(KnownDrift(glob, reason="--ignore") for glob in ignore))
+    return ignore_known(plan, known, today)
+
+
+@dataclass(frozen=True)
+class UnmanagedObjects:
+    """What the stack does not manage.
+
+    objects  those of no stack: the address that an import would give each, and its id
+    stacks   other stacks, with how many objects each manages
+    """
+
+    objects: tuple[tuple[Address, str], ...]
+    stacks: Mapping[str, int]
+
+
+def list_unmanaged(plan: Plan, snapshot: Snapshot) -> UnmanagedObjects:
+    """What a plan does not cover, by its snapshot."""
+    every = {live.key: live for listing in snapshot.listings.values() for live in listing.objects}
+    objects = tuple(
+        (Address(kind, naming.name(kinds.get(kind), every[kind, id], lambda *_: None, ())), id)
+        for kind, id in plan.unmanaged
+        if (kind, id) in every
+    )
+    stacks = Counter(live.owner.stack for live in every.values() if live.owner is not None)
+    stacks.update({stack: len(found) for stack, found in plan.elsewhere.items()})
+    del stacks[plan.stack]
+    return UnmanagedObjects(objects, dict(sorted(stacks.items())))
+
+
+def keeps_history(workspace: Workspace) -> bool:
+    """Whether what is recorded outlives the process."""
+    return store_location(workspace.config) != MEMORY
+
+
+async def record_drift(workspace: Workspace, plan: Plan) -> None:
+    """Keeps what a drift check found in the store, which is created if there is none: names and paths, no values."""
+    from reconciler.rendering.plan import outline, phrases
+    from reconciler.store.store import open_store
+
+    rows = outline.build_outline(plan)
+    drifted = tuple(
+        DriftedResource(
+            change.address, change.action, change.reason, phrases.side(row), tuple(each.path for each in change.fields)
+        )
+        for change, row in zip((*plan.additions, *plan.changes), (*rows.additions, *rows.changes), strict=True)
+    )
+    check = DriftCheck(workspace.options.now, len(workspace.manifest.declarations), plan.commit, drifted)
+    async with open_store(store_location(workspace.config)) as store:
+        await store.drift_history.record(workspace.manifest.stack, check)

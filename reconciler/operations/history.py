@@ -1,0 +1,28 @@
+"""What the store remembers of earlier runs and drift checks. Needs no key, and no manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from reconciler.operations.opening.stores import open_existing_store
+from reconciler.project.settings.config import Config
+
+if TYPE_CHECKING:
+    from reconciler.model.history import DriftCheck, Run
+    from reconciler.store.store import RecordedCall
+
+
+async def read_calls(config: Config, limit: int) -> Sequence[RecordedCall]:
+    """How the calls of earlier runs ended, the latest first."""
+    async with open_existing_store(config) as store:
+        return await store.history(config.stack, limit=limit) if store else ()
+
+
+async def read_checks_and_runs(config: Config, since: float) -> tuple[Sequence[DriftCheck], Sequence[Run]]:
+    """Recorded drift checks and runs, oldest first; `since` is in seconds since 1970."""
+    async with open_existing_store(config) as store:
+        if store is None:
+            return (), ()
+        history = store.drift_history
+        return await history.looks(config.stack, since), await history.runs(config.stack, since)

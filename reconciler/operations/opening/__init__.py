@@ -1,0 +1,1 @@
+"""Opening a project, its store and its account."""

@@ -1,0 +1,121 @@
+"""Reading an account: lists of its objects, with what the store knows of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reconciler import kinds
+from reconciler.engine.observe import ById, observe
+from reconciler.engine.ports import Reader
+from reconciler.model.address import Address
+from reconciler.model.kind import Home, Kind
+from reconciler.model.manifest import Manifest
+from reconciler.model.snapshot import Issued, Snapshot, Target
+from reconciler.operations.errors import UnreadableAccount
+from reconciler.operations.opening import account_identity
+from reconciler.planning.deciding import delivery_targets
+
+if TYPE_CHECKING:
+    from reconciler.operations.workspace import Workspace
+    from reconciler.store.store import Store
+
+
+async def read_account(
+    workspace: Workspace,
+    reader: Reader,
+    store: Store | None,
+    *,
+    only: frozenset[str] | None = None,
+    by_id: ById | None = None,
+) -> Snapshot:
+    """Lists every kind, since what the stack owns may be of any, or only the kinds named."""
+    manifest, stack = workspace.manifest, workspace.manifest.stack
+    bindings = await store.bindings(stack) if store else {}
+    snapshot = await observe(
+        reader,
+        [kind for kind in _kinds_to_read(manifest, bindings, only or ()) if only is None or kind.name in only],
+        bindings=bindings,
+        receipts=await store.receipts(stack) if store else frozenset(),
+        by_id=_objects_named_by_id(manifest) if by_id is None else by_id,
+        expected=manifest.declarations,
+        concurrency=workspace.parallelism,
+    )
+    _refuse_unreadable(snapshot, workspace.account.base_url)
+    membership = await store.membership(stack) if store else None
+    unmarked = [kind.name for kind in kinds.every() if not kind.keeps_owner]
+    secretive = [kind.name for kind in kinds.every() if kind.one_time]
+    doubt = account_identity.account_mismatch(membership, workspace.account_name, stack, snapshot)
+    return replace(
+        snapshot,
+        targets=await _targets(workspace, snapshot, await store.issued(stack, secretive) if store else ()),
+        undelivered=await store.undelivered(stack, secretive) if store else frozenset(),
+        overwritten=await store.overwritten(stack) if store else {},
+        doubt=doubt,
+        elsewhere=await store.bound_elsewhere(stack, unmarked) if store else {},
+        is_remembered=membership is not None and not doubt,
+    )
+
+
+async def _targets(workspace: Workspace, snapshot: Snapshot, issued: Sequence[Issued]) -> Mapping[Address, Target]:
+    """What is known of the files that declared secrets are delivered to."""
+    declared = delivery_targets.declared_deliveries(workspace.manifest, kinds.planned())
+    if not declared:
+        return {}
+    from reconciler.project.secrets import sinks
+
+    root = workspace.config.root
+    place, is_there = partial(sinks.place, root), partial(sinks.is_there, root)
+    return await asyncio.to_thread(
+        delivery_targets.find_targets, workspace.manifest, snapshot, declared, issued, place, is_there
+    )
+
+
+def _kinds_to_read(manifest: Manifest, bindings: Iterable[Address], named: Iterable[str]) -> Iterator[Kind]:
+    """Every kind of the platform, one of two that share their objects. Of an agent, which few projects have, and of
+    such a second kind, those that are or were declared."""
+    used = {*named, *(address.kind for address in (*manifest.declarations, *bindings))}
+    return (
+        kind for kind in kinds.planned() if (kind.home is Home.PLATFORM and kind.same_as is None) or kind.name in used
+    )
+
+
+def _objects_named_by_id(manifest: Manifest) -> ById:
+    """Objects that belong to somebody else and of which only modules are managed."""
+    named: Mapping[str, list[tuple[str, str | None]]] = defaultdict(list)
+    for address, declaration in manifest.declarations.items():
+        if declaration.id is None:
+            continue
+        kind = kinds.get(address.kind)
+        if kind.modules_by_id and kind.parent is not None:
+            parent = declaration.spec.get(kind.parent.field)
+            named[kind.name].append((declaration.id, parent if isinstance(parent, str) else None))
+    return named
+
+
+def _refuse_unreadable(snapshot: Snapshot, base_url: str) -> None:
+    """If not one list could be had, the platform is the problem, and a problem per kind would bury it."""
+    listings = [each for name, each in snapshot.listings.items() if kinds.get(name).home is Home.PLATFORM]
+    if not listings or any(listing.complete for listing in listings):
+        return
+    reasons = {same_reason(listing.why): listing.why for listing in listings}
+    if len(reasons) > 1 and not any(listing.is_offered for listing in listings):
+        raise UnreadableAccount(
+            f"{base_url} does not lead to the platform's API, of which nothing is there; "
+            "correct platform.base_url, or RECONCILER_BASE_URL"
+        )
+    more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+    raise UnreadableAccount(f"nothing could be read from the platform: {min(reasons.values())}{more}")
+
+
+_OPERATION = re.compile(r"\bop_[A-Za-z0-9]+")
+
+
+def same_reason(why: str) -> str:
+    """The text of a failure without the number that the platform gave the request."""
+    return _OPERATION.sub("op_", why)

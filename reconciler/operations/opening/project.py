@@ -1,0 +1,131 @@
+"""Opening a project: its files and the environment become a workspace. Sends nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.api.client import Account
+from reconciler.api.origin import Origin
+from reconciler.model.manifest import Manifest
+from reconciler.model.value import Sealed, Secret, secrets_in
+from reconciler.operations.errors import UnreadableAccount
+from reconciler.operations.opening import account_identity
+from reconciler.operations.opening.commits import read_commit
+from reconciler.operations.opening.source import ProjectSource, invalid_project
+from reconciler.operations.opening.stores import ledger_path
+from reconciler.operations.workspace import Workspace
+from reconciler.planning.deciding.options import PlanOptions
+from reconciler.project.manifests.load import Loaded, load_manifests, load_manifests_with
+from reconciler.project.settings.config import Config
+from reconciler.project.settings.variables import check_names
+
+if TYPE_CHECKING:
+    from reconciler.operations.applying.plan_files import PlanFile
+    from reconciler.rendering.wire.snapshot_json import SnapshotFile
+
+
+def open_project(source: ProjectSource) -> Workspace:
+    """The project with its manifests."""
+    settings = source.read_settings()
+    with invalid_project():
+        return _workspace(source, settings, load_manifests(settings, source.runtime.environ, source.variables))
+
+
+def open_without_manifests(source: ProjectSource) -> Workspace:
+    """For operations in which manifests have no say, such as `destroy`: they may be broken."""
+    settings = source.read_settings()
+    with invalid_project():
+        check_names(settings.settings, source.variables)
+        return _workspace(source, settings, Loaded(Manifest(settings.stack, {})))
+
+
+def open_to_import(source: ProjectSource) -> Workspace:
+    """Also where the folders of manifests do not exist yet: Git keeps no empty ones."""
+    settings = source.read_settings()
+    with invalid_project():
+        loaded = load_manifests_with(settings, source.runtime.environ, source.variables, {}, {})
+        return _workspace(source, settings, loaded)
+
+
+def open_offline(source: ProjectSource, taken: SnapshotFile) -> tuple[Workspace, tuple[str, ...]]:
+    """The workspace of a plan from a snapshot file, without key and network, and the sources of secrets that are
+    neither here nor in the file.
+
+    A secret that is not here is the one that was there when the snapshot was taken.
+    """
+    settings = source.read_settings()
+    unread: dict[str, None] = {}
+
+    def absent(name: str, is_secret: bool) -> Secret | None:
+        if not is_secret:
+            return None
+        if name not in taken.secrets:
+            unread[name] = None
+        return taken.secrets.get(name) or Sealed(name)
+
+    with invalid_project():
+        loaded = load_manifests(settings, source.runtime.environ, source.variables, absent)
+        nobody = Secret("", "nowhere")
+        there = replace(settings, base_url=taken.base_url, account=taken.account, api_key=nobody)
+        return _workspace(source, there, loaded), tuple(unread)
+
+
+def open_with_plan(source: ProjectSource, file: Path) -> tuple[Workspace, PlanFile]:
+    """The workspace in which a plan file is applied, and the file. Raises WrongAccount or UnusablePlan.
+
+    The manifests need not be readable, nor those of the plan: it is applied as it was reviewed.
+    """
+    from reconciler.operations.applying import plan_files
+    from reconciler.operations.workspace import Selection
+
+    settings = source.read_settings()
+    with invalid_project():
+        account = account_identity.account_of(_base_url(settings), settings.account)
+        planned = plan_files.read(file, settings, account, source.variables, source.runtime.environ)
+        loaded = planned.loaded if planned.loaded and planned.is_of_these_manifests else None
+        opened = _workspace(source, settings, loaded or Loaded(Manifest(settings.stack, {})))
+    plan = planned.plan
+    return opened.select(Selection(plan.targets, plan.excludes)), planned
+
+
+def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> Workspace:
+    runtime = source.runtime
+    parallelism = source.parallelism or settings.limits.concurrency
+    base_url, (_, key) = _base_url(settings), settings.connection()
+    account = Account(
+        base_url,
+        key,
+        profile=settings.profile,
+        requests_per_minute=settings.limits.requests_per_minute,
+        connections=parallelism,
+        secrets=_secrets_of(loaded.manifest),
+        ledger=ledger_path(settings),
+        agent=settings.agent_url,
+        observer=runtime.observer,
+    )
+    options = PlanOptions(
+        max_delete_percent=settings.guards.max_delete_percent,
+        max_update_percent=settings.guards.max_update_percent,
+        requests_per_minute=account.budget,
+        commit=read_commit(settings.root, runtime.environ, runtime.git_timeout),
+        now=runtime.now(),
+    )
+    return Workspace(
+        settings, loaded.manifest, loaded.warnings, options, account, parallelism, source.variables, runtime
+    )
+
+
+def _base_url(settings: Config) -> str:
+    base_url, _ = settings.connection()
+    try:
+        Origin.parse(base_url)
+    except ValueError as error:
+        raise UnreadableAccount(f"platform.base_url: {error}") from error
+    return base_url
+
+
+def _secrets_of(manifest: Manifest) -> tuple[Secret, ...]:
+    """Every secret that is declared."""
+    return tuple(each for declaration in manifest.declarations.values() for each in secrets_in(declaration.spec))

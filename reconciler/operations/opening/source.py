@@ -1,0 +1,59 @@
+"""Where a project is, and reading its settings. Imports little: `validate` and shell completion start with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from reconciler.model.problem import Rejected
+from reconciler.operations.errors import InvalidProject
+from reconciler.operations.runtime import Runtime
+from reconciler.project.documents.resolve import Variable
+from reconciler.project.manifests.load import Loaded, load_manifests
+from reconciler.project.settings.config import Config, load_config
+
+
+@dataclass(frozen=True)
+class ProjectSource:
+    """Where a project is, and how it is to be read.
+
+    variables    values for `${{ var.NAME }}`
+    parallelism  requests at a time instead of the project's number
+    """
+
+    path: Path
+    environment: str | None = None
+    variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
+    parallelism: int | None = None
+    runtime: Runtime = field(default_factory=Runtime)
+
+    @property
+    def chosen_environment(self) -> str | None:
+        """The environment named by the caller or by RECONCILER_ENV."""
+        return self.environment or self.runtime.environ.get("RECONCILER_ENV") or None
+
+    def read_settings(self) -> Config:
+        """The project file with its environment; raises InvalidProject."""
+        with invalid_project():
+            found = load_config(self.path, self.runtime.environ, self.environment)
+        return found if self.runtime.store is None else replace(found, store=self.runtime.store)
+
+
+def read_project(source: ProjectSource) -> tuple[Config, Loaded]:
+    """The project file and the manifests, for operations that need no account and no API key."""
+    settings = source.read_settings()
+    with invalid_project():
+        return settings, load_manifests(settings, source.runtime.environ, source.variables)
+
+
+@contextmanager
+def invalid_project() -> Iterator[None]:
+    """What a reader of the project rejects is raised as InvalidProject."""
+    try:
+        yield
+    except InvalidProject:
+        raise
+    except Rejected as rejected:
+        raise InvalidProject(rejected.problems) from rejected

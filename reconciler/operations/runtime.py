@@ -1,0 +1,109 @@
+"""What a caller may replace: the environment, the clocks, the platform, the store, the sinks, the observer."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from reconciler.api.observer import Observer
+from reconciler.engine.ports import Clock, Platform, Random, Reader, Sinks
+
+if TYPE_CHECKING:
+    from reconciler.api.client import Account
+    from reconciler.engine.context import OnCheckpoint, Stop
+    from reconciler.model.plan import Plan
+    from reconciler.project.settings.config import Config
+
+OnWait = Callable[[float], None]
+OnRetry = Callable[[float, str], None]
+
+
+class RunObserver(Observer, Protocol):
+    """Hears of every request, and of the plan."""
+
+    def planned(self, plan: Plan) -> None:
+        """A plan was made; may be called more than once in a run."""
+
+
+class PlatformAccess(Protocol):
+    """Opens the platform of an account."""
+
+    def open_reader(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry
+    ) -> AbstractAsyncContextManager[Reader]:
+        """The platform for operations that change nothing."""
+
+    def open_platform(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry, before_write: Callable[[], Awaitable[None]]
+    ) -> AbstractAsyncContextManager[Platform]:
+        """The platform for operations that may change it. `before_write` is awaited right before each request that
+        changes anything, and raises if the request must not leave."""
+
+
+class HTTPAccess:
+    """The platform at the account's base URL."""
+
+    def open_reader(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry
+    ) -> AbstractAsyncContextManager[Reader]:
+        from reconciler.api.platform import open_reader
+
+        return open_reader(account, on_wait=on_wait, on_retry=on_retry)
+
+    def open_platform(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry, before_write: Callable[[], Awaitable[None]]
+    ) -> AbstractAsyncContextManager[Platform]:
+        from reconciler.api.platform import open_platform
+
+        return open_platform(account, on_wait=on_wait, on_retry=on_retry, before_write=before_write)
+
+
+def open_project_sinks(config: Config, stop: Stop) -> Sinks:
+    """Files and commands below the project's folder. A command that runs when `stop` is set is killed soon after."""
+    from functools import partial
+
+    from reconciler.project.manifests.load import own_places
+    from reconciler.project.secrets.sinks import ProjectSinks
+
+    return ProjectSinks(config.root, partial(own_places, config), stop)
+
+
+def _machine_clock() -> Clock:
+    from reconciler.api.clock import MachineClock
+
+    return MachineClock()
+
+
+def _machine_random() -> Random:
+    from reconciler.api.clock import MachineRandom
+
+    return MachineRandom()
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The world that an operation works in. The defaults are this machine and the platform over HTTP.
+
+    environ        environment variables that manifests, settings and Git are read with
+    now            seconds since 1970
+    clock          monotonic seconds and sleeping, for retries and freshness
+    store          path or URL of the store instead of the project's; `memory:` keeps nothing
+    open_sinks     where one-time secrets are delivered
+    on_checkpoint  called before and after each durable step of an apply; fault tests end the process there
+    git_timeout    seconds after which the commit counts as unknown
+    """
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    now: Callable[[], float] = time.time
+    clock: Clock = field(default_factory=_machine_clock)
+    random: Random = field(default_factory=_machine_random)
+    platform: PlatformAccess = field(default_factory=HTTPAccess)
+    store: str | None = None
+    open_sinks: Callable[[Config, Stop], Sinks] = open_project_sinks
+    observer: RunObserver | None = None
+    on_checkpoint: OnCheckpoint | None = None
+    git_timeout: float = 5.0

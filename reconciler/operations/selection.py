@@ -1,0 +1,79 @@
+"""Checks that what a target, an exclusion or a replacement names exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.manifest import Ensure, Manifest
+from reconciler.model.snapshot import Snapshot
+from reconciler.operations.errors import NothingSelected
+from reconciler.operations.reporting import Note, OnEvent
+from reconciler.planning.deciding.options import PlanOptions
+from reconciler.project.documents import phrases
+
+
+def check_selection(policy: PlanOptions, manifest: Manifest, snapshot: Snapshot, on_event: OnEvent) -> None:
+    """Raises NothingSelected if a target or exclusion matches nothing: a misspelled name would pass for unchanged.
+
+    What is to be destroyed may be gone already: a second run is told of it, and is no error.
+    """
+    if not policy.is_limited:
+        return
+    owners = (live.owner for name in snapshot.listings for live in snapshot.of(name).objects)
+    ours = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
+    known = {*manifest.declarations, *snapshot.bindings, *ours, *_children(snapshot)}
+    wrong = [glob for glob in policy.unmatched(known) if not _may_match(glob, snapshot)]
+    lines = [_unmatched(glob, sorted(map(str, known))) for glob in wrong]
+    if policy.destroy:
+        for line in lines:
+            on_event(Note(f"warning: {line}"))
+    elif lines:
+        raise NothingSelected(*lines)
+
+
+def _children(snapshot: Snapshot) -> Iterator[Address]:
+    """What additions are called that have an id."""
+    for kind in kinds.every():
+        for live in snapshot.of(kind.name).objects if kind.part_of is not None and kind.key == "id" else ():
+            if live.owner is None:
+                yield Address(kind.name, live.id)
+
+
+def _may_match(glob: str, snapshot: Snapshot) -> bool:
+    """Whether it is all of a kind, of which there need not be any, or of a kind that was not seen to the end."""
+    kind, _, name = glob.partition("/")
+    if name == "*" and kinds.find(kind) is not None:
+        return True
+    return any(fnmatchcase(each, kind) for each, listing in snapshot.listings.items() if not listing.complete)
+
+
+def _unmatched(glob: str, known: Sequence[str], where: str = "is declared, or owned by this stack") -> str:
+    kind, slash, _ = glob.partition("/")
+    if not slash and kinds.find(kind) is not None:
+        return f"{glob} matches nothing that {where}; write {glob}/* for all of the kind"
+    meant = phrases.did_you_mean(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
+    remedy = meant or "write it as a plan names it, like TLSEdge/payments"
+    return f"{glob} matches nothing that {where}; {remedy}"
+
+
+def resources_to_replace(words: Sequence[str], manifest: Manifest, policy: PlanOptions) -> frozenset[Address]:
+    """The resources to replace. Raises NothingSelected if one of them is not declared, or left out of the plan."""
+    found = {each: _declared(each, manifest) for each in words}
+    declared = sorted(str(address) for address in manifest.declarations)
+    told = [_unmatched(each, declared, "is declared") for each, address in found.items() if address is None]
+    told += [
+        f"{each} is to be replaced, and --target or --exclude leaves it out"
+        for each, address in found.items()
+        if address is not None and not policy.selects(address)
+    ]
+    if told:
+        raise NothingSelected(*told)
+    return frozenset(address for address in found.values() if address is not None)
+
+
+def _declared(text: str, manifest: Manifest) -> Address | None:
+    found = manifest.declarations.get(Address(*text.split("/", 1))) if "/" in text else None
+    return found.address if found is not None and found.ensure is Ensure.PRESENT else None

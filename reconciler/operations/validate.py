@@ -1,0 +1,94 @@
+"""Checks manifests and project policies in every environment, without network and secrets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconciler.model.problem import Problem, Rejected
+from reconciler.model.value import PENDING, Sealed, Value
+from reconciler.operations import policy_checks
+from reconciler.operations.results import ValidationResult
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings import environments
+from reconciler.project.settings.config import load_config
+from reconciler.project.settings.variables import NO_VALUE
+
+if TYPE_CHECKING:
+    from reconciler.model.manifest import Declaration
+    from reconciler.operations.opening.source import ProjectSource
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """One environment; if it is valid, with the declarations that deliver a one-time secret."""
+
+    result: ValidationResult
+    deliveries: Sequence[Declaration] = ()
+
+
+def validate_project(source: ProjectSource) -> tuple[ValidationResult, ...]:
+    """A result for the project alone and for each environment, or for the one that the source names.
+
+    The last result, without a name of its own, is about all of them where environments share what they must not share.
+    """
+    chosen = source.chosen_environment
+    names = [chosen] if chosen else [None, *environments.environment_names(source.path)]
+    checked = _needed([_check(source, name) for name in names])
+    shared = _shared_targets(source, {each.result.environment: each.deliveries for each in checked})
+    results = [each.result for each in checked]
+    results[-1] = replace(results[-1], shared=tuple(shared))
+    return tuple(results)
+
+
+def stand_in(source: str, is_secret: bool) -> Value:
+    """What stands for the value of an environment variable or secret file that is not there."""
+    return Sealed(source) if is_secret else PENDING
+
+
+def _check(source: ProjectSource, name: str | None) -> _Checked:
+    environ = source.runtime.environ
+    try:
+        config = load_config(source.path, environ, name, stand_in)
+        rules = policy_checks.load_rules(config)
+        loaded = load_manifests(config, environ, source.variables, stand_in)
+    except Rejected as rejected:
+        return _Checked(ValidationResult(name, rejected.problems))
+    found = policy_checks.of_manifest(rules, loaded.manifest, source.runtime.now())
+    result = ValidationResult(
+        name,
+        (*loaded.warnings, *found),
+        resources=len(loaded.manifest.declarations) + len(loaded.rendered),
+        files=len(loaded.files),
+        policies=len(rules),
+    )
+    return _Checked(result, tuple(each for each in loaded.manifest.declarations.values() if each.deliver))
+
+
+def _needed(checked: Sequence[_Checked]) -> Sequence[_Checked]:
+    """Without the project itself if only its environments give values to its variables: it is never planned alone."""
+    alone, *others = checked
+    if others and any(each.code == NO_VALUE for each in alone.result.problems):
+        return others
+    return checked
+
+
+def _shared_targets(source: ProjectSource, loaded: Mapping[str | None, Sequence[Declaration]]) -> Sequence[Problem]:
+    """A warning for each delivery target that environments share: the later apply would overwrite the other's secret.
+
+    `loaded` holds the declarations with deliveries of environments that are loaded already. The others are loaded only
+    if there is something to compare them with; one that cannot be loaded is left out.
+    """
+    from reconciler.project.manifests.checks.deliveries import shared_targets
+
+    names = environments.environment_names(source.path)
+    if not names or not any(loaded.values()):
+        return ()
+    without_choice = {key: value for key, value in source.runtime.environ.items() if key != "RECONCILER_ENV"}
+    other = replace(source, runtime=replace(source.runtime, environ=without_choice))
+    declared = {name: loaded[name] if name in loaded else _check(other, name).deliveries for name in (None, *names)}
+    root = os.path.realpath(source.path)
+    found = shared_targets(declared, lambda path: os.path.realpath(f"{root}/{path}"))
+    return [problem for problem, involved in found if not loaded.keys().isdisjoint(involved)]

@@ -1,0 +1,70 @@
+"""What the store is to remember, and to forget, of the objects whose kinds have no metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.model.address import Address
+from reconciler.model.canonical import applied, digests
+from reconciler.model.change import Action
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Ensure
+from reconciler.model.snapshot import Binding
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.options import PlanOptions
+from reconciler.planning.matching.assignments import Assignments
+from reconciler.planning.matching.index import LiveIndex
+
+
+def binding_updates(
+    assignments: Assignments, decided: Mapping[Address, Decision], options: PlanOptions
+) -> dict[Address, Binding | None]:
+    """The bindings to write, beyond those that calls write; None: to forget."""
+    index = assignments.index
+    found: dict[Address, Binding | None] = dict.fromkeys(_outdated(assignments, options))
+    for address, decision in decided.items():
+        live = decision.live
+        if live is None or not options.selects(address):
+            continue
+        if decision.action is Action.FORGET:
+            others = [other for other in index.bound(live) if other not in index.manifest.declarations]
+            found |= dict.fromkeys((address, *others))  # whatever the object was called before
+        elif decision.kind.keeps_owner or decision.is_new:
+            continue
+        elif decision.is_kept and not decision.differences:
+            digested = digests(applied(decision.kind, decision.want), str(address))
+            replaces = _still_replaces(index, decision.kind, address)
+            binding = Binding(live.locator, digested, decision.protect, replaces)
+            if binding != index.snapshot.bindings.get(address):
+                found[address] = binding
+            if decision.former is not None:
+                found[decision.former] = None
+    return found
+
+
+def _still_replaces(index: LiveIndex, kind: Kind, address: Address) -> str | None:
+    """What the object of an address was created to replace, while that is still there to be deleted."""
+    binding = index.snapshot.bindings.get(address)
+    old = binding.replaces if binding is not None else None
+    return old if (kind.name, str(old)) in index.by_locator else None
+
+
+def _outdated(assignments: Assignments, options: PlanOptions) -> Iterator[Address]:
+    """Bindings whose object no longer exists, since another may get the same name, or whose object's owner record names
+    another address, since it may be forgotten under that address."""
+    index = assignments.index
+    for address, binding in sorted(index.snapshot.bindings.items()):
+        kind, declared = index.kinds.get(address.kind), index.manifest.declarations.get(address)
+        if kind is None or (declared is not None and declared.ensure is Ensure.PRESENT):
+            continue
+        key = (kind.name, binding.id)
+        live = index.by_locator.get(key)
+        if kind.keeps_owner:
+            owner = live.owner if live is not None else None
+            is_outdated = owner is not None and (owner.stack, owner.address) != (index.stack, address)
+        else:
+            is_listed = index.snapshot.of(kind.name).complete
+            # What is declared as another kind by now is assigned to that declaration.
+            is_outdated = is_listed and (live is None or index.twins.get(key) in assignments.by_key)
+        if is_outdated and options.selects(address):
+            yield address

@@ -1,0 +1,105 @@
+"""Deletes objects of this stack that no declaration was assigned, and names those of which that cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Reason
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.snapshot import Live, Snapshot
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.options import PlanOptions
+from reconciler.planning.deciding.rotation import in_overlap
+from reconciler.planning.matching.assignments import Assignments
+from reconciler.planning.matching.match import shared_record_problem
+from reconciler.planning.matching.unclaimed import orphans, shared_records
+
+
+@dataclass(frozen=True)
+class OrphanRules:
+    """Decides about orphans, after every declaration was decided."""
+
+    assignments: Assignments
+    decided: Mapping[Address, Decision]
+    options: PlanOptions
+
+    def decide(self) -> Iterator[Decision | Problem]:
+        """The delete of each orphan, or the problem that prevents it."""
+        index, spared = self.assignments.index, self._spared()
+        left = [
+            (address, live)
+            for address, live in orphans(self.assignments, spared)
+            if self.options.selects(address) and not (spared and index.reserved.get(live.key) in spared)
+        ]
+        doubtful = shared_records(left)
+        yield from (shared_record_problem(address, lives) for address, lives in doubtful.items())
+        for address, live in left:
+            if address in doubtful or self._is_in_overlap(address, live):
+                continue
+            listing = index.snapshot.of(live.kind)
+            yield self._delete(address, live) if listing.complete else _unlisted(address, live, listing.why)
+
+    def _spared(self) -> set[Address]:
+        """The addresses of which nothing is an orphan: what is left out or could not be matched, under any name."""
+        spared: set[Address] = set()
+        for address, decision in self.decided.items():
+            if decision.problem is not None or not self.options.selects(address):
+                spared |= {address, *self.assignments.index.manifest.declarations[address].moved}
+                spared |= {decision.former} if decision.former is not None else set()
+        return spared
+
+    def _delete(self, address: Address, live: Live) -> Decision:
+        index, declared = self.assignments.index, self.decided.get(address)
+        recorded = live.owner.address if live.owner is not None else address
+        is_reused = declared is not None and (declared.live is not None or declared.is_new)
+        reason = Reason.DESTROYED if self.options.destroy else Reason.REMOVED
+        if live.key in index.duplicates:
+            reason = Reason.DUPLICATE
+        elif is_reused:
+            reason = Reason.SUPERSEDED
+        return Decision(
+            address,
+            index.kinds[live.kind],
+            action=Action.DELETE,
+            reason=reason,
+            live=live,
+            former=recorded if recorded != address else None,
+            have=index.form(index.kinds[live.kind], live),
+            live_protected=index.guards(live),
+            address_reused=is_reused,
+        )
+
+    def _is_in_overlap(self, address: Address, live: Live) -> bool:
+        """Whether it was renewed, and stays for the rest of the overlap."""
+        decision = self.decided.get(address) or self._renamed(address)
+        if decision is None or decision.declaration is None or decision.live is None:
+            return False
+        return in_overlap(decision.declaration, decision.live, live, self.options.now)
+
+    def _renamed(self, address: Address) -> Decision | None:
+        """The decision for the object whose owner record has the address, and that Git gives another one."""
+        by_key = self.assignments.by_key
+        bearers = self.assignments.index.by_owner.get(address, ())
+        found = (self.decided.get(by_key.get(live.key, address)) for live in bearers)
+        return next((decision for decision in found if decision is not None), None)
+
+
+def _unlisted(address: Address, live: Live, why: str) -> Problem:
+    return Problem(
+        f"{live.id} is no longer declared, and {live.kind} could not be listed to the end",
+        f"nothing of this kind is deleted; {why}",
+        str(address),
+        severity=Severity.WARNING,
+        code="kind-not-listed",
+    )
+
+
+def unreadable_kinds(snapshot: Snapshot) -> Iterator[Problem]:
+    """What a key for a part of the account does not show."""
+    denied = sorted(name for name, listing in snapshot.listings.items() if listing.denied)
+    if denied:
+        text = f"the API key may not read these kinds: {', '.join(denied)}"
+        remedy = "nothing of them is compared or deleted; use a key that may"
+        yield Problem(text, remedy, severity=Severity.WARNING, code="kind-not-readable")

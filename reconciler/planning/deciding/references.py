@@ -1,0 +1,97 @@
+"""Resolves references to resources that are decided already, and names those that will not be available."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action
+from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Problem
+from reconciler.model.snapshot import Snapshot
+from reconciler.model.value import Ref, Value, references
+from reconciler.planning.deciding.decision import Decision
+
+
+class References:
+    """References to what is decided so far: `decided` grows in dependency order."""
+
+    def __init__(self, decided: Mapping[Address, Decision], snapshot: Snapshot) -> None:
+        self._decided = decided
+        self._snapshot = snapshot
+
+    def resolve(self, ref: Ref) -> Value:
+        """The value behind a reference if the object stays; else the reference itself."""
+        decision = self._decided.get(ref.target)
+        if decision is None or decision.live is None:
+            return ref
+        if decision.action is not None and (decision.is_new or decision.ends_live):
+            return ref
+        if ref.output == "id":
+            return decision.live.id
+        value: Value = decision.live.body
+        for part in ref.output.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return ref if value is None else value
+
+    def follows(self, ref: Ref, live: Value) -> bool:
+        """Whether the live value is the id of the object that the reference's target is about to replace."""
+        target = self._decided.get(ref.target)
+        ids = live if isinstance(live, list) else [live]
+        if target is None or not target.is_new:
+            return False
+        if target.live is not None:
+            return target.live.id in ids
+        existing = {each.id for each in self._snapshot.of(ref.target.kind).objects}
+        return any(isinstance(each, str) and each not in existing for each in ids)
+
+    def find_confined(self, spec: Mapping[str, Value]) -> Address | None:
+        """A resource that the values refer to and that waits for a person's answer."""
+        targets = (self._decided.get(ref.target) for ref in references(dict(spec)))
+        confined = (each for each in targets if each is not None and each.problem is not None and each.problem.confined)
+        return next((each.address for each in confined), None)
+
+    def unavailable(
+        self, declaration: Declaration, decision: Decision, dependencies: Iterable[Address]
+    ) -> Iterator[Problem]:
+        """What the resource needs, and is neither on the platform nor created by this plan."""
+        if decision.action in (None, Action.DELETE, Action.FORGET):
+            return
+        needed = {str(ref): ref.target for ref in references(decision.spec) if not self._comes(ref.target)}
+        needed |= {
+            str(address): address
+            for address in dependencies
+            if not self._comes(address) and self._decided[address].live is None
+        }
+        for name, target in sorted(needed.items()):
+            yield Problem(
+                f"it refers to {name}, {self._why_unavailable(target)}",
+                "select it too, or correct the reference",
+                str(declaration.address),
+                declaration.position,
+                code="reference-unavailable",
+                values={"reference": name},
+            )
+
+    def _comes(self, address: Address) -> bool:
+        """Whether the target is created by this plan, or has a problem of its own."""
+        target = self._decided.get(address)
+        return target is not None and (target.is_new or target.problem is not None)
+
+    def _why_unavailable(self, address: Address) -> str:
+        target = self._decided.get(address)
+        if target is None or target.live is None:
+            return "which does not exist and is not to be created by this plan"
+        return "which is to go" if target.ends_live else "which the platform does not show"
+
+
+def left_as_it_is(declaration: Declaration, target: Address) -> Problem:
+    """The problem of a resource that refers to one that waits for a person's answer."""
+    return Problem(
+        f"it refers to {target}, of which several exist, and is left as it is",
+        f"resolve {target} first",
+        str(declaration.address),
+        declaration.position,
+        code="credential-created-twice",
+        confined=True,
+    )

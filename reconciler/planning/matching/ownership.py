@@ -1,0 +1,223 @@
+"""Which live objects carry the stack's owner records, once replacements and creates of other runs are told apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.model.address import Address
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Manifest
+from reconciler.model.snapshot import Live, LiveKey, Snapshot
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the passes read."""
+
+    manifest: Manifest
+    snapshot: Snapshot
+    kinds: Mapping[str, Kind]
+    by_locator: Mapping[LiveKey, Live]
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """
+    by_owner            the objects with the owner record of an address; more than one: no rule tells which is meant
+    superseded          objects that another took the place of, with the address
+    duplicates          of objects that several runs created at once, the keys of those that are deleted
+    pending_elsewhere   addresses of credentials whose token a run with another store may be about to deliver
+    """
+
+    by_owner: Mapping[Address, Sequence[Live]]
+    superseded: tuple[tuple[Address, Live], ...] = ()
+    duplicates: frozenset[LiveKey] = frozenset()
+    pending_elsewhere: frozenset[Address] = frozenset()
+
+    def shared(self) -> list[tuple[Address, Sequence[Live]]]:
+        """The addresses that several objects carry the record of."""
+        return [(address, lives) for address, lives in self.by_owner.items() if len(lives) > 1]
+
+
+def read_ownership(account: Account) -> Ownership:
+    """The ownership of all live objects: each pass reads what the passes before it left."""
+    ownership = Ownership(_by_record(account))
+    for settle in (follow_renames, set_aside_replaced, set_aside_replaced_bindings, settle_duplicates):
+        ownership = settle(ownership, account)
+    return ownership
+
+
+def _by_record(account: Account) -> Mapping[Address, Sequence[Live]]:
+    found: dict[Address, list[Live]] = defaultdict(list)
+    stack = account.manifest.stack
+    for live in account.by_locator.values():
+        owner = live.owner
+        if owner is not None and owner.stack == stack:
+            found[owner.address].append(live)
+    return dict(found)
+
+
+# --- renames ----------------------------------------------------------------------------------------------------------
+
+
+def follow_renames(ownership: Ownership, account: Account) -> Ownership:
+    """An object that was replaced and renamed at once keeps its former address in its record. It is entered beside its
+    successor, as if it had had that name before."""
+    successors = _successors(ownership)
+    if not successors:
+        return ownership
+    heirs, declared = _heirs(account.manifest), account.manifest.declarations
+    moves = [
+        (former, live, address)
+        for former, lives in ownership.by_owner.items()
+        for live in (lives if former not in declared else ())
+        if (address := _address_after(live, successors, heirs)) != former
+    ]
+    by_owner = dict(ownership.by_owner)
+    for former, live, address in moves:
+        by_owner[former] = [each for each in by_owner[former] if each is not live]
+        by_owner[address] = [*by_owner.get(address, ()), live]
+    return replace(ownership, by_owner=by_owner)
+
+
+def _successors(ownership: Ownership) -> Mapping[LiveKey, Live]:
+    """By kind and id of a replaced object, the one that took its place."""
+    replacing = [
+        live
+        for lives in ownership.by_owner.values()
+        for live in lives
+        if live.owner is not None and live.owner.replaces is not None
+    ]
+    found: dict[LiveKey, Live] = {}
+    for live in sorted(replacing, key=lambda live: (_address(live), live.locator)):
+        found.setdefault((live.kind, str(live.owner.replaces if live.owner else None)), live)
+    return found
+
+
+def _address_after(live: Live, successors: Mapping[LiveKey, Live], heirs: Callable[[Address], set[Address]]) -> Address:
+    """The address of an object whose successors may have been renamed."""
+    chain = [live]
+    while (after := successors.get((live.kind, chain[-1].id))) is not None and after not in chain:
+        chain.append(after)
+    address = _address(chain.pop())
+    for predecessor in reversed(chain):
+        former = _address(predecessor)
+        # No other declaration has the former address, or says that it had.
+        address = address if heirs(address) and heirs(former) <= heirs(address) else former
+    return address
+
+
+def _heirs(manifest: Manifest) -> Callable[[Address], set[Address]]:
+    """The declarations that an address leads to: its own, or else those that had it according to `moved`."""
+    moved: dict[Address, set[Address]] = defaultdict(set)
+    for address, declaration in manifest.declarations.items():
+        for former in declaration.moved:
+            if former.kind == address.kind:
+                moved[former].add(address)
+    return lambda address: {address} if address in manifest.declarations else moved.get(address, set())
+
+
+def _address(live: Live) -> Address:
+    assert live.owner is not None
+    return live.owner.address
+
+
+# --- replacements -----------------------------------------------------------------------------------------------------
+
+
+def set_aside_replaced(ownership: Ownership, account: Account) -> Ownership:
+    """An interrupted replacement leaves two objects with one address; the newer names the older."""
+    superseded: list[tuple[Address, Live]] = []
+    kept: dict[Address, Sequence[Live]] = {}
+    for address, lives in ownership.shared():
+        heads = _not_replaced(lives)
+        if len(heads) == 1:
+            superseded += [(address, live) for live in lives if live is not heads[0]]
+            kept[address] = heads
+    return _without(ownership, kept, superseded)
+
+
+def set_aside_replaced_bindings(ownership: Ownership, account: Account) -> Ownership:
+    """The same for kinds without metadata, as the store remembers it."""
+    superseded: list[tuple[Address, Live]] = []
+    for address, binding in account.snapshot.bindings.items():
+        kind = account.kinds.get(address.kind)
+        if kind is None or kind.keeps_owner or binding.replaces is None:
+            continue
+        live = account.by_locator.get((kind.name, binding.replaces))
+        if live is not None:
+            superseded.append((address, live))
+    return _without(ownership, {}, superseded)
+
+
+def _not_replaced(lives: Sequence[Live]) -> list[Live]:
+    replaced = {live.owner.replaces for live in lives if live.owner is not None}
+    return [live for live in lives if live.id not in replaced]
+
+
+def _without(
+    ownership: Ownership, kept: Mapping[Address, Sequence[Live]], superseded: Iterable[tuple[Address, Live]]
+) -> Ownership:
+    by_owner = {**ownership.by_owner, **kept} if kept else ownership.by_owner
+    return replace(ownership, by_owner=by_owner, superseded=(*ownership.superseded, *superseded))
+
+
+# --- creates of several runs ------------------------------------------------------------------------------------------
+
+
+def settle_duplicates(ownership: Ownership, account: Account) -> Ownership:
+    """Two runs without a common store may each create what neither has seen: all runs keep the first.
+
+    The rule rests on what never changes, so that runs which settle it at once agree. Credentials have a rule of
+    their own, after which several may be left: which of them is in use is for a person to say.
+    """
+    superseded: list[tuple[Address, Live]] = []
+    kept: dict[Address, Sequence[Live]] = {}
+    duplicates: set[LiveKey] = set()
+    pending: set[Address] = set()
+    for address, lives in ownership.shared():
+        if len({live.owner.intent for live in lives if live.owner is not None}) < len(lives):
+            continue  # a record that was copied
+        heads = sorted(_not_replaced(lives), key=lambda live: (str(live.body.get("created_at") or ""), live.id))
+        if not heads:
+            continue  # they name each other
+        stay = _kept_credentials(account, address, heads) if account.kinds[address.kind].one_time else heads[:1]
+        gone = [live for live in (lives if len(stay) == 1 else heads) if live not in stay]
+        superseded += [(address, live) for live in gone]
+        duplicates |= {live.key for live in heads if live not in stay}
+        kept[address] = [live for live in lives if live not in gone]
+        if len(stay) == 1 and not _is_delivered(account, stay[0]) and not _is_undelivered(account, stay[0]):
+            pending.add(address)
+    return replace(
+        _without(ownership, kept, superseded), duplicates=frozenset(duplicates), pending_elsewhere=frozenset(pending)
+    )
+
+
+def _kept_credentials(account: Account, address: Address, heads: Sequence[Live]) -> list[Live]:
+    """The credentials of one address, oldest first, that no run may delete unless a person says so.
+
+    The one that the manifest names by id stays alone. Otherwise a run deletes only those whose tokens its own store
+    knows to be undelivered: another store may have delivered the others. And it deletes the first of all only if
+    one of the others is delivered, which nobody deletes, or if it knows all of them to be undelivered and so made
+    all of them. So two runs that settle this at the same moment never delete every credential.
+    """
+    declared = account.manifest.declarations.get(address)
+    named = [live for live in heads if declared is not None and live.id == declared.id]
+    if named:
+        return named
+    undelivered = [live for live in heads if _is_undelivered(account, live)]
+    if len(undelivered) == len(heads) or not any(_is_delivered(account, live) for live in heads):
+        undelivered = [live for live in undelivered if live is not heads[0]]
+    return [live for live in heads if live not in undelivered]
+
+
+def _is_delivered(account: Account, live: Live) -> bool:
+    owner = live.owner
+    return owner is not None and (not owner.pending or owner.intent in account.snapshot.receipts)
+
+
+def _is_undelivered(account: Account, live: Live) -> bool:
+    owner = live.owner
+    return owner is not None and owner.pending and owner.intent in account.snapshot.undelivered

@@ -1,0 +1,31 @@
+"""What live objects refer to by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.model.canonical import read
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Json
+
+
+def live_references(kind: Kind, live: Live) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Field, and (kind, id) of everything a live object refers to by id. A field for several kinds names each."""
+    for field in kind.fields:
+        yield from ((field.name, target) for target in _field_references(field, live.body))
+    if kind.parent is not None and live.parent_id is not None:
+        yield kind.parent.field, (kind.parent.kind, live.parent_id)
+
+
+def _field_references(field: Field, body: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    value = read(field, body)
+    if field.refs:
+        ids = value if isinstance(value, list) else [value]
+        yield from ((kind, each) for each in ids if isinstance(each, str) for kind in field.refs)
+        return
+    parts, fields = (value, field.item.fields) if field.item and isinstance(value, list) else ([value], field.fields)
+    for part in parts if fields else ():
+        for sub in fields if isinstance(part, dict) else ():
+            yield from _field_references(sub, part)

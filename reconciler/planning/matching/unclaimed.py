@@ -1,0 +1,89 @@
+"""Live objects that no declaration was assigned: orphans of this stack, objects of other stacks, and unmanaged ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from reconciler.model.address import Address
+from reconciler.model.snapshot import Live, LiveKey
+from reconciler.planning.matching.assignments import Assignments
+from reconciler.planning.matching.index import LiveIndex
+
+
+def orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[Address, Live]]:
+    """Objects of this stack that no declaration has found, with the address they were created under.
+
+    `spared` are addresses of which nothing is an orphan: declared ones that could not be matched.
+    """
+    index = assignments.index
+    found = [*index.superseded]
+    found += [(address, live) for address, lives in index.by_owner.items() for live in lives]
+    for address in index.snapshot.bindings:
+        kind = index.kinds.get(address.kind)
+        if kind is not None and not kind.keeps_owner:
+            found += [(address, live) for live in index.recorded(kind, address)]
+    loose = [(address, live) for address, live in found if address not in spared and not assignments.is_assigned(live)]
+    left = {
+        (live.kind, live.locator): (address, live)
+        for address, live in sorted(loose, key=lambda pair: (pair[0], pair[1].locator), reverse=True)
+    }
+    return sorted(left.values(), key=lambda pair: (pair[0], pair[1].locator))
+
+
+def shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]]:
+    """Orphans that share more than an address: the very record. At most one of them was made with it."""
+    groups: dict[Address, list[Live]] = {}
+    for address, live in orphaned:
+        groups.setdefault(address, []).append(live)
+    return {
+        address: lives
+        for address, lives in groups.items()
+        if len({live.owner.intent if live.owner else live.locator for live in lives}) < len(lives)
+    }
+
+
+def unmanaged(assignments: Assignments, ours: Sequence[Live]) -> tuple[LiveKey, ...]:
+    """What no declaration, record or binding of any stack claims."""
+    index = assignments.index
+    unmarked = [live for live in index.by_locator.values() if live.owner is None]
+    if not unmarked:
+        return ()
+    known = {live.key for live in ours} | assignments.by_key.keys()
+    known |= {twin for key in known if (twin := index.twins.get(key)) is not None}
+    known |= index.seconds
+    found = (live for live in unmarked if live.key not in known and not _is_within(assignments, live))
+    return tuple(sorted(live.key for live in found if _other_stack(index, live) is None))
+
+
+def other_stacks(assignments: Assignments) -> dict[str, tuple[LiveKey, ...]]:
+    """By stack: what carries no record, and still is another stack's."""
+    index = assignments.index
+    found: dict[str, list[LiveKey]] = defaultdict(list)
+    for live in index.by_locator.values():
+        stack = _other_stack(index, live) if live.owner is None and not assignments.is_assigned(live) else None
+        if stack is not None:
+            found[stack].append(live.key)
+    return {stack: tuple(sorted(found[stack])) for stack in sorted(found)}
+
+
+def _other_stack(index: LiveIndex, live: Live) -> str | None:
+    """The other stack that an object without a record belongs to: by its binding in the same store, or by its parent's
+    record, where the object cannot have a record of its own."""
+    if (stack := index.snapshot.elsewhere.get(live.key)) is not None:
+        return stack
+    kind = index.kinds[live.kind]
+    if kind.keeps_owner or kind.parent is None:
+        return None
+    parent = index.by_locator.get((kind.parent.kind, str(live.parent_id)))
+    owner = parent.owner if parent is not None else None
+    return owner.stack if owner is not None and owner.stack != index.stack else None
+
+
+def _is_within(assignments: Assignments, live: Live) -> bool:
+    """Whether the declaration of its parent says everything of this kind below it."""
+    index = assignments.index
+    parent = index.kinds[live.kind].parent
+    address = assignments.by_key.get((parent.kind, str(live.parent_id))) if parent is not None else None
+    above = index.manifest.declarations.get(address) if address is not None else None
+    return above is not None and parent is not None and parent.embedded in above.spec

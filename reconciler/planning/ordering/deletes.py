@@ -1,0 +1,135 @@
+"""Orders deletes: after everything that refers to the object was changed or deleted, and parts beside their whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.model.address import Address
+from reconciler.model.change import Order
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Ensure
+from reconciler.model.plan import Call
+from reconciler.model.problem import Problem, Severity
+from reconciler.model.snapshot import Live, LiveKey
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.options import PlanOptions
+from reconciler.planning.matching.index import LiveIndex
+from reconciler.planning.ordering.call_graph import CallGraph, Cascade, Found, Wait, drops_reference, live_edges
+
+
+def order_deletes(graph: CallGraph) -> Iterator[Found]:
+    """What each delete waits for, and a problem for each reference to its object that stays."""
+    if not graph.deleters:
+        return
+    index = graph.index
+    part_fields = {
+        name: kind.part_of.field for name, kind in index.kinds.items() if kind.part_of and kind.part_of.deleted_with
+    }
+    staying: dict[tuple[LiveKey, LiveKey], Problem | None] = {}  # one for each two, through however many fields
+    parts: dict[LiveKey, list[str]] = defaultdict(list)  # deletes of parts, by the whole that is deleted too
+    used: set[LiveKey] = set()  # what others still refer to
+    for referrer, through, target in live_edges(index):
+        delete = graph.deleters.get(target)
+        if delete is None or referrer == target:
+            continue
+        decision = graph.holders.get(referrer)
+        is_part = part_fields.get(referrer[0]) == through
+        if referrer in graph.deleters and is_part:
+            parts[target].append(graph.deleters[referrer])
+        elif referrer in graph.deleters:
+            yield Wait(delete, graph.deleters[referrer])
+        elif decision is not None and drops_reference(decision, through, target):
+            yield from (Wait(delete, setter) for setter in graph.setters.get(decision.address, ()))
+        elif is_part:
+            staying[referrer, target] = problem = _taken_along(graph.calls[delete], referrer, target, decision, index)
+            if problem is not None:
+                yield Cascade(referrer, graph.calls[delete].address)
+        else:
+            problem = _still_used(graph.calls[delete], referrer, decision, index)
+            if decision is not None and graph.holders[target].order is Order.DELETE_FIRST:
+                # Only this stack could release it before the create.
+                remedy = f"{problem.remedy}, or make that anew as well: --replace {decision.address}"
+                problem = replace(problem, remedy=remedy, severity=Severity.ERROR)
+            staying.setdefault((referrer, target), problem)
+            used.add(target)
+    yield from _order_parts_of_deleted(graph, parts, used)
+    yield from sorted((problem for problem in staying.values() if problem is not None), key=str)
+
+
+def _order_parts_of_deleted(graph: CallGraph, parts: dict[LiveKey, list[str]], used: set[LiveKey]) -> Iterator[Wait]:
+    """Parts before their whole; after it if the platform will refuse to delete the whole while something uses it, since
+    it would be left without its parts."""
+    for whole, deletes in parts.items():
+        for part in deletes:
+            yield Wait(part, graph.deleters[whole]) if whole in used else Wait(graph.deleters[whole], part)
+
+
+def _taken_along(
+    delete: Call, part: LiveKey, parent: LiveKey, decision: Decision | None, index: LiveIndex
+) -> Problem | None:
+    """The platform deletes parts with their parent. None for a part that the parent's own declaration listed, unless
+    another stack is known to own it."""
+    address = _address(part, decision, index)
+    is_foreign = part in index.snapshot.elsewhere
+    if address is None and not is_foreign and _is_listed_by(index.by_locator[parent], index.kinds[part[0]]):
+        return None
+    whose = str(address) if address else _foreign(part, index)
+    return Problem(
+        f"takes {whose} with it", "", str(delete.address), severity=Severity.WARNING, code="delete-includes-children"
+    )
+
+
+def _is_listed_by(parent: Live, kind: Kind) -> bool:
+    """Whether the objects of a kind without a record are a field that our declaration of their parent set."""
+    if kind.keeps_owner or kind.parent is None or parent.owner is None:
+        return False
+    return any(path.partition(".")[0] == kind.parent.embedded for path in parent.owner.applied)
+
+
+def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, index: LiveIndex) -> Problem:
+    user = index.by_locator[referrer]
+    address = _address(referrer, decision, index)
+    whose = str(address) if address else _foreign(referrer, index)
+    return Problem(
+        f"{delete.target} is still used by {whose}; the platform will refuse to delete it",
+        f"stop using it in {address or f'{user.kind} {user.id}'} first",
+        str(delete.address),
+        severity=Severity.WARNING,
+        code="still-in-use",
+    )
+
+
+def _address(key: LiveKey, decision: Decision | None, index: LiveIndex) -> Address | None:
+    """What an object is called if it is ours."""
+    if decision is not None:
+        return decision.address
+    live = index.by_locator[key]
+    if live.owner is not None:
+        return live.owner.address if live.owner.stack == index.stack else None
+    return next(iter(index.bound(live)), None)
+
+
+def _foreign(key: LiveKey, index: LiveIndex) -> str:
+    live = index.by_locator[key]
+    stack = live.owner.stack if live.owner else index.snapshot.elsewhere.get(key)
+    return f"{live.kind} {live.id}" + (f", of stack {stack!r}" if stack else ", which is not ours")
+
+
+def separated_parts(
+    deleted_with: Mapping[LiveKey, Address], index: LiveIndex, options: PlanOptions
+) -> Iterator[Problem]:
+    """Parts that are declared or excluded, and would be deleted with what they are part of."""
+    for key, whole in sorted(deleted_with.items()):
+        live = index.by_locator[key]
+        if not index.is_ours(live):
+            continue
+        address = live.owner.address if live.owner is not None else index.bound(live)[0]
+        declaration = index.manifest.declarations.get(address)
+        is_declared = declaration is not None and declaration.ensure is not Ensure.ABSENT
+        if is_declared or options.leaves_out(address):
+            text = f"is {'declared' if is_declared else 'excluded'}, and would go with {whole}, which it is part of"
+            position = declaration.position if declaration is not None else None
+            remedy = "keep both or let go of both, and select both"
+            yield Problem(text, remedy, str(address), position, code="separated-parts")

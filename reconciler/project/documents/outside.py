@@ -1,0 +1,69 @@
+"""Reads what manifests take from outside: environment variables, and files below the project's root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path as Folder
+from typing import Final
+
+from reconciler.model.problem import cut
+from reconciler.project import files
+from reconciler.project.documents.references import Unresolved
+
+MAX_INCLUDE: Final = 1024 * 1024
+
+
+class Outside:
+    """The environment and the files of one run; `included` collects the files that were read."""
+
+    def __init__(self, root: Folder, environ: Mapping[str, str]) -> None:
+        self._root = root
+        self._environ = environ
+        self.included: dict[str, bytes] = {}
+
+    def has(self, word: str, operand: str, *, is_secret: bool) -> bool:
+        """Whether there is something to read. An empty environment variable is no secret."""
+        if word == "from_env":
+            return bool(self._environ.get(operand)) or (not is_secret and operand in self._environ)
+        where = files.path_inside(operand)
+        return where in self.included or os.path.lexists(self._root / where)
+
+    def read(self, word: str, operand: str, *, is_secret: bool) -> str:
+        """The text behind `{from_env: NAME}` or `{from_file: path}`. Raises Unresolved or Unreadable."""
+        return self._read_environment(operand, is_secret) if word == "from_env" else self._read_file(operand)
+
+    def _read_environment(self, name: str, is_secret: bool) -> str:
+        text = self._environ.get(name)
+        if text is None:
+            raise Unresolved(
+                f"the environment variable {cut(name)} is not set", "set it", code="unset-environment-variable"
+            )
+        if not text.isascii() and "\udc80" <= max(text) <= "\udfff":
+            raise Unresolved(
+                f"the environment variable {cut(name)} is not UTF-8",
+                "set it to text",
+                code="unset-environment-variable",
+            )
+        if not text and is_secret:
+            raise Unresolved(
+                f"the environment variable {cut(name)} is empty",
+                "set it to the secret",
+                code="unset-environment-variable",
+            )
+        return text
+
+    def _read_file(self, path: str) -> str:
+        where = files.path_inside(path)
+        content = self.included.get(where)
+        if content is None:
+            content = self.included[where] = files.read(self._root, where, MAX_INCLUDE)
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            raise Unresolved(
+                f"{where} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}",
+                code="invalid-encoding",
+            ) from None
+        # The newline that editors and `echo` put behind a single line is not part of a password.
+        return text.rstrip("\r\n") if "\n" not in text.rstrip("\r\n") else text

@@ -1,0 +1,167 @@
+"""Looks up what a reference means among the declared resources, and says why one leads nowhere.
+
+A name may contain dots, so in `Kind/a.b.c` the longest declared name wins: `a.b.c`, then `a.b` with output `c`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.kind import Home
+from reconciler.model.manifest import Ensure, Path
+from reconciler.model.problem import Finding, Position, cut
+from reconciler.model.value import Json, Ref
+from reconciler.project.documents import phrases
+
+_EACH: Final = re.compile(r"each\b")
+
+
+class Unresolved(Exception):
+    """What is written leads to no value, and why."""
+
+    def __init__(self, text: str, remedy: str = "", *, code: str, values: Mapping[str, Json] | None = None) -> None:
+        super().__init__(text)
+        self.remedy = remedy
+        self.code = code
+        self.values = values or {}
+
+
+@dataclass(slots=True)
+class Declared:
+    """The addresses that references may lead to."""
+
+    ensures: dict[Address, Ensure] = field(default_factory=dict)
+    known: dict[Address, Address] = field(default_factory=dict)  # each by its equals: references share one
+    complete: bool = True  # otherwise some file could not be read, and what is not found may be in there
+    left_out: dict[Address, Position] = field(default_factory=dict)  # by the environment, and where it says so
+
+    def add(self, address: Address, ensure: Ensure) -> None:
+        """Of two with one address the first counts."""
+        if self.known.setdefault(address, address) is address:
+            self.ensures[address] = ensure
+
+
+class References:
+    """Looks up references among what is declared; each text once."""
+
+    def __init__(self, declared: Declared) -> None:
+        self._declared = declared
+        self._known: dict[str, Ref | Unresolved] = {}
+
+    def find(self, text: str, allowed: Sequence[str]) -> Ref:
+        """The reference that a text means, in a field that takes ids of the `allowed` kinds; in text if there are none.
+
+        Raises Unresolved.
+        """
+        ref = self._known.get(text)
+        if ref is None:
+            try:
+                ref = self._look_up(text)
+            except Unresolved as wrong:
+                ref = wrong
+            self._known[text] = ref
+        if isinstance(ref, Unresolved):
+            raise Unresolved(str(ref), ref.remedy, code=ref.code, values=ref.values)
+        if allowed:
+            if ref.target.kind not in allowed:
+                raise Unresolved(
+                    f"refers to the kind {ref.target.kind}, where {phrases.join_words(allowed)} belongs",
+                    "refer to another resource",
+                    code="invalid-reference",
+                )
+            if ref.output != "id":
+                raise Unresolved(
+                    f"refers to {ref}, and this field takes an id", f"write {ref.target}", code="invalid-reference"
+                )
+        elif kinds.get(ref.target.kind).home is Home.FILE:
+            raise Unresolved(
+                f"refers to {ref.target}, which is a file and no object",
+                "write the value itself",
+                code="invalid-reference",
+            )
+        return ref
+
+    def _look_up(self, text: str) -> Ref:
+        kind_name, slash, rest = text.partition("/")
+        if _EACH.match(text):
+            raise Unresolved(
+                f"{text!r} means something only in a manifest with for_each",
+                "add for_each above spec",
+                code="invalid-expression",
+            )
+        if not slash or not rest:
+            raise Unresolved(
+                f"{text!r} is not a reference", "write Kind/name or Kind/name.output", code="invalid-reference"
+            )
+        kind = kinds.find(kind_name) if kind_name.isidentifier() else None
+        if kind is None:
+            raise Unresolved(
+                f"refers to the unknown kind {cut(kind_name)}", suggest_kind(kind_name), code="unknown-kind"
+            )
+        name, output = rest, ""
+        while Address(kind_name, name) not in self._declared.ensures:
+            name, dot, last = name.rpartition(".")
+            if not dot:
+                return self._unknown(kind_name, rest)
+            output = f"{last}.{output}" if output else last
+        address = self._declared.known[Address(kind_name, name)]
+        if self._declared.ensures[address] is not Ensure.PRESENT:
+            raise Unresolved(
+                f"refers to {address}, which is declared {self._declared.ensures[address]}",
+                "remove it",
+                code="reference-to-absent",
+            )
+        if output and output == kind.one_time:
+            raise Unresolved(
+                f"{address}.{output} can be read only once",
+                "use deliver on that resource",
+                code="one-time-secret-reference",
+            )
+        if output and output not in kind.outputs:
+            own = " (it is declared there, so write its value)" if output in kind.by_name else ""
+            known_outputs = [each for each in kind.outputs if each != kind.one_time]
+            remedy = phrases.did_you_mean(output, known_outputs) or f"use {phrases.join_words(known_outputs)}"
+            values = phrases.with_suggestion("output", output, known_outputs)
+            raise Unresolved(f"{kind_name} has no output {output}{own}", remedy, code="unknown-output", values=values)
+        return Ref(address, output or "id")
+
+    def _unknown(self, kind_name: str, rest: str) -> Ref:
+        if not self._declared.complete:
+            return Ref(Address(kind_name, rest))
+        if (where := self._declared.left_out.get(Address(kind_name, rest))) is not None:
+            raise Unresolved(
+                f"refers to {kind_name}/{rest}, which {where} leaves out",
+                "leave this out there too",
+                code="reference-to-absent",
+            )
+        names = [each.name for each in self._declared.ensures if each.kind == kind_name]
+        close = phrases.did_you_mean(rest, names) or phrases.did_you_mean(rest.rpartition(".")[0] or rest, names)
+        remedy = close.replace("did you mean ", f"did you mean {kind_name}/") or "declare it, or give the id itself"
+        text, values = f"refers to {kind_name}/{rest}, which is not declared", {"reference": f"{kind_name}/{rest}"}
+        raise Unresolved(text, remedy, code="unknown-reference", values=values)
+
+
+def unknown_kind(path: Path, name: str) -> Finding:
+    """The finding about the name of a kind that there is not."""
+    values = _values_of_unknown_kind(name)
+    return Finding(path, f"unknown kind {name!r}", suggest_kind(name), code="unknown-kind", values=values)
+
+
+@lru_cache(maxsize=64)  # a kind that is misspelled once is often misspelled throughout
+def _values_of_unknown_kind(name: str) -> Mapping[str, Json]:
+    return phrases.with_suggestion("kind", name, [each.name for each in kinds.declarable()])
+
+
+@lru_cache(maxsize=64)
+def suggest_kind(name: str) -> str:
+    """What to do about the name of a kind that there is not."""
+    return (
+        phrases.did_you_mean(name, [each.name for each in kinds.declarable()])
+        or "the command `kinds` lists those there are"
+    )

@@ -1,0 +1,1 @@
+"""Checks between declarations: what no single manifest shows."""

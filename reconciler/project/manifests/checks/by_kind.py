@@ -1,0 +1,18 @@
+"""Declarations grouped by kind, as most checks read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from reconciler import kinds
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Declaration
+
+ByKind = Mapping[Kind, Sequence[Declaration]]
+
+
+def group_by_kind(declarations: Iterable[Declaration]) -> ByKind:
+    groups: dict[Kind, list[Declaration]] = {}
+    for each in declarations:
+        groups.setdefault(kinds.get(each.address.kind), []).append(each)
+    return groups

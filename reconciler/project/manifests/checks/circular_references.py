@@ -1,0 +1,63 @@
+"""Finds circular references between declarations."""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Iterator, Mapping
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration, Path
+from reconciler.model.problem import Problem
+
+Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
+
+
+def circular_references(declarations: Mapping[Address, Declaration], written: Links) -> Iterator[Problem]:
+    """Each cycle once, in the order in which its members refer to each other."""
+    if not _may_be_circular(written):
+        return
+    links = {address: list(inside) for address, inside in written.items() if inside and address in declarations}
+    while True:
+        try:
+            graphlib.TopologicalSorter({each: [to for to, _ in inside] for each, inside in links.items()}).prepare()
+        except graphlib.CycleError as error:
+            cycle = _from_first(list(reversed(error.args[1][1:])))  # graphlib lists the needed before the needing
+            yield _problem(cycle, links, declarations)
+            first, second = cycle[0], cycle[1 % len(cycle)]
+            links[first] = [each for each in links[first] if each[0] != second]
+        else:
+            return
+
+
+def _may_be_circular(written: Links) -> bool:
+    """Whether the kinds form a cycle: most projects have none, and then their resources cannot."""
+    between: dict[str, set[str]] = {}
+    for address, inside in written.items():
+        between.setdefault(address.kind, set()).update([to.kind for to, _ in inside])
+    try:
+        graphlib.TopologicalSorter(between).prepare()
+    except graphlib.CycleError:
+        return True
+    return False
+
+
+def _from_first(cycle: list[Address]) -> list[Address]:
+    """The cycle beginning with its least member, so that the message does not depend on where it was found."""
+    start = cycle.index(min(cycle))
+    return cycle[start:] + cycle[:start]
+
+
+def _problem(cycle: list[Address], links: Links, declarations: Mapping[Address, Declaration]) -> Problem:
+    places = []
+    for here, there in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
+        path = next(path for target, path in links[here] if target == there)
+        places.append(declarations[here].at(*path))
+    names = " → ".join(map(str, [*cycle, cycle[0]]))
+    return Problem(
+        f"circular reference: {names} ({', '.join(map(str, places))})",
+        "remove one of these references",
+        str(cycle[0]),
+        places[0],
+        code="circular-reference",
+        values={"addresses": [str(each) for each in cycle]},
+    )

@@ -1,0 +1,177 @@
+"""Finds one-time secrets that are delivered nowhere, over each other, or to a reserved place."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from reconciler.model.manifest import Declaration, Delivery, Ensure
+from reconciler.model.problem import Problem, Severity
+from reconciler.project.manifests.checks.by_kind import ByKind, group_by_kind
+from reconciler.project.secrets.reserved_places import Reserved, fold
+
+
+def undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
+    """One-time secrets that would have nowhere to go if the object had to be created; one named by id is there."""
+    for kind, declarations in by_kind.items():
+        secret = kind.one_time
+        for each in declarations if secret is not None else ():
+            if secret in each.deliver or each.ensure is not Ensure.PRESENT or each.id:
+                continue
+            remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{each.address.name}}}}}`"
+            text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
+            yield Problem(
+                text,
+                remedy,
+                str(each.address),
+                each.position,
+                Severity.WARNING,
+                code="one-time-secret-undelivered",
+            )
+
+
+def conflicting_deliveries(
+    by_kind: ByKind, place_of: Callable[[str], str], own_places: Callable[[], Mapping[str, str]]
+) -> Iterator[Problem]:
+    """One-time secrets that would overwrite each other, or a place that is reserved.
+
+    `place_of` answers with the real path of a target; neither is called where nothing is delivered.
+    """
+    delivered = list(_list_deliveries(by_kind))
+    if not delivered:
+        return
+    reserved = Reserved(place_of("."), own_places())
+    by_file: dict[str, _DeclaredDelivery] = {}
+    by_folder: dict[str, _DeclaredDelivery] = {}
+    by_target: dict[Hashable, _DeclaredDelivery] = {}
+    for each in delivered:
+        delivery = each.delivery
+        if delivery.way != "to_command":
+            place = place_of(delivery.target)
+            if (use := reserved.use(place)) is not None:
+                remedy = f"name a file of its own, as in secrets/{each.declaration.address.name}"
+                yield each.problem(f"goes to {delivery.target}, {use}", remedy, "reserved-delivery-target")
+                continue
+            if (crossing := _enter_file(each, fold(place), by_file, by_folder)) is not None:
+                yield crossing
+                continue
+        key, where = _target(delivery, place_of)
+        other = by_target.setdefault(key, each)
+        if other is not each:
+            yield _shared_target(each, other, where)
+
+
+def shared_targets(
+    declared: Mapping[str | None, Iterable[Declaration]], place_of: Callable[[str], str]
+) -> Iterator[tuple[Problem, Collection[str | None]]]:
+    """Targets that deliveries of several environments share, and which environments. None: the project without one.
+
+    Entries of one dotenv file are apart from each other, but not from a delivery that writes the file as a whole.
+    """
+    found: dict[Hashable, dict[str | None, _DeclaredDelivery]] = {}
+    whole: set[str] = set()  # files that a delivery writes as a whole
+    entries: dict[str, dict[str | None, _DeclaredDelivery]] = {}
+    for name, declarations in declared.items():
+        for each in _list_deliveries(group_by_kind(declarations)):
+            delivery = each.delivery
+            if delivery.way == "to_dotenv":
+                entries.setdefault(fold(place_of(delivery.target)), {}).setdefault(name, each)
+            elif delivery.way != "to_command":
+                file = fold(place_of(delivery.target))
+                whole.add(file)
+                found.setdefault(("file", file), {}).setdefault(name, each)
+            found.setdefault(_target(delivery, place_of)[0], {}).setdefault(name, each)
+    for file in sorted(whole & entries.keys()):
+        found["file", file] = {**entries[file], **found["file", file]}
+    problems: dict[Problem, Collection[str | None]] = {}  # a Kubernetes Secret shares its file and its key
+    for by_environment in found.values():
+        if len(by_environment) > 1:
+            problems.setdefault(_shared_problem(by_environment, place_of), by_environment.keys())
+    yield from problems.items()
+
+
+def _shared_problem(by_environment: Mapping[str | None, _DeclaredDelivery], place_of: Callable[[str], str]) -> Problem:
+    first = next(iter(by_environment.values()))
+    names = [name or "the project without an environment" for name in by_environment]
+    text = f"goes to {_target(first.delivery, place_of)[1]} in several environments ({', '.join(names)})"
+    address = first.declaration.address
+    remedy = (
+        "the later apply would overwrite the other's secret: give each a place of its own in environments/NAME.yaml, "
+        f"as in `{address}: {{deliver: {{{first.output}: {_own_place(first)}}}}}`"
+    )
+    return first.problem(text, remedy, "shared-delivery-target", Severity.WARNING)
+
+
+def _own_place(each: _DeclaredDelivery) -> str:
+    """An example of a patch in an environment's file. It has the same way: a patch keeps what it does not name."""
+    delivery = each.delivery
+    match delivery.way:
+        case "to_command":
+            return "{to_command: {run: [COMMAND, NAME]}}"
+        case "to_dotenv":
+            return "{to_dotenv: {file: secrets/NAME/.env}}"
+        case "to_kubernetes_secret":
+            return "{to_kubernetes_secret: {file: secrets/NAME/secret.yaml, namespace: NAME}}"
+    return f"{{to_file: secrets/NAME/{each.declaration.address.name}}}"
+
+
+class _DeclaredDelivery(NamedTuple):
+    """A delivery with the declaration and the output that it is of."""
+
+    declaration: Declaration
+    output: str
+    delivery: Delivery
+
+    def problem(self, text: str, remedy: str, code: str, severity: Severity = Severity.ERROR) -> Problem:
+        subject = f"{self.declaration.address}.deliver.{self.output}"
+        return Problem(text, remedy, subject, self.delivery.position, severity, code=code)
+
+
+def _enter_file(
+    each: _DeclaredDelivery, place: str, by_file: dict[str, _DeclaredDelivery], by_folder: dict[str, _DeclaredDelivery]
+) -> Problem | None:
+    """Remembers the file and its folders; what is wrong if another secret takes it, or one is both file and folder."""
+    above = [str(folder) for folder in PurePosixPath(place).parents]
+    other = by_folder.get(place) or next((by_file[folder] for folder in above if folder in by_file), None)
+    if other is not None:
+        where = f"{other.declaration.address} to {other.delivery.target} ({other.delivery.position})"
+        text = f"goes to {each.delivery.target}, and that of {where}: one would be file and folder"
+        return each.problem(text, _APART, "shared-delivery-target")
+    for folder in above:
+        by_folder.setdefault(folder, each)
+    first = by_file.setdefault(place, each)
+    has_entries = each.delivery.way == first.delivery.way == "to_dotenv"
+    return None if first is each or has_entries else _shared_target(each, first, each.delivery.target)
+
+
+def _shared_target(each: _DeclaredDelivery, other: _DeclaredDelivery, where: str) -> Problem:
+    text = f"goes to {where}, where that of {other.declaration.address} goes too ({other.delivery.position})"
+    is_same_line = other.delivery.position == each.delivery.position  # of for_each
+    return each.problem(text, "write ${{ each.key }} in it" if is_same_line else _APART, "shared-delivery-target")
+
+
+_APART: Final = "give each a place of its own"
+
+
+def _target(delivery: Delivery, place_of: Callable[[str], str]) -> tuple[Hashable, str]:
+    """What a delivery overwrites: equal for two deliveries of which one would undo the other, and in words."""
+    settings, target = delivery.settings, delivery.target
+    match delivery.way:
+        case "to_command":
+            return ("command", *settings["run"]), f"the command {shlex.join(settings['run'])}"
+        case "to_dotenv":
+            return ("entry", fold(place_of(target)), settings["name"]), f"the entry {settings['name']} of {target}"
+        case "to_kubernetes_secret":
+            namespace, name, key = settings.get("namespace", ""), settings["name"], settings["key"]
+            shown = f"{namespace}/{name}" if namespace else name
+            return ("kubernetes", namespace, name, key), f"the key {key} of the Kubernetes Secret {shown}"
+    return ("file", fold(place_of(target))), target
+
+
+def _list_deliveries(by_kind: ByKind) -> Iterator[_DeclaredDelivery]:
+    for each in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.one_time is not None):
+        for output, delivery in each.deliver.items() if each.ensure is Ensure.PRESENT else ():
+            yield _DeclaredDelivery(each, output, delivery)

@@ -1,0 +1,128 @@
+"""Finds objects that are declared twice: one id, one unique key, or both within the parent and by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.kind import Kind, Parent
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.problem import Position, Problem
+from reconciler.model.value import Ref, Template, canonical, has_secret
+from reconciler.planning.comparing.name_references import resolve_names
+from reconciler.project.documents.envelope import Draft
+from reconciler.project.manifests.checks.by_kind import ByKind
+
+
+def duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
+    """Declarations that would be one and the same object: by id, or by a key that the platform keeps unique."""
+    by_id: dict[tuple[str, str], Declaration] = {}
+    by_key: dict[tuple[str, Hashable], Declaration] = {}
+    named = _resolve_names(by_kind)
+    for kind, declarations in by_kind.items():
+        same = kind.same_as or kind.name
+        for each in declarations:
+            if each.ensure is not Ensure.PRESENT:
+                continue
+            if each.id is not None:
+                # Two kinds of the same objects name them by ids that differ in their prefix.
+                first = by_id.setdefault((same, each.id.removeprefix(kind.id_prefix)), each)
+                if first is not each:
+                    yield _duplicate(each, first, f"the id {each.id}", each.positions.get(("id",), each.position))
+            key = _key(named.get(each.address, each), kind) if kind.unique else None
+            if key is None or (first := by_key.setdefault((same, key), each)) is each:
+                continue
+            if kind.is_unique(each.spec) or kind.is_unique(first.spec):
+                what, share = f"the same {', '.join(kind.identity)}", kind.shared_while
+                remedy = f"keep one of them, or set {share} in all of them" if share else "keep one of them"
+                yield _duplicate(each, first, what, each.at(kind.identity[-1]), remedy)
+
+
+def _resolve_names(by_kind: ByKind) -> Mapping[Address, Declaration]:
+    catalogue = {kind.name: kind for kind in by_kind}
+    if not any(kind.alias for kind in by_kind):
+        return {}
+    return resolve_names({each.address: each for those in by_kind.values() for each in those}, catalogue)
+
+
+def _duplicate(
+    second: Declaration, first: Declaration, what: str, where: Position, remedy: str = "keep one of them"
+) -> Problem:
+    text = f"has {what} as {first.address} ({first.position})"
+    return Problem(
+        text, remedy, str(second.address), where, code="duplicate-object", values={"first": str(first.address)}
+    )
+
+
+def _key(declaration: Declaration, kind: Kind) -> Hashable | None:
+    """What the platform would tell the object by; None if that is not known yet."""
+    if not kind.identity:
+        return None
+    parts: list[Hashable] = []
+    for name in kind.identity:
+        field = kind.by_name[name]
+        value = declaration.spec.get(name, field.default)
+        if value.__class__ is Ref:
+            parts.append((value.target, value.output))
+        elif value is None or isinstance(value, Template) or has_secret(value):
+            return None
+        else:
+            own = field.canonical(value) if field.canonical else value
+            parts.append(own if own.__class__ is str else canonical(own))
+    return tuple(parts)
+
+
+def declared_twice_in_parent(by_kind: ByKind, declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
+    """Children that are declared both within their parent and by themselves."""
+    for kind, parent in ((kind, kind.parent) for kind in by_kind):
+        # What a parent does not take in its own spec cannot be declared there.
+        if parent is not None and parent.embedded in kinds.get(parent.kind).by_name:
+            yield from _declared_twice(by_kind[kind], parent, declarations)
+
+
+def _declared_twice(
+    children: Iterable[Declaration], parent: Parent, declarations: Mapping[Address, Declaration]
+) -> Iterator[Problem]:
+    for each in children:
+        link = each.spec.get(parent.field)
+        above = declarations.get(link.target) if isinstance(link, Ref) else None
+        if above is not None and parent.embedded in above.spec:
+            where = above.at(parent.embedded)
+            text = f"{above.address} declares its {parent.embedded} itself ({where})"
+            yield Problem(
+                text,
+                f"keep one of the two: remove this, or {parent.embedded} there",
+                str(each.address),
+                each.at(parent.field),
+                code="duplicate-object",
+                values={"first": str(above.address)},
+            )
+
+
+def duplicate_address(second: Draft, first: Declaration) -> Problem:
+    """Another manifest with the address of a declaration."""
+    return Problem(
+        f"declared twice, first at {first.position}",
+        "rename or remove one",
+        second.subject,
+        second.document.places.nearest(("name",)),
+        code="duplicate-address",
+        values={"first": str(first.position)},
+    )
+
+
+def contested_moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
+    """Earlier addresses that another declaration has, or had too."""
+    claimed: dict[Address, Declaration] = {}
+    for each in declarations.values():
+        for before in each.moved:
+            where = each.positions.get(("moved",), each.position)
+            other = declarations.get(before) or claimed.setdefault(before, each)
+            if other is not each:
+                text = (
+                    f"{before} is declared at {other.position}"
+                    if before == other.address
+                    else f"{before} has moved to {other.address} already ({other.position})"
+                )
+                yield Problem(text, "remove one of the two", f"{each.address}.moved", where, code="invalid-move")

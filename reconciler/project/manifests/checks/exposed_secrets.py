@@ -1,0 +1,71 @@
+"""Finds secrets in fields that plans, reports and the account show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Problem
+from reconciler.model.value import Sealed, secrets_in
+from reconciler.project.documents import phrases
+from reconciler.project.documents.resolve import Resolver
+from reconciler.project.settings.config import Config
+
+_MIN_LENGTH: Final = 8  # characters: two shorter values may well be equal by chance
+_SOURCES: Final = {"env": "the environment variable", "file": "the file", "var": "the variable"}
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownSecrets:
+    """Texts that must not be shown, and the sources that secrets come from: `env:NAME`, `file:path`, `var:name`."""
+
+    texts: frozenset[str]
+    sources: frozenset[str]
+
+    def contain(self, source: str, text: str) -> bool:
+        """Whether a value is one of them, or contains a long one."""
+        if source in self.sources:
+            return True
+        own = text.strip()
+        if len(own) < _MIN_LENGTH:
+            return False
+        return any(own == each or (len(each) >= 2 * _MIN_LENGTH and each in own) for each in self.texts)
+
+
+def _known_secrets(
+    config: Config, environ: Mapping[str, str], declarations: Iterable[Declaration], resolver: Resolver
+) -> _KnownSecrets:
+    """The keys of this program, every declared secret, and the targets of deliveries."""
+    texts = {each.reveal() for each in [config.api_key] if each is not None}
+    texts |= {text for name, text in environ.items() if name.startswith("RECONCILER_") and name.endswith("_KEY")}
+    files_of = set()
+    for each in declarations:
+        texts |= {secret.reveal() for secret in secrets_in(each.spec) if not isinstance(secret, Sealed)}
+        files_of |= {f"file:{delivery.target}" for delivery in each.deliver.values()}
+    return _KnownSecrets(frozenset(map(str.strip, texts)), frozenset(files_of | resolver.secret_sources))
+
+
+def exposed_secrets(
+    config: Config, environ: Mapping[str, str], declarations: Mapping[Address, Declaration], resolver: Resolver
+) -> Iterator[Problem]:
+    """Secrets in fields that plans, reports and the account show; each field once."""
+    if not resolver.shown:
+        return
+    reported = set()
+    is_secret = cache(_known_secrets(config, environ, declarations.values(), resolver).contain)
+    for each in resolver.shown:
+        field = each.address, each.path
+        if field not in reported and each.address in declarations and is_secret(each.source, each.text or ""):
+            reported.add(field)
+            word, _, name = each.source.partition(":")
+            yield Problem(
+                f"{_SOURCES[word]} {name} is a secret, and this field is shown in plans and on the platform",
+                "put it only into fields that take secrets",
+                f"{each.address}.{phrases.dotted(each.path)}",
+                declarations[each.address].at(*each.path),
+                code="secret-shown",
+            )

@@ -1,0 +1,66 @@
+"""Checks that metadata leaves room for the owner record and does not look like one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+
+from reconciler import kinds
+from reconciler.model import owner_record as owners
+from reconciler.model.canonical import applied, canonical_spec
+from reconciler.model.manifest import Declaration
+from reconciler.model.owner_record import Owner
+from reconciler.model.problem import Problem
+from reconciler.project.manifests.checks.by_kind import ByKind
+
+
+def metadata_too_long(by_kind: ByKind, stack: str) -> Iterator[Problem]:
+    """The user's metadata must leave room for the owner record, and must not look like it."""
+    for each in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.keeps_owner):
+        if "metadata" in each.spec and (wrong := _metadata(each, stack)) is not None:
+            yield wrong
+
+
+def _metadata(declaration: Declaration, stack: str) -> Problem | None:
+    text = declaration.spec["metadata"]
+    if not isinstance(text, str) or not text:
+        return None
+    subject = f"{declaration.address}.metadata"
+    if owners.KEY in text and _holds_record(text):
+        where = declaration.at("metadata")
+        return Problem(
+            f"holds {owners.KEY!r}, the place of our own record",
+            "use another name",
+            subject,
+            where,
+            code="reserved-metadata",
+        )
+    size = len(text.encode())
+    if size > owners.LIMIT:  # reported by the field itself
+        return None
+    kind = kinds.get(declaration.address.kind)
+    record = Owner(
+        stack=stack,
+        address=declaration.address,
+        intent="",
+        applied=dict.fromkeys(applied(kind, canonical_spec(kind, declaration.spec)), ""),
+        protect=declaration.lifecycle.protect,
+        pending=kind.one_time is not None,
+        replaces="0" * 36,
+    )
+    room = owners.room(text, record, kind)
+    if size <= room:
+        return None
+    text = f"has {size} bytes, and {room} are available beside the owner record"
+    where = declaration.at("metadata")
+    return Problem(text, f"shorten it by {size - room} bytes", subject, where, code="metadata-too-long")
+
+
+def _holds_record(text: str) -> bool:
+    """Whether the text has a place of its own where our record would stand."""
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return any(line.startswith(f"#{owners.KEY} ") for line in text.splitlines())
+    return isinstance(parsed, dict) and owners.KEY in parsed

@@ -1,0 +1,23 @@
+"""Warns of kinds that the platform has retired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from reconciler.model.dialect import Dialect
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.problem import Problem, Severity
+
+
+def retired_kinds(declarations: Iterable[Declaration], profile: Dialect) -> Iterator[Problem]:
+    """Kinds that the platform of this profile no longer offers, each told once."""
+    found: dict[str, list[Declaration]] = {}
+    for each in declarations:
+        if each.address.kind in profile.retired and each.ensure is Ensure.PRESENT:
+            found.setdefault(each.address.kind, []).append(each)
+    for kind, those in found.items():
+        more = f"; {len(those)} are declared" if len(those) > 1 else ""
+        text = f"{profile.name} has retired this kind and refuses to make a {kind} ({profile.retired_code}){more}"
+        remedy = "declare a CloudEndpoint with a traffic policy instead"
+        first = those[0]
+        yield Problem(text, remedy, str(first.address), first.position, Severity.WARNING, code="retired-kind")

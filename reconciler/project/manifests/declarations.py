@@ -1,0 +1,108 @@
+"""Turns a manifest document into a declaration: resolves its spec, validates it, and places what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from reconciler.model.address import Address
+from reconciler.model.fields.field import fields_of
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.problem import Finding, Problem
+from reconciler.model.value import PENDING, Value
+from reconciler.project.documents import validation
+from reconciler.project.documents.envelope import Draft, Envelope, misplaced
+from reconciler.project.documents.manifest_document import ManifestDocument
+from reconciler.project.documents.resolve import Resolver
+from reconciler.project.documents.validation import MAX_FINDINGS
+from reconciler.project.policies import offsets
+
+
+def declare(
+    draft: Draft,
+    envelope: Envelope,
+    address: Address,
+    kind: Kind,
+    resolver: Resolver,
+    sources: Mapping[str, bytes],
+) -> tuple[Declaration, list[Problem]]:
+    """The declaration, and everything that is wrong in it; `sources` are the files that its texts may stand in."""
+    places = draft.document.places
+    spec = resolver.resolve(kind.spec, address, draft.spec)
+    findings = resolver.findings
+    if wrong := _spec_findings(envelope, kind, spec):
+        findings = findings + [_suggest_place(each) for each in wrong if validation.at(spec, each.path) != PENDING]
+    if len(findings) > MAX_FINDINGS:
+        more = Finding(
+            (),
+            f"more than {MAX_FINDINGS} problems in this resource",
+            "correct those above first",
+            code="too-many-problems",
+        )
+        findings = [*findings[:MAX_FINDINGS], more]
+    declaration = Declaration(
+        address=address,
+        spec=spec,
+        position=places.start,
+        positions=places,
+        id=envelope.id,
+        ensure=draft.ensure,
+        lifecycle=envelope.lifecycle,
+        moved=draft.moved,
+        deliver=draft.deliver,
+        rotate=envelope.rotate,
+    )
+    problems = []
+    for each in findings:
+        problem = validation.problem(each, places, draft.subject, ("spec",))
+        if each.spot or each.within:
+            as_written, value = validation.at(draft.spec, each.path), validation.at(spec, each.path)
+            problem = offsets.pinpoint(problem, each, as_written, value, sources)
+        problems.append(problem)
+    return declaration, problems
+
+
+def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> list[Finding]:
+    needs_all = envelope.ensure is Ensure.PRESENT
+    lacking = [
+        validation.missing_field((name,), "set it, or give the id of an existing object")
+        for name in (kind.required_unless_id if needs_all and envelope.id is None else ())
+        if spec.get(name) is None
+    ]
+    spec = _fill_ignored_secrets(kind, spec, envelope.lifecycle.ignore)
+    try:
+        valid = kind.spec.model_validate(spec)
+    except ValidationError as error:
+        wrong = validation.problems_of(error, spec, fields_of(kind.spec))
+        return lacking + [each for each in wrong if needs_all or each.text != validation.MISSING or len(each.path) > 1]
+    return lacking + validation.findings_of(valid)
+
+
+def _suggest_place(finding: Finding) -> Finding:
+    """With what to do about a key of the spec that belongs beside it."""
+    if finding.code != "unknown-field" or len(finding.path) != 1:
+        return finding
+    name = str(finding.path[0])
+    where = "beside spec" if name in ManifestDocument.model_fields else misplaced(name, None)
+    return replace(finding, remedy=where.replace("beside", "write it beside")) if where else finding
+
+
+def _fill_ignored_secrets(kind: Kind, spec: dict[str, Value], ignored: Sequence[str]) -> dict[str, Value]:
+    """With a stand-in for each secret that is left to others: the object has it already, and no manifest tells it."""
+    for each in ignored:
+        path = tuple(each.split("."))
+        field, is_secret = validation.field_at(kind.fields, path)
+        if field is not None and is_secret and validation.at(spec, path) is None:
+            spec = _with_placeholder(spec, path)
+    return spec
+
+
+def _with_placeholder(spec: dict[str, Value], path: tuple[str, ...]) -> dict[str, Value]:
+    head, *rest = path
+    if not rest:
+        return {**spec, head: PENDING}
+    inner = spec.get(head)
+    return {**spec, head: _with_placeholder(inner, tuple(rest))} if isinstance(inner, dict) else spec

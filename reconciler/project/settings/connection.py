@@ -1,0 +1,137 @@
+"""How the platform is reached: its address, the API key, and what is wrong or missing of these.
+
+Offline commands need neither, so what is missing is reported only when a command asks for the connection.
+"""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from reconciler.model.dialect import DIALECTS, Name
+from reconciler.model.problem import Problem
+from reconciler.model.value import Sealed, Secret
+from reconciler.project.yaml.positions import Places
+
+AGENT_URL: Final = "http://127.0.0.1:4040"  # where an agent serves its API unless it is told otherwise
+
+
+def address_of_platform(text: str) -> str | None:
+    """What is wrong with a base address, as `what; what to do`. Plain http is for loopback only."""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return "is not an address; write it like https://api.example.com"
+    if parts.scheme not in ("http", "https") or not host:
+        return "is not an address; write it like https://api.example.com"
+    if parts.username is not None or parts.password is not None:
+        return "holds a user or password; remove them, and set api_key"
+    if parts.query or parts.fragment:
+        return "has a query or fragment; remove it"
+    if parts.scheme == "http" and not is_loopback(host):
+        return "would send the API key in the clear; use https (plain http is for loopback only)"
+    return None
+
+
+def address_of_agent(text: str) -> str | None:
+    """As of a platform. Nobody signs in to an agent: whoever reaches it may start tunnels."""
+    wrong = address_of_platform(text)
+    if wrong is not None and wrong.startswith("would send"):
+        return "is plain http to another machine; use https (plain http is for loopback only)"
+    return wrong and wrong.replace("https://api.example.com", AGENT_URL).replace(", and set api_key", "")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Settings that environment variables give instead of the project file."""
+
+    base_url: str | None = None
+    api_key: Secret | None = None
+    agent_url: str | None = None
+    store: str | None = None
+
+
+def read_overrides(environ: Mapping[str, str]) -> tuple[Overrides, list[Problem]]:
+    problems = []
+    for name, check in (("RECONCILER_BASE_URL", address_of_platform), ("RECONCILER_AGENT_URL", address_of_agent)):
+        if (url := environ.get(name)) and (wrong := check(url)):
+            text, _, remedy = wrong.partition("; ")
+            problems.append(Problem(text, remedy, name, code="invalid-value"))
+    api_key = environ.get("RECONCILER_API_KEY")
+    overrides = Overrides(
+        base_url=environ.get("RECONCILER_BASE_URL") or None,
+        api_key=Secret(api_key, "env:RECONCILER_API_KEY") if api_key else None,
+        agent_url=environ.get("RECONCILER_AGENT_URL") or None,
+        store=environ.get("RECONCILER_STORE") or None,
+    )
+    return overrides, problems
+
+
+def address(written: Any, profile: Name) -> str | None:
+    """The platform's address, or that of its profile. What could not be resolved is a Template, and none."""
+    base_url = written or DIALECTS[profile].base_url
+    return base_url.rstrip("/") if isinstance(base_url, str) else None
+
+
+def key(written: Any) -> Secret | None:
+    """The API key without line breaks at its end; None if there is none, or none that is known."""
+    if not isinstance(written, Secret) or isinstance(written, Sealed):
+        return None
+    return Secret(written.reveal().rstrip("\r\n"), written.source)
+
+
+def key_problem(api_key: Secret, places: Places) -> Problem | None:
+    """Why no header could carry the key, without a character of it."""
+    text_of_key = api_key.reveal()
+    if is_key(text_of_key):
+        return None
+    word, _, source = api_key.source.partition(":")
+    what = next((what for flaw, what in _FLAWS.items() if re.search(flaw, text_of_key)), "a control character")
+    text = f"holds a character that no key has ({what})" if text_of_key else "is blank"
+    named = source if word in ("env", "file") else "the key"
+    return Problem(
+        f"{named} {text}",
+        "set it to the key alone",
+        "platform.api_key",
+        places.nearest(("platform", "api_key")),
+        code="invalid-api-key",
+    )
+
+
+_FLAWS: Final = {
+    r"[\r\n]": "a line break",
+    r"[ \t]": "a blank",
+    r"[^\x00-\x7f]": "one beyond ASCII",
+}
+
+
+def is_key(text: str) -> bool:
+    """Whether a header can carry it: printable ASCII without the blank."""
+    return re.fullmatch(r"[!-~]+", text) is not None
+
+
+def missing(places: Places, base_url: str | None, api_key: Secret | None) -> list[Problem]:
+    """What a command that connects lacks."""
+    where = places.nearest(("platform",))
+    lacking = []
+    if base_url is None:
+        remedy = "add base_url under platform:, or set RECONCILER_BASE_URL"
+        lacking.append(
+            Problem("the platform's address is not known", remedy, "platform.base_url", where, code="missing-base-url")
+        )
+    if api_key is None:
+        remedy = "add api_key: {from_env: NAME} under platform:, or set RECONCILER_API_KEY"
+        lacking.append(Problem("there is no API key", remedy, "platform.api_key", where, code="missing-api-key"))
+    return lacking

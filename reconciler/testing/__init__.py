@@ -1,0 +1,8 @@
+"""Tests of projects and programs without the platform: its emulator in memory, or as a process with a real socket."""
+
+from reconciler.sandbox.server.faults import Fault
+from reconciler.testing.emulator import Emulator
+from reconciler.testing.process import SandboxProcess
+from reconciler.testing.sandbox import Sandbox
+
+__all__ = ["Emulator", "Fault", "Sandbox", "SandboxProcess"]

@@ -1,0 +1,180 @@
+"""What tests do with an emulated platform: plain requests for assertions, faults, the log of requests."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from reconciler.api import platform
+from reconciler.api.client import Account
+from reconciler.api.platform import HTTPPlatform, OnRetry, OnWait, ReadOnlyClient
+from reconciler.engine.ports import Clock, Random
+from reconciler.model.value import Secret
+
+if TYPE_CHECKING:
+    import httpx
+
+CONTROL = "/_sandbox"
+
+
+class Emulator(ABC):
+    """An emulated platform at `base_url`. `get`, `post`, … use its own key, and raise AssertionError for an error."""
+
+    base_url: str
+    api_key: str
+    agent_url: str = ""  # address of the agent's local API; empty without an agent
+    _transport: httpx.AsyncBaseTransport | None = None  # None: the network
+    _clock: Clock | None = None
+    _random: Random | None = None
+
+    @abstractmethod
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> httpx.Response:
+        """The response, whatever its status. `body` is sent as JSON, or `content` as it is; `headers` are sent
+        instead of `self.headers`."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request of the API carries."""
+        return {"Authorization": f"Bearer {self.api_key}", "Service-Version": "2"}
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment variables by which a project's commands find this platform."""
+        return {"RECONCILER_BASE_URL": self.base_url, "RECONCILER_API_KEY": self.api_key}
+
+    def account(self, **settings: Any) -> Account:
+        """This platform for `reconciler.api`, without a request budget unless `settings` have one."""
+        account = Account(
+            self.base_url, Secret(self.api_key, "sandbox"), requests_per_minute=0, agent=self.agent_url or None
+        )
+        return replace(account, **settings)
+
+    # --- the engine's ports -------------------------------------------------------------------------------------------
+
+    def open_reader(
+        self,
+        account: Account | None = None,
+        *,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        on_wait: OnWait | None = None,
+        on_retry: OnRetry | None = None,
+    ) -> AbstractAsyncContextManager[ReadOnlyClient]:
+        """As `reconciler.api.platform.open_reader`, with this platform; without an account with `self.account()`."""
+        return platform.open_reader(
+            self._own(account),
+            clock=clock or self._clock,
+            random=random or self._random,
+            on_wait=on_wait,
+            on_retry=on_retry,
+            transport=self._transport,
+        )
+
+    def open_platform(
+        self,
+        account: Account | None = None,
+        *,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        on_wait: OnWait | None = None,
+        on_retry: OnRetry | None = None,
+        before_write: Callable[[], Awaitable[None]] | None = None,
+    ) -> AbstractAsyncContextManager[HTTPPlatform]:
+        """As `reconciler.api.platform.open_platform`, with this platform; without an account with `self.account()`."""
+        return platform.open_platform(
+            self._own(account),
+            clock=clock or self._clock,
+            random=random or self._random,
+            on_wait=on_wait,
+            on_retry=on_retry,
+            before_write=before_write,
+            transport=self._transport,
+        )
+
+    def _own(self, account: Account | None) -> Account:
+        """In process without the shared file of used requests: no other process has any part in this platform."""
+        account = account or self.account()
+        return account if self._transport is None else replace(account, ledger=None)
+
+    # --- the API ------------------------------------------------------------------------------------------------------
+
+    def get(self, path: str) -> Any:
+        """The decoded response; None where it has no body. So with all of the following."""
+        return _content(self.request("GET", path))
+
+    def post(self, path: str, body: Any) -> Any:
+        return _content(self.request("POST", path, body))
+
+    def patch(self, path: str, body: Any) -> Any:
+        return _content(self.request("PATCH", path, body))
+
+    def put(self, path: str, body: Any) -> Any:
+        return _content(self.request("PUT", path, body))
+
+    def delete(self, path: str) -> None:
+        _content(self.request("DELETE", path))
+
+    def collection(self, path: str, key: str) -> list[dict[str, Any]]:
+        """A whole collection, page by page, newest object first."""
+        found: list[dict[str, Any]] = []
+        following: str | None = path
+        while following:
+            page = self.get(following)
+            found += page[key]
+            following = page["next_page_uri"]
+        return found
+
+    def refusal(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
+        """Status and error code (`446`; empty: none) of a request that must fail."""
+        response = self.request(method, path, body)
+        if response.status_code < 400:
+            raise AssertionError(f"{method} {path} succeeded: {response.text}")
+        return response.status_code, str(response.json().get("error_code", "")).removeprefix("ERR_NGROK_")
+
+    # --- what only an emulator can do ---------------------------------------------------------------------------------
+
+    def log(self, since: int = 0) -> list[dict[str, Any]]:
+        """The requests of the API, in order: `method`, `path` with query, `status` (0: no response), `sequence`."""
+        return [*self.get(f"{CONTROL}/requests?since={since}")["requests"]]
+
+    def calls(self) -> list[str]:
+        """`"POST /credentials"`, …: the requests of the log that were meant to change something."""
+        return [f"{each['method']} {each['path']}" for each in self.log() if each["method"] != "GET"]
+
+    def forget_log(self) -> None:
+        self.delete(f"{CONTROL}/requests")
+
+    def fault(self, on: str, **fault: Any) -> None:
+        """Injects a fault: `sandbox.fault("POST /credentials", nth=2, then="commit-then-cut")`; see `Fault`."""
+        self.post(f"{CONTROL}/faults", {"on": on, **fault})
+
+    def plant(self, collection: str, *objects: dict[str, Any]) -> None:
+        """Adds objects as they are, unchecked: what no client can create, such as ephemeral endpoints."""
+        self.post(f"{CONTROL}/objects", [{"collection": collection, "object": each} for each in objects])
+
+    def reset(self) -> None:
+        """As in the beginning, without its seed: no objects, no faults, no log."""
+        self.delete(CONTROL)
+
+
+def json_or_content(body: Any, content: bytes | None) -> dict[str, Any]:
+    """The body of a request, as httpx takes it."""
+    return {"content": content} if body is None else {"json": body}
+
+
+def _content(response: httpx.Response) -> Any:
+    if not response.is_success:
+        asked = f"{response.request.method} {response.request.url}"
+        raise AssertionError(f"{asked}: {response.status_code} {response.text}")
+    return response.json() if response.content else None

@@ -1,0 +1,110 @@
+"""The emulated platform as a process with a real socket, for what runs in another process or needs a connection."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from reconciler.testing.emulator import Emulator, json_or_content
+
+
+class SandboxProcess(Emulator):
+    """`python -m reconciler.sandbox`, from construction to `stop`; a context manager as well.
+
+    db         a file that survives the process, or `:memory:`
+    seed       a seed file
+    latency_ms milliseconds that each answer takes at least
+    agent      whether an agent runs beside it, at `agent_url`, with this configuration file if one is given
+    """
+
+    def __init__(
+        self,
+        *,
+        db: Path | str = ":memory:",
+        api_key: str = "sandbox",
+        seed: Path | None = None,
+        requests_per_minute: int | None = None,
+        latency_ms: int = 0,
+        port: int = 0,
+        agent: bool = False,
+        agent_config: Path | None = None,
+    ) -> None:
+        self.api_key = api_key
+        self._words = ["--db", str(db), "--api-key", api_key, "--latency", str(latency_ms)]
+        if seed is not None:
+            self._words += ["--seed", str(seed)]
+        if requests_per_minute is not None:
+            self._words += ["--requests-per-minute", str(requests_per_minute)]
+        if agent_config is not None:
+            self._words += ["--agent-config", str(agent_config)]
+        self._has_agent = agent or agent_config is not None
+        self._start(port)
+
+    def _start(self, port: int) -> None:
+        command = [sys.executable, "-m", "reconciler.sandbox", "--port", str(port), *self._words]
+        if self._has_agent:
+            command += ["--agent-port", self.agent_url.rpartition(":")[2] or "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.base_url = self.process.stdout.readline().strip()
+        if not self.base_url:
+            self._reap()
+            raise RuntimeError("the sandbox did not start; its standard error says why")
+        if self._has_agent:
+            self.agent_url = self.process.stdout.readline().strip().removeprefix("agent ")
+        self._client = httpx.Client(base_url=self.base_url, timeout=30, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, what: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> int:
+        """Ends it with SIGTERM, if it still runs; its exit status."""
+        self.process.terminate()
+        return self._reap()
+
+    def interrupt(self) -> int:
+        """Ends it with SIGINT, as Ctrl-C does; its exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self._reap()
+
+    def kill(self) -> None:
+        """Ends it with SIGKILL."""
+        self.process.kill()
+        self._reap()
+
+    def restart(self) -> None:
+        """Starts it again after `stop` or `kill`, with the same port, database and options."""
+        self._start(int(self.base_url.rpartition(":")[2]))
+
+    def _reap(self) -> int:
+        status = self.process.wait(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        if self.base_url:
+            self._client.close()
+        return status
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> httpx.Response:
+        return self._client.request(
+            method, path, headers=self.headers if headers is None else headers, **json_or_content(body, content)
+        )

@@ -1,0 +1,97 @@
+"""The examples of docs/python-api.md run as they are written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.testing import SandboxProcess
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = re.findall(
+    r"^```python\n(.*?)^```$", (ROOT / "docs" / "python-api.md").read_text(), re.MULTILINE | re.DOTALL
+)
+OFFICE = "kind: IPPolicy\nname: office\nspec: {description: Head office}\n"
+TOKEN = "kind: TunnelCredential\nname: berlin\ndeliver:\n  token: {to_file: secrets/berlin}\nspec: {}\n"
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[SandboxProcess]:
+    with SandboxProcess() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(platform: SandboxProcess) -> SandboxProcess:
+    platform.reset()
+    return platform
+
+
+def example(beginning: str) -> str:
+    (found,) = (each for each in EXAMPLES if each.startswith(f'"""{beginning}'))
+    return found
+
+
+def project(folder: Path, manifest: str = OFFICE) -> Path:
+    (folder / "manifests").mkdir(parents=True)
+    (folder / "reconciler.yaml").write_text("version: 1\nstack: prod\n")
+    (folder / "manifests" / "all.yaml").write_text(manifest)
+    return folder
+
+
+def run(folder: Path, sandbox: SandboxProcess, *words: str) -> tuple[int, str]:
+    ran = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, **sandbox.environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in ran.stderr, ran.stderr
+    return ran.returncode, ran.stdout
+
+
+def test_the_page_has_an_example_for_each_use() -> None:
+    assert len(EXAMPLES) == 4
+
+
+def test_a_script_plans_and_applies(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    folder = project(tmp_path / "shop")
+    assert run(folder, sandbox, "-c", example("Plans, shows")) == (0, "create IPPolicy/office\napplied\n")
+    assert run(folder, sandbox, "-c", example("Plans, shows")) == (0, "unchanged\n")
+    (folder / "manifests" / "all.yaml").write_text("")
+    code, said = run(folder, sandbox, "-c", example("Plans, shows"))
+    assert (code, said.splitlines()[-1]) == (2, "deletes something: left for a person")
+    (folder / "manifests" / "all.yaml").write_text(OFFICE.replace("description", "descripton"))
+    code, said = run(folder, sandbox, "-c", example("Plans, shows"))
+    assert (code, said.split()[0]) == (1, "unknown-field")
+
+
+def test_a_project_is_rehearsed_in_pytest(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    folder = project(tmp_path / "shop")
+    (folder / "test_edges.py").write_text(example("tests/test_edges.py"))
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "anyio", "-k", "asyncio", "test_edges.py")
+    code, said = run(folder, sandbox, *words)
+    assert (code, "2 passed" in said) == (0, True), said
+
+
+def test_a_scheduler_checks_many_projects(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    folder = project(tmp_path / "shop")
+    run(folder, sandbox, "-c", example("Plans, shows"))
+    assert run(tmp_path, sandbox, "-c", example("Checks every"), ".") == (0, "shop in sync\n")
+    (live,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.patch(f"/ip_policies/{live['id']}", {"description": "by hand"})
+    assert run(tmp_path, sandbox, "-c", example("Checks every"), ".") == (2, "shop drifted: IPPolicy/office\n")
+
+
+def test_a_token_goes_to_a_sink_of_ones_own(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    folder = project(tmp_path / "shop", TOKEN)
+    assert run(folder, sandbox, "-c", example("Applies a project")) == (0, "applied ['secrets/berlin']\n")
+    assert not (folder / "secrets").exists()

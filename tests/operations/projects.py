@@ -1,0 +1,41 @@
+"""Projects on disk, for tests of operations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reconciler.operations.runtime import Runtime
+from reconciler.operations.workspace import Workspace
+from reconciler.testing.emulator import Emulator
+
+Document = Mapping[str, Any]
+
+
+def policy(name: str, description: str = "") -> Document:
+    return {"kind": "IPPolicy", "name": name, "spec": {"description": description or name}}
+
+
+def domain(name: str) -> Document:
+    return {"kind": "ReservedDomain", "name": name, "spec": {"domain": f"{name}.example.com"}}
+
+
+def bot(name: str) -> Document:
+    return {"kind": "BotUser", "name": name, "spec": {"name": name}}
+
+
+def write_project(root: Path, *documents: Document, settings: str = "") -> Path:
+    """A project of the stack `prod` that declares these resources."""
+    (root / "manifests").mkdir(parents=True, exist_ok=True)
+    limits = "limits: {requests_per_minute: 100000}\n"
+    (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\n{limits}{settings}")
+    text = "---\n".join(f"{json.dumps(each)}\n" for each in documents)  # JSON is YAML
+    (root / "manifests" / "all.yaml").write_text(text)
+    return root
+
+
+def open_on(sandbox: Emulator, root: Path, **more: Any) -> Workspace:
+    """The project's workspace on an emulated platform; `more` is of the runtime."""
+    return Workspace.open(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox, **more))

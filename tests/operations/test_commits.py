@@ -1,0 +1,45 @@
+"""The commit that a run records is asked of `git`, which may be slow, broken or absent."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.operations.opening.commits import read_commit
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    return tmp_path
+
+
+def install(project: Path, script: str) -> None:
+    git = project / "bin" / "git"
+    git.write_text(f"#!/bin/sh\n{script}\n")
+    git.chmod(0o755)
+
+
+def test_a_git_that_never_answers_does_not_hold_up_the_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(project, "exec sleep 30")
+    began = time.monotonic()
+    assert read_commit(project, os.environ, 0.2) == ""
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("script", "commit"), [("echo 0fabc", "0fabc"), ("exit 128", ""), ("read line && echo $line || echo none", "none")]
+)
+def test_the_commit_is_what_git_prints(project: Path, script: str, commit: str) -> None:
+    install(project, script)
+    assert read_commit(project, os.environ, 5.0) == commit
+
+
+def test_a_git_that_cannot_be_started_tells_no_commit(project: Path) -> None:
+    install(project, "")
+    (project / "bin" / "git").write_text("#!/nowhere/at/all\n")
+    assert read_commit(project, os.environ, 5.0) == ""
