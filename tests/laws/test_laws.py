@@ -34,6 +34,10 @@ EVERYTHING = PlanOptions(
 law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
+# Kinds without metadata whose names are unique would be adopted: `EVERYTHING` approves adoption too.
+_OTHER_NAMES = {"example.com": "example.org", "bot ": "robot ", "service ": "their service ", "AAAA": "BBBB"}
+
+
 def planned(manifest: Manifest, world: RandomAccount, policy: PlanOptions = EVERYTHING) -> Plan:
     return plan(manifest, world.snapshot(), KINDS, policy)
 
@@ -44,7 +48,9 @@ def elsewhere(manifest: Manifest) -> Manifest:
     def renamed(value: Any) -> Any:
         match value:
             case str():
-                return value.replace("example.com", "example.org").replace("bot ", "robot ").replace("AAAA", "BBBB")
+                for ours, theirs in _OTHER_NAMES.items():
+                    value = value.replace(ours, theirs)
+                return value
             case dict():
                 return {key: renamed(each) for key, each in value.items()}
             case list():
