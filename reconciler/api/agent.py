@@ -79,7 +79,7 @@ class Agent:
 
 def is_agents(path: str) -> bool:
     """Whether a path is one of the agent's API. No path of the platform begins like one."""
-    return any(path == each or path.startswith(f"{each}/") for each in _collections())
+    return any(path == collection or path.startswith(f"{collection}/") for collection in _collections())
 
 
 @cache

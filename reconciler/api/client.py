@@ -87,7 +87,7 @@ class Client:
         self._origin = Origin.parse(account.base_url)
         self._redactors = (
             Redactor([account.key.reveal()], "(key)"),
-            Redactor(each.reveal() for each in account.secrets),
+            Redactor(secret.reveal() for secret in account.secrets),
         )
         self._limiter = limiter
         self.observer = account.observer

@@ -51,7 +51,7 @@ class Review(ABC):
 
     def upsert_comment(self, body: str, marker: str) -> CommentResult:
         """The review has one comment of ours that begins with the marker, and this is what it says."""
-        earlier = next((each for each in self._own() if each.body.startswith(marker)), None)
+        earlier = next((comment for comment in self._own() if comment.body.startswith(marker)), None)
         if earlier is not None and earlier.body.strip() == body.strip():
             return CommentResult.CURRENT
         if earlier is not None:
@@ -85,7 +85,7 @@ class Review(ABC):
             items = self._decode(response)
             if not isinstance(items, list):
                 raise Refused(f"{self._origin} did not answer with a list of comments")
-            yield from (each for each in items if isinstance(each, dict))
+            yield from (item for item in items if isinstance(item, dict))
             # The link is looked at, not followed: only the number of the page is ours to choose.
             if not items or not _NEXT.search(response.headers.get("Link", "")):
                 return
@@ -173,12 +173,12 @@ class GitHub(Review):
 
     def _own(self) -> Iterator[Comment]:
         login = self._login()
-        for each in self._pages(f"{self._repository}/issues/{self._number}/comments"):
-            author = _part(each, "user")
+        for page in self._pages(f"{self._repository}/issues/{self._number}/comments"):
+            author = _part(page, "user")
             # A workflow's token may not ask who it is: it writes as a bot, which no visitor of the review can be.
             ours = author.get("login") == login if login else author.get("type") == "Bot"
-            if ours and isinstance(each.get("id"), int):
-                yield Comment(each["id"], str(each.get("body") or ""))
+            if ours and isinstance(page.get("id"), int):
+                yield Comment(page["id"], str(page.get("body") or ""))
 
     def _login(self) -> str:
         """Empty for a workflow's token."""
@@ -215,10 +215,10 @@ class GitLab(Review):
         user = said.get("id") if isinstance(said, dict) else None
         if user is None:
             raise self._unknown_user()
-        for each in self._pages(f"{self._notes}?sort=asc&order_by=created_at"):
-            ours = _part(each, "author").get("id") == user
-            if ours and not each.get("system") and isinstance(each.get("id"), int):
-                yield Comment(each["id"], str(each.get("body") or ""))
+        for page in self._pages(f"{self._notes}?sort=asc&order_by=created_at"):
+            ours = _part(page, "author").get("id") == user
+            if ours and not page.get("system") and isinstance(page.get("id"), int):
+                yield Comment(page["id"], str(page.get("body") or ""))
 
     def _add(self, body: str) -> None:
         self._ask("POST", self._notes, {"body": body})

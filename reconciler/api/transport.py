@@ -101,7 +101,9 @@ _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LE
 
 def _explain_proxy(status: int) -> Broken:
     """A proxy refused the connection, which was all that was asked of it."""
-    phrase = next((f" {each.phrase}" for each in HTTPStatus if each == status), "")  # ours: theirs is anybody's text
+    phrase = next(
+        (f" {httpstatu.phrase}" for httpstatu in HTTPStatus if httpstatu == status), ""
+    )  # ours: theirs is anybody's text
     remedy = "; check the user and password in HTTPS_PROXY" if status == 407 else ""
     passing = status >= 500 or status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
     return Broken(f"the proxy answered {status}{phrase}{remedy}", sent=False, lasting=not passing)

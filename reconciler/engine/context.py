@@ -68,11 +68,11 @@ class PlanFacts:
     @cached_property
     def former_addresses(self) -> Mapping[Address, Address]:
         """New address → the one before, of each resource that is renamed."""
-        return {each.address: each.former for each in self.plan.changes if each.former}
+        return {change.address: change.former for change in self.plan.changes if change.former}
 
     @cached_property
     def adopted(self) -> frozenset[Address]:
-        return frozenset(each.address for each in self.plan.changes if each.action is Action.ADOPT)
+        return frozenset(change.address for change in self.plan.changes if change.action is Action.ADOPT)
 
     def kind_of(self, call: Call) -> Kind:
         return self.kinds[call.address.kind]

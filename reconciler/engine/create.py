@@ -165,9 +165,9 @@ class _Create:
     async def _kept(self, made: Sequence[_Answer]) -> _Answer:
         """Keeps one of several objects, as planning would: the first, or the one whose secret is at hand."""
         kept = min(made, key=self._rank)
-        for each in made if self._kind.keeps_owner else ():
-            if each is not kept:
-                await self._revoke(each, "it was created twice")
+        for answer in made if self._kind.keeps_owner else ():
+            if answer is not kept:
+                await self._revoke(answer, "it was created twice")
         return kept
 
     def _rank(self, made: _Answer) -> tuple[bool, str, str]:

@@ -235,7 +235,7 @@ def _listing(kind: Kind, bodies: Iterable[Json], why: str, parent_id: str | None
 
 async def _all(work: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
     """Everything at once; the first exception cancels the rest and is raised as it is."""
-    tasks = [asyncio.ensure_future(each) for each in work]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return list(await asyncio.gather(*tasks))
     except BaseException:

@@ -59,10 +59,12 @@ class OwnershipCheck:
         self._kinds = kinds
         self._readings: dict[str, _Reading] = {}  # object path → the latest
         self._written: dict[str, float] = {}  # object path → when our latest request on it ended
-        self._additions = {each.address for each in plan.changes if each.reason is Reason.ADDED}
-        self._forgotten = {each.address for each in plan.changes if each.action is Action.FORGET}
+        self._additions = {change.address for change in plan.changes if change.reason is Reason.ADDED}
+        self._forgotten = {change.address for change in plan.changes if change.action is Action.FORGET}
         self._unowned = self._additions | {
-            each.address for each in plan.changes if each.action is Action.ADOPT or each.reason is Reason.TOMBSTONE
+            change.address
+            for change in plan.changes
+            if change.action is Action.ADOPT or change.reason is Reason.TOMBSTONE
         }  # what nobody need have owned
         self._collections = self._group_calls()
 

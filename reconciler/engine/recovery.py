@@ -48,7 +48,7 @@ async def find_by_intent(
 async def _matches(run: RunContext, kind: Kind, intents: Sequence[Intent]) -> list[tuple[Mapping[str, Json], Intent]]:
     known = requests.ids(run.facts.plan, kind.name)
     there = await _newest(run.ports.platform, kind, intents[0].path, known)
-    found = ((body, next((each for each in intents if find_created(kind, body, each)), None)) for body in there)
+    found = ((body, next((intent for intent in intents if find_created(kind, body, intent)), None)) for body in there)
     return [(body, intent) for body, intent in found if intent is not None]
 
 

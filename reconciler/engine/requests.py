@@ -147,7 +147,7 @@ def natural_key(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Json]:
 def redactor_of(plan: Plan) -> Redactor:
     """Over all secrets of the plan: a platform may quote what it refuses."""
     return Redactor(
-        each for call in plan.calls for each in _secrets([call.body, call.owner.text if call.owner else ""])
+        secret for call in plan.calls for secret in _secrets([call.body, call.owner.text if call.owner else ""])
     )
 
 
@@ -158,9 +158,9 @@ def _secrets(value: Value) -> list[str]:
         case Secret():
             return [value.reveal()] if value.reveal() else []
         case Mapping():
-            return [each for item in value.values() for each in _secrets(item)]
+            return [secret for item in value.values() for secret in _secrets(item)]
         case list() | tuple():
-            return [each for item in value for each in _secrets(item)]
+            return [secret for item in value for secret in _secrets(item)]
     return []
 
 

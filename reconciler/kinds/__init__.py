@@ -50,7 +50,7 @@ def planned() -> tuple[Kind, ...]:
 @cache
 def declarable() -> tuple[Kind, ...]:
     """All kinds that a manifest may declare, by name."""
-    names = [each.name for each in pkgutil.iter_modules(catalog.__path__)]
+    names = [module.name for module in pkgutil.iter_modules(catalog.__path__)]
     found: Iterator[Kind] = (importlib.import_module(f"{catalog.__name__}.{name}").KIND for name in names)
     return tuple(sorted(found, key=lambda kind: kind.name))
 
@@ -62,7 +62,7 @@ def children(kind: Kind) -> tuple[Kind, ...]:
 
 def with_children() -> tuple[str, ...]:
     """The names of the kinds that have children, in order."""
-    return tuple(sorted({each.part_of.kind for each in every() if each.part_of is not None}))
+    return tuple(sorted({kind.part_of.kind for kind in every() if kind.part_of is not None}))
 
 
 def _home(name: str) -> str:

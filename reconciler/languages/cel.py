@@ -101,7 +101,7 @@ class Language:
         written = program.serialize()
         if cel_cost.estimate(written, {}) > cel_cost.MOST:
             raise Unfit(Wrong(_TOO_MUCH))
-        uses = {each.name for each in _strange(text, frozenset()) if not each.is_function} & self.names
+        uses = {stranger.name for stranger in _strange(text, frozenset()) if not stranger.is_function} & self.names
         return Expression(text, program, answers, frozenset(uses), written, cel_cost.room(written, self.names))
 
     def given(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Given:
@@ -166,7 +166,7 @@ def broken(text: str) -> Wrong | None:
 @lru_cache(maxsize=4096)
 def strangers(text: str, known: frozenset[str]) -> tuple[Stranger, ...]:
     """The names of an expression that are neither known nor the language's own, in the order of the text."""
-    found = {(each.line, each.column, each.name): each for each in _strange(text, known)}
+    found = {(stranger.line, stranger.column, stranger.name): stranger for stranger in _strange(text, known)}
     return tuple(found[key] for key in sorted(found))
 
 
@@ -197,7 +197,7 @@ def typed(
     for (name, is_method), ways in functions.items():
         for number, (arguments, result) in enumerate(ways):
             label = f"{name}_{'method' if is_method else 'call'}_{number}"
-            arguments = [cel.Type(each) for each in arguments]
+            arguments = [cel.Type(argument) for argument in arguments]
             declared.setdefault(name, []).append(cel.Overload(label, cel.Type(result), arguments, is_method))
     return cel.NewEnv(
         variables=kinds,
@@ -256,7 +256,7 @@ def _whole(text: str) -> str:
 
 
 def _complaints(text: str) -> Iterator[tuple[int, int, str]]:
-    return ((int(each[1]), int(each[2]), each[3]) for each in _COMPLAINT.finditer(text))
+    return ((int(match[1]), int(match[2]), match[3]) for match in _COMPLAINT.finditer(text))
 
 
 def _wrong(complaint: str, line: int, column: int, text: str) -> Wrong:

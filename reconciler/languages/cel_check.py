@@ -50,7 +50,7 @@ def flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
     if _SORT_BY in checked:
         return tuple(_unknown_names(checked.replace(_SORT_BY, ".map   (")))
     kind, complaints = cel.types(checked, _language())
-    found = {(each.line, each.column): each for each in _flaws(checked, complaints)}
+    found = {(flaw.line, flaw.column): flaw for flaw in _flaws(checked, complaints)}
     if not found and is_condition and kind not in ("BOOL", "DYN", ""):
         what = f"the expression answers with {cel.a(kind)}, not with true or false"
         return (Flaw(what, "compare it with something", Severity.ERROR, "traffic-condition"),)
@@ -79,28 +79,35 @@ def _known_to_be_bool(found: re.Match[str]) -> str:
 
 
 def _unknown_names(text: str) -> Iterator[Flaw]:
-    for each in cel.strangers(text, traffic_catalog.members()[""]):
-        if not each.is_function:
-            yield _unknown("traffic-variable", each.name, traffic_catalog.members()[""], each.line, each.column)
-        elif each.name not in traffic_catalog.functions():
-            yield _unknown("traffic-function", each.name, traffic_catalog.functions(), each.line, each.column)
+    for stranger in cel.strangers(text, traffic_catalog.members()[""]):
+        if not stranger.is_function:
+            yield _unknown(
+                "traffic-variable", stranger.name, traffic_catalog.members()[""], stranger.line, stranger.column
+            )
+        elif stranger.name not in traffic_catalog.functions():
+            yield _unknown(
+                "traffic-function", stranger.name, traffic_catalog.functions(), stranger.line, stranger.column
+            )
 
 
 def _flaws(text: str, complaints: Collection[cel.Complaint]) -> Iterator[Flaw]:
     lines = text.split("\n")
     calls = {  # where the receivers of unknown functions begin: they need not be told besides
-        (each.line, each.column - len(each.undeclared) - len(_before(lines[each.line - 1], each)) - 1)
-        for each in complaints
-        if each.undeclared and _is_call(lines[each.line - 1], each)
+        (
+            complaint.line,
+            complaint.column - len(complaint.undeclared) - len(_before(lines[complaint.line - 1], complaint)) - 1,
+        )
+        for complaint in complaints
+        if complaint.undeclared and _is_call(lines[complaint.line - 1], complaint)
     }
-    for each in complaints:
-        line = lines[each.line - 1] if 0 < each.line <= len(lines) else ""
-        if not each.undeclared:
-            yield from _of_types(line, each)
-        elif _is_call(line, each):
-            yield _call(line, each)
-        elif (each.line, each.column) not in calls or each.undeclared in traffic_catalog.members()[""]:
-            yield from _name(line, each)
+    for complaint in complaints:
+        line = lines[complaint.line - 1] if 0 < complaint.line <= len(lines) else ""
+        if not complaint.undeclared:
+            yield from _of_types(line, complaint)
+        elif _is_call(line, complaint):
+            yield _call(line, complaint)
+        elif (complaint.line, complaint.column) not in calls or complaint.undeclared in traffic_catalog.members()[""]:
+            yield from _name(line, complaint)
 
 
 def _is_call(line: str, each: cel.Complaint) -> bool:
@@ -206,12 +213,14 @@ def _member(owner: str, member: str, line: int, column: int) -> Flaw:
         what = f"{full} is an old spelling"
         return Flaw(what, f"write {owner}.{old}", Severity.WARNING, "traffic-renamed", line, column)
     deeper = sorted(
-        each for each in traffic_catalog.variables() if each.startswith(f"{owner}.") and each.endswith(f".{member}")
+        variable
+        for variable in traffic_catalog.variables()
+        if variable.startswith(f"{owner}.") and variable.endswith(f".{member}")
     )
     if (meant := misspelling(member, known)) is not None:
         what, remedy = f"{owner} has no member {member!r}", f"did you mean {owner}.{meant}?"
         return Flaw(what, remedy, Severity.ERROR, "traffic-member", line, column)
-    close = [*(f"{owner}.{each}" for each in get_close_matches(member, sorted(known), 1)), *deeper]
+    close = [*(f"{owner}.{match}" for match in get_close_matches(member, sorted(known), 1)), *deeper]
     remedy = f"did you mean {close[0]}?" if close else _UNCLEAR
     return Flaw(f"{full} is not a variable we know", remedy, Severity.WARNING, "traffic-variable", line, column)
 

@@ -102,11 +102,11 @@ _MEASURED: Final[dict[int, Bound]] = {}
 
 
 def _most(parts: Sequence[Bound], what: str) -> float:
-    return max((getattr(each, what) for each in parts), default=0)
+    return max((getattr(part, what) for part in parts), default=0)
 
 
 def _sum(parts: Sequence[Bound]) -> float:
-    return min(sum(each.whole for each in parts), _ENOUGH)
+    return min(sum(part.whole for part in parts), _ENOUGH)
 
 
 class _Counter:
@@ -177,10 +177,10 @@ class _Counter:
 
     def _call(self, name: str, written: Sequence[bytes], times: float) -> Bound:
         given = [self.bound(each, times) for each in written]
-        texts = [each.text for each in given]
+        texts = [bound.text for bound in given]
         match name:
             case "_==_" | "_!=_":
-                self._spend(min((each.whole for each in given), default=0), times)
+                self._spend(min((bound.whole for bound in given), default=0), times)
                 return Bound()
             case "_?_:_":
                 return _either(given[1:])
@@ -199,14 +199,14 @@ class _Counter:
             case "strings.quote":
                 made = 8 * sum(texts) + 2
             case "_+_":
-                items = sum(each.items for each in given)
+                items = sum(bound.items for bound in given)
                 self._spend(sum(texts) + items, times)
                 return Bound(min(sum(texts), _ENOUGH), min(items, _ENOUGH), _sum(given))
             case _ if name in _FREE:
                 return Bound()
             case _:
                 self._spend(sum(texts) + _NUMBER, times)
-                return Bound(max(sum(texts), _NUMBER), sum(each.items for each in given), _sum(given) + _NUMBER)
+                return Bound(max(sum(texts), _NUMBER), sum(bound.items for bound in given), _sum(given) + _NUMBER)
         made = min(made, _ENOUGH)
         self._spend(made, times)
         return Bound(made, 0, made + 1)

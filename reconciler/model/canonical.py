@@ -36,7 +36,7 @@ def canonical_spec(kind: Kind, spec: Mapping[str, Value]) -> CanonicalFields:
 
 
 def _declared(fields: Iterable[Field], spec: Mapping[str, Value]) -> CanonicalFields:
-    forms = ((each, spec.get(each.name)) for each in fields)
+    forms = ((field, spec.get(field.name)) for field in fields)
     return {
         each.name: form
         for each, said in forms
@@ -124,7 +124,7 @@ def _canon_list(field: Field, items: list[Value]) -> Value:
     items = field.canonical(items) if field.canonical else items
     if Unordered not in field:
         return items
-    return [each for _, each in sorted({_sort_key(each): each for each in items}.items())]
+    return [each for _, each in sorted({_sort_key(item): item for item in items}.items())]
 
 
 def _sort_key(value: Value) -> str:
@@ -154,7 +154,14 @@ def absences(field: Field) -> tuple[Json, ...]:
     if InputOnly in field:
         return ()
     candidates: tuple[Json, ...] = ("", [], {}, False, 0, field.default)
-    return (None, *(each for each in candidates if each is not None and canonicalize_live(field, each) == empty(field)))
+    return (
+        None,
+        *(
+            candidate
+            for candidate in candidates
+            if candidate is not None and canonicalize_live(field, candidate) == empty(field)
+        ),
+    )
 
 
 def read(field: Field, body: Mapping[str, Json]) -> Json:
@@ -184,7 +191,7 @@ def _follow(value: Json, path: tuple[tuple[str, bool], ...]) -> Json:
         if is_list:
             # One Ref where a list of them is meant is a list of one.
             items = value if isinstance(value, list) else [] if value is None else [value]
-            return [_follow(each, path[index + 1 :]) for each in items]
+            return [_follow(item, path[index + 1 :]) for item in items]
     return value
 
 
@@ -246,7 +253,7 @@ def settle(kind: Kind, applied: Mapping[str, Value], resolve: Callable[[Ref], Va
 def leaf_at(fields: Iterable[Field], path: str) -> Field | None:
     """The field at a dotted path, or None."""
     name, _, rest = path.partition(".")
-    field = next((each for each in fields if each.name == name), None)
+    field = next((field for field in fields if field.name == name), None)
     return field if field is None or not rest else leaf_at(field.fields, rest)
 
 

@@ -46,13 +46,13 @@ class Dialect:
     _collections: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_collections", tuple({each.collection for each in self.spellings}))
+        object.__setattr__(self, "_collections", tuple({spelling.collection for spelling in self.spellings}))
 
     def sent(self, path: str, body: Mapping[str, Value]) -> dict[str, Value]:
         """A body as this platform spells it."""
         found = dict(body)
-        for each in self._of(path):
-            found = _respelt(found, each.place, each.ours, each.theirs)
+        for field_rename in self._of(path):
+            found = _respelt(found, field_rename.place, field_rename.ours, field_rename.theirs)
         return found
 
     def read(self, path: str, body: Json) -> Json:
@@ -63,8 +63,8 @@ class Dialect:
         found: dict[str, Any] = {
             key: [self.read(path, each) for each in value] if _is_page(value) else value for key, value in body.items()
         }
-        for each in spellings:
-            found = _respelt(found, each.place, each.theirs, each.ours)
+        for spelling in spellings:
+            found = _respelt(found, spelling.place, spelling.theirs, spelling.ours)
         return found
 
     def answered(self, path: str, body: Json) -> Json:
@@ -79,10 +79,10 @@ class Dialect:
         return self.sent(path, found)
 
     def _of(self, path: str) -> Iterator[FieldRename]:
-        if any(path.startswith(each) for each in self._collections):
-            for each in self.spellings:
-                if path == each.collection or path.startswith(f"{each.collection}/"):
-                    yield each
+        if any(path.startswith(collection) for collection in self._collections):
+            for spelling in self.spellings:
+                if path == spelling.collection or path.startswith(f"{spelling.collection}/"):
+                    yield spelling
 
 
 def _is_page(value: Json) -> bool:
@@ -136,4 +136,4 @@ NGROK: Final = Dialect(
     ),
     retired_code="ERR_NGROK_7008",
 )
-DIALECTS: Final[Mapping[Name, Dialect]] = {each.name: each for each in (SPECIFICATION, NGROK)}
+DIALECTS: Final[Mapping[Name, Dialect]] = {dialect.name: dialect for dialect in (SPECIFICATION, NGROK)}

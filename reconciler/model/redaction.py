@@ -133,7 +133,7 @@ def _is_within_number(text: str, start: int, end: int) -> bool:
 
 def _is_random(part: str) -> bool:
     """Whether text without punctuation mixes lower case, upper case and digits, as words do not."""
-    return sum(each.search(part) is not None for each in _CLASSES) > 1
+    return sum(cls.search(part) is not None for cls in _CLASSES) > 1
 
 
 def redact(text: str, secrets: Iterable[str], shown: str = "(secret)") -> str:

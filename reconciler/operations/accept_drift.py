@@ -106,7 +106,9 @@ def _patch(workspace: Workspace, offers: list[Offer], found: Acceptance) -> None
 
 def _patched(workspace: Workspace, offer: Offer, file: str, text: str) -> str:
     declaration = workspace.manifest.declarations[offer.address]
-    document = next((each for each in yaml.read(text.encode(), file).documents if _is_of(each, offer.address)), None)
+    document = next(
+        (document for document in yaml.read(text.encode(), file).documents if _is_of(document, offer.address)), None
+    )
     if document is None:
         raise Unpatchable("it is not written there in so many words")
     path = ("spec", *offer.path)
@@ -155,18 +157,18 @@ def _refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -> lis
     try:
         loaded = load_manifests_with(workspace.config, workspace.runtime.environ, workspace.given, added, {})
     except Rejected as rejected:
-        wrong = [each for each in rejected.problems if each.is_error]
+        wrong = [problem for problem in rejected.problems if problem.is_error]
         blamed = [
-            (offer, f"the manifest would be wrong: {each.text}")
+            (offer, f"the manifest would be wrong: {problem.text}")
             for offer in found.accepted
-            for each in wrong
-            if each.subject == str(offer.address) or each.subject.startswith(f"{offer.address}.")
+            for problem in wrong
+            if problem.subject == str(offer.address) or problem.subject.startswith(f"{offer.address}.")
         ]
         if not blamed:
             raise InvalidProject(rejected.problems) from rejected
         return list({id(offer): (offer, why) for offer, why in blamed}.values())
     found.left = replace(workspace, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(snapshot)
-    differing = {(change.address, each.path) for change in found.left.changes for each in change.fields}
+    differing = {(change.address, field_change.path) for change in found.left.changes for field_change in change.fields}
     return [
         (offer, "it would still differ")
         for offer in found.accepted

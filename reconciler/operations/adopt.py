@@ -71,7 +71,7 @@ class _Adopting(Workspace):
 
     def plan_for(self, snapshot: Snapshot) -> Plan:
         plan = super().plan_for(snapshot)
-        wrong = tuple(_problem(each) for each in plan.changes if each.action is not Action.ADOPT or each.fields)
+        wrong = tuple(_problem(change) for change in plan.changes if change.action is not Action.ADOPT or change.fields)
         return replace(plan, problems=(*map(self._reworded, plan.problems), *wrong))
 
     def _reworded(self, problem: Problem) -> Problem:
@@ -89,7 +89,9 @@ def _adopting(workspace: Workspace, addresses: Sequence[Address], id: str | None
     for address in addresses:
         declared[address] = _to_adopt(declared.get(address), address, id)
     chosen = workspace.select(Selection(targets=tuple(map(str, addresses))), allow=workspace.options.allow, adopt=True)
-    by_caller = next((each for each in addresses if id and workspace.manifest.declarations[each].id is None), None)
+    by_caller = next(
+        (address for address in addresses if id and workspace.manifest.declarations[address].id is None), None
+    )
     manifest = replace(workspace.manifest, declarations=declared)
     fields = {name: getattr(chosen, name) for name in Workspace.__dataclass_fields__}
     return _Adopting(**{**fields, "manifest": manifest, "by_caller": by_caller})
@@ -113,7 +115,7 @@ def _invalid(address: Address, text: str, remedy: str, position: Position | None
 
 def _problem(change: Change) -> Problem:
     if change.action is Action.ADOPT:
-        differing = ", ".join(dict.fromkeys(each.path for each in change.fields))
+        differing = ", ".join(dict.fromkeys(field.path for field in change.fields))
         remedy = "declare what is there, or let `apply --adopt` do both"
         return Problem(
             f"would be taken over and changed: {differing}",

@@ -79,7 +79,11 @@ async def record_drift(workspace: Workspace, plan: Plan) -> None:
     rows = outline.build_outline(plan)
     drifted = tuple(
         DriftedResource(
-            change.address, change.action, change.reason, phrases.side(row), tuple(each.path for each in change.fields)
+            change.address,
+            change.action,
+            change.reason,
+            phrases.side(row),
+            tuple(field.path for field in change.fields),
         )
         for change, row in zip((*plan.additions, *plan.changes), (*rows.additions, *rows.changes), strict=True)
     )

@@ -22,7 +22,7 @@ Rules = tuple["Rule", ...]
 
 def load_rules(config: Config) -> Rules:
     """The policies of the project; Rejected tells all that is wrong with them."""
-    if not any((config.root / each).exists() for each in config.policies) and not _are_asked_for(config):
+    if not any((config.root / policy).exists() for policy in config.policies) and not _are_asked_for(config):
         return ()
     from reconciler.project.policies.load import load_policies
 
@@ -71,7 +71,7 @@ def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifes
 def _digest(rule: Rule, now: float) -> str:
     """Whoever has the same says the same of the same: the rule, the exemptions that hold, the time if it matters."""
     today = datetime.fromtimestamp(now, UTC).date()
-    exempt = [[each.addresses, str(each.until)] for each in rule.exemptions if each.until >= today]
+    exempt = [[exemption.addresses, str(exemption.until)] for exemption in rule.exemptions if exemption.until >= today]
     time = now if "now" in rule.check.uses else None
     scope = [list(rule.kinds), list(rule.addresses), list(map(str, rule.actions))]
     return digest([rule.check.text, str(rule.severity), scope, exempt, time])
@@ -80,10 +80,10 @@ def _digest(rule: Rule, now: float) -> str:
 def _concerned(rule: Rule, plan: Plan) -> list[str]:
     """What a rule about resources would be asked of, among what the plan changes."""
     if rule.is_of_changes:
-        changes = [each for each in plan.changes if not rule.actions or each.action in rule.actions]
+        changes = [change for change in plan.changes if not rule.actions or change.action in rule.actions]
     else:
-        changes = [each for each in plan.changes if each.action not in (Action.DELETE, Action.FORGET)]
-    return [str(each.address) for each in changes if rule.covers(each.address)]
+        changes = [change for change in plan.changes if change.action not in (Action.DELETE, Action.FORGET)]
+    return [str(change.address) for change in changes if rule.covers(change.address)]
 
 
 def _unasked(rule: Rule, about: Sequence[str]) -> Problem:

@@ -77,7 +77,7 @@ class ApplyResult:
 
     def ended(self, *outcomes: Outcome) -> list[Ended]:
         """The calls that ended in one of these ways."""
-        return [each for each in self.outcomes if each.outcome in outcomes]
+        return [outcome for outcome in self.outcomes if outcome.outcome in outcomes]
 
     @property
     def is_complete(self) -> bool:
@@ -123,4 +123,4 @@ class ValidationResult:
 
     @property
     def is_valid(self) -> bool:
-        return not any(each.is_error for each in self.problems)
+        return not any(problem.is_error for problem in self.problems)

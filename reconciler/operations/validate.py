@@ -64,13 +64,15 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
         files=len(loaded.files),
         policies=len(rules),
     )
-    return _Checked(result, tuple(each for each in loaded.manifest.declarations.values() if each.deliver))
+    return _Checked(
+        result, tuple(declaration for declaration in loaded.manifest.declarations.values() if declaration.deliver)
+    )
 
 
 def _needed(checked: Sequence[_Checked]) -> Sequence[_Checked]:
     """Without the project itself if only its environments give values to its variables: it is never planned alone."""
     alone, *others = checked
-    if others and any(each.code == NO_VALUE for each in alone.result.problems):
+    if others and any(problem.code == NO_VALUE for problem in alone.result.problems):
         return others
     return checked
 

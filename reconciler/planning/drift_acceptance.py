@@ -64,9 +64,12 @@ def offers(
         if selects(change.address):
             accepting.consider(change)
     declined = [
-        Declined(str(each.address), f"added to {each.parent} on the platform; `reconciler import` writes its manifest")
-        for each in plan.additions
-        if selects(each.address) or (each.parent is not None and selects(each.parent))
+        Declined(
+            str(addition.address),
+            f"added to {addition.parent} on the platform; `reconciler import` writes its manifest",
+        )
+        for addition in plan.additions
+        if selects(addition.address) or (addition.parent is not None and selects(addition.parent))
     ]
     return list(accepting.offered.values()), [*accepting.declined, *declined]
 
@@ -146,7 +149,7 @@ def _leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:
     leaf: Field | None = None
     for part in path.split("."):
         name = part.partition("[")[0]
-        found = next((each for each in fields if each.name == name), None)
+        found = next((field for field in fields if field.name == name), None)
         if found is None:
             break
         leaf = found

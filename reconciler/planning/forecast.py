@@ -34,7 +34,7 @@ def _pages(snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
 def _checks(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind], per_minute: int) -> int:
     """The requests that re-read owner records, one by one or by a list in each minute, whichever are fewer."""
     old = Counter(
-        each.address.kind for each in calls if each.target is not None and kinds[each.address.kind].keeps_owner
+        call.address.kind for call in calls if call.target is not None and kinds[call.address.kind].keeps_owner
     )
     found = 0
     for kind, number in old.items():

@@ -46,40 +46,45 @@ def required_approvals(
         *_of_additions(additions),
     ]
     return tuple(
-        replace(each, granted=each.granted or options.allow.get((each.what, each.kind), 0) >= each.count)
-        for each in needed
+        replace(
+            approval, granted=approval.granted or options.allow.get((approval.what, approval.kind), 0) >= approval.count
+        )
+        for approval in needed
     )
 
 
 def _of_kind(decisions: Sequence[Decision], parts: Sequence[Live], index: LiveIndex) -> Iterator[Approval]:
-    protected = Counter(each.kind.name for each in decisions if is_protected(each))
+    protected = Counter(decision.kind.name for decision in decisions if is_protected(decision))
     guarded = Counter(live.kind for live in parts if index.guards(live))
     for kind, count in sorted((protected + guarded).items()):
         yield Approval("delete-protected", kind, count, "protected by `lifecycle.protect`", parts=guarded[kind])
     gone = Counter(
-        each.kind.name
-        for each in decisions
-        if each.ends_live and each.kind.irreplaceable and not is_protected(each) and not _buried(each)
+        decision.kind.name
+        for decision in decisions
+        if decision.ends_live and decision.kind.irreplaceable and not is_protected(decision) and not _buried(decision)
     )
     for kind, count in sorted(gone.items()):
         yield Approval("delete", kind, count, "cannot be had back once it is gone")
     unmarked = Counter(
-        each.kind.name
-        for each in decisions
-        if each.action is Action.DELETE and _is_unmarked(each) and not is_protected(each) and not _buried(each)
+        decision.kind.name
+        for decision in decisions
+        if decision.action is Action.DELETE
+        and _is_unmarked(decision)
+        and not is_protected(decision)
+        and not _buried(decision)
     )
     for kind, count in sorted(unmarked.items()):
         yield Approval("delete", kind, count, "carries no owner record: that it is ours, only the store says")
     foreign = Counter(live.kind for live in parts if not index.is_ours(live) and not index.guards(live))
     for kind, count in sorted(foreign.items()):
         yield Approval("delete", kind, count, "not ours, and goes with what it is part of", parts=count)
-    found = Counter(each.kind.name for each in decisions if each.needs_consent)
+    found = Counter(decision.kind.name for decision in decisions if decision.needs_consent)
     for kind, count in sorted(found.items()):
         yield Approval("adopt", kind, count, "exists already and belongs to nobody")
 
 
 def _of_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
-    wanted = Counter(each.decision.kind.name for each in additions if each.is_to_go)
+    wanted = Counter(addition.decision.kind.name for addition in additions if addition.is_to_go)
     for kind, count in sorted(wanted.items()):
         why = "added on the platform, to be deleted by `unmanaged_children: delete`; left alone without this"
         yield Approval("delete", kind, count, why, is_optional=True)
@@ -101,10 +106,14 @@ def _shares(decisions: Sequence[Decision], owned: int, options: PlanOptions) -> 
     # What a run left half done, and the next one only clears up, is not a change that anybody asked for.
     # An addition is none of the owned objects, and is approved by number.
     no_delete = (Reason.UNDELIVERED, Reason.ADDED)
-    deletes = sum(each.ends_live and not _buried(each) and each.reason not in no_delete for each in decisions)
+    deletes = sum(
+        decision.ends_live and not _buried(decision) and decision.reason not in no_delete for decision in decisions
+    )
     if deletes * 100 > owned * options.max_delete_percent:
         yield Approval("delete", "*", deletes, f"more than {options.max_delete_percent} % of {owned} owned objects")
-    updates = sum(each.action in (Action.UPDATE, Action.MOVE) and not _is_settling(each) for each in decisions)
+    updates = sum(
+        decision.action in (Action.UPDATE, Action.MOVE) and not _is_settling(decision) for decision in decisions
+    )
     if updates * 100 > owned * options.max_update_percent:
         yield Approval("update", "*", updates, f"more than {options.max_update_percent} % of {owned} owned objects")
 
@@ -114,7 +123,7 @@ def _is_settling(decision: Decision) -> bool:
 
 
 def _strangeness(decisions: Sequence[Decision], doubt: str) -> Iterator[Approval]:
-    if doubt and any(each.action is not None for each in decisions):
+    if doubt and any(decision.action is not None for decision in decisions):
         yield Approval("account", "*", 1, doubt)
 
 

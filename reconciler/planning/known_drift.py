@@ -25,7 +25,7 @@ def ignore_known(plan: Plan, known: Sequence[KnownDrift], today: str) -> Plan:
     """
     if not known:
         return plan
-    hiding = _Hiding([each for each in known if not each.until or today <= each.until])
+    hiding = _Hiding([known_drift for known_drift in known if not known_drift.until or today <= known_drift.until])
     changes = tuple(left for change in plan.changes if (left := hiding.rest_of(change)) is not None)
     additions = tuple(left for change in plan.additions if (left := hiding.rest_of(change)) is not None)
     problems = (*plan.problems, *_warnings(plan, known, hiding))
@@ -57,8 +57,12 @@ class _Hiding:
             return None
         if change.action in _WHOLE:
             return change
-        fields = [each for each in change.fields if each.changed_by in _GIT or not self._hides(address, each.path)]
-        hidden = [each for each in change.fields if each not in fields]
+        fields = [
+            field_change
+            for field_change in change.fields
+            if field_change.changed_by in _GIT or not self._hides(address, field_change.path)
+        ]
+        hidden = [field_change for field_change in change.fields if field_change not in fields]
         if not hidden:
             return change
         if not fields and change.reason in (Reason.FIELDS, Reason.IMMUTABLE):
@@ -66,7 +70,7 @@ class _Hiding:
         return _without(change, fields, hidden)
 
     def _hides(self, address: str, path: str) -> bool:
-        entry = next((each for each in self.entries if _matches(each.match, address, path)), None)
+        entry = next((known_drift for known_drift in self.entries if _matches(known_drift.match, address, path)), None)
         if entry is None:
             return False
         self.used.add(entry.match)
@@ -80,30 +84,38 @@ def _matches(glob: str, address: str, path: str) -> bool:
     if not path:
         return fnmatchcase(address, glob)
     whole = f"{address}.{path}"
-    ends = [each.start() for each in _ENDS.finditer(whole, len(address) + 1)]
+    ends = [match.start() for match in _ENDS.finditer(whole, len(address) + 1)]
     return any(fnmatchcase(whole[:end], glob) for end in (*ends, len(whole)))
 
 
 def _without(change: Change, fields: Sequence[FieldChange], hidden: Sequence[FieldChange]) -> Change:
     """The change with these fields alone: the record that tells who changed the hidden ones is proof for the others."""
-    is_proven = any(each.changed_by in _RECORDED for each in hidden) and all(each.changed_by in _GIT for each in fields)
+    is_proven = any(field_change.changed_by in _RECORDED for field_change in hidden) and all(
+        field_change.changed_by in _GIT for field_change in fields
+    )
     left = replace(change, fields=tuple(fields), is_pending=bool(fields) and is_proven)
-    if change.reason is Reason.IMMUTABLE and not any(each.forces_replacement for each in fields):
+    if change.reason is Reason.IMMUTABLE and not any(field_change.forces_replacement for field_change in fields):
         left = replace(left, action=Action.UPDATE, reason=Reason.FIELDS, order=None, risks=())
     return left
 
 
 def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Hiding) -> Iterator[Problem]:
-    for each in known:
-        if each not in hiding.entries:
-            text = f"expired on {each.until}, and hides nothing any more"
+    for known_drift in known:
+        if known_drift not in hiding.entries:
+            text = f"expired on {known_drift.until}, and hides nothing any more"
             code = "known-drift-expired"
-        elif each.match in hiding.used or plan.targets or plan.excludes or plan.errors:
+        elif known_drift.match in hiding.used or plan.targets or plan.excludes or plan.errors:
             continue  # what was not planned may well differ
         else:
             text = "matches no difference"
             code = "known-drift-unmatched"
-        remedy = "remove the entry from `drift.ignore`, or set a later `until`" if each.until else "correct --ignore"
+        remedy = (
+            "remove the entry from `drift.ignore`, or set a later `until`" if known_drift.until else "correct --ignore"
+        )
         yield Problem(
-            f"known drift {each.match!r} {text}", remedy, position=each.position, severity=Severity.WARNING, code=code
+            f"known drift {known_drift.match!r} {text}",
+            remedy,
+            position=known_drift.position,
+            severity=Severity.WARNING,
+            code=code,
         )

@@ -131,7 +131,7 @@ class _Planning:
                 self.undeclared.append(found)
         decided = self.decided.values()
         self.additions = find_additions(self.assignments, decided, self.options)
-        self.undeclared += [each.decision for each in approved_additions(self.additions, self.options)]
+        self.undeclared += [addition.decision for addition in approved_additions(self.additions, self.options)]
         self.problems += unknown_additions(self.index, decided)
 
     def finish(self) -> Plan:
@@ -142,7 +142,9 @@ class _Planning:
         moving = [decision for decision in decisions if decision.action is not None]
         ours = [live for live in index.by_locator.values() if index.is_ours(live)]
         planned = {id(decision) for decision in moving}
-        known = deleted_with.keys() | {each.decision.live.key for each in self.additions if each.decision.live}
+        known = deleted_with.keys() | {
+            addition.decision.live.key for addition in self.additions if addition.decision.live
+        }
         selected = (decision for decision in decisions if options.selects(decision.address))
         return Plan(
             stack=index.stack,
@@ -158,7 +160,7 @@ class _Planning:
             approvals=required_approvals(moving, parts, index, len(ours), options, self.additions),
             observed=dict(self._observed([*self.undeclared, *self.decided.values()])),
             bindings=binding_updates(self.assignments, self.decided, options),
-            additions=tuple(each.change() for each in self.additions if id(each.decision) not in planned),
+            additions=tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned),
             unmanaged=tuple(key for key in unmanaged(self.assignments, ours) if key not in known),
             elsewhere=other_stacks(self.assignments),
             targets=options.targets,
@@ -179,7 +181,7 @@ class _Planning:
             self.decided[result.decision.address] = result.decision
 
     def _changes(self, moving: Iterable[Decision]) -> Iterator[Change]:
-        additions = {id(each.decision): each for each in self.additions}
+        additions = {id(addition.decision): addition for addition in self.additions}
         for decision in moving:
             if id(decision) in additions:
                 yield additions[id(decision)].change()

@@ -139,7 +139,7 @@ class _Sealing:
 
 def _outputs(kind: Kind) -> Iterator[str]:
     """What other resources may refer to, or know this one by. A response's spelling of a field is none of it."""
-    heads = {each.read_as.path.split(".")[0].removesuffix("[]") for each in kind.fields if each.read_as}
+    heads = {field.read_as.path.split(".")[0].removesuffix("[]") for field in kind.fields if field.read_as}
     for name in (*kind.outputs, kind.key, *([kind.host] if kind.host else ()), *kind.fixed):
         if name != kind.one_time and name not in heads and name not in kind.by_name:
             yield name

@@ -108,7 +108,9 @@ def _paths(kind: Kind) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str
         _SEGMENT if part.startswith("{") else re.escape(part) for part in re.split(r"(\{[^}]*\})", kind.path)
     )
     item = rf"{collection}/(?P<id>{_SEGMENT})"
-    segments = {name for each in kind.fields for name in (each.name if each.module else None, each.clearing) if name}
+    segments = {
+        name for field in kind.fields for name in (field.name if field.module else None, field.clearing) if name
+    }
     module = rf"{item}/(?:{'|'.join(map(re.escape, sorted(segments))) or '(?!)'})"
     return re.compile(collection), re.compile(item), re.compile(module)
 
@@ -166,15 +168,21 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
     except ValidationError as error:
         found = validation.problems_of(error, spec, fields_of(kind.spec))
     else:
-        found = [each for each in validation.findings_of(valid) if each.severity is Severity.ERROR] if is_whole else []
+        found = (
+            [finding for finding in validation.findings_of(valid) if finding.severity is Severity.ERROR]
+            if is_whole
+            else []
+        )
     later = {field.name for field in kind.fields if UpdateOnly in field or PathOnly in field}
-    for each in found:
-        value = validation.at(spec, each.path)
-        is_missing = each.text == validation.MISSING and len(each.path) == 1 and (not is_whole or each.path[0] in later)
+    for finding in found:
+        value = validation.at(spec, finding.path)
+        is_missing = (
+            finding.text == validation.MISSING and len(finding.path) == 1 and (not is_whole or finding.path[0] in later)
+        )
         # What is not known yet cannot be judged. A secret that cannot be read is told by `stale`, with its source.
         is_unread = isinstance(value, JsonTemplate) or (isinstance(value, Secret) and not value.reveal())
         if not (is_missing or is_unread or (not is_whole and value in (None, "", [], {}))):
-            yield each
+            yield finding
 
 
 def _find_unapproved(
@@ -196,8 +204,8 @@ def _find_unapproved(
         elif kind.irreplaceable and not buried:
             needed["delete", kind.name] += 1
     listed: Counter[tuple[str, str]] = Counter()
-    for each in plan.approvals:
-        listed[each.what, each.kind] = max(listed[each.what, each.kind], each.count)
+    for approval in plan.approvals:
+        listed[approval.what, approval.kind] = max(listed[approval.what, approval.kind], approval.count)
     for (what, name), count in sorted(needed.items()):
         if listed[what, name] < count:
             text = f"deletes {count}, and does not ask for the approval --allow {what}:{name}={count}"

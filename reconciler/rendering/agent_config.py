@@ -56,7 +56,7 @@ def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> 
     problems: list[Problem] = []
 
     def agreed(*paths: Path) -> Said | None:
-        said = [each for declaration in wanted for path in paths for each in _said(declaration, path)]
+        said = [said for declaration in wanted for path in paths for said in _said(declaration, path)]
         problems.extend(_disagreements(said, paths[0]))
         return said[0] if said else None
 
@@ -64,7 +64,7 @@ def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> 
     signs_in = agreed(("authtoken",), ("credential",))
     connects_to = agreed(("server_addr",), ("ingress",))
     tunnels: dict[str, Mapping[str, Json]] = {}
-    for name in dict.fromkeys(name for each in wanted for name in each.spec.get("tunnels") or {}):
+    for name in dict.fromkeys(name for declaration in wanted for name in declaration.spec.get("tunnels") or {}):
         said = agreed(("tunnels", name))
         if said is not None:
             tunnels[name] = said.value
@@ -171,26 +171,26 @@ def _tunnel_fields() -> tuple[Any, ...]:
 
 def _unknown(wanted: Iterable[Declaration]) -> Iterator[Problem]:
     """What a file must say outright: nothing of it is known only after an apply."""
-    for each in wanted:
+    for declaration in wanted:
         for name, words in _REFERENCES.items():
-            value = each.spec.get(name)
+            value = declaration.spec.get(name)
             for item in value if isinstance(value, list) else [value]:
                 if item is not None and not isinstance(item, Ref):
                     yield Problem(
                         f"expected a reference, found {item!r}",
                         words,
-                        f"{each.address}.{name}",
-                        each.at(name),
+                        f"{declaration.address}.{name}",
+                        declaration.at(name),
                         code="wrong-type",
                     )
-        for path, value in _texts(each.spec, ()):
+        for path, value in _texts(declaration.spec, ()):
             if not isinstance(value, (str, bool, Secret)) and path[0] not in _REFERENCES:
                 where = ".".join(str(step) for step in path)
                 yield Problem(
                     "is not known before an apply",
                     "write the value itself",
-                    f"{each.address}.{where}",
-                    each.at(*path),
+                    f"{declaration.address}.{where}",
+                    declaration.at(*path),
                     code="known-after-apply",
                 )
 

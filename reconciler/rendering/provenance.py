@@ -33,7 +33,7 @@ def text(subject: str, traces: Sequence[Trace], live: Sequence[LiveValue | None]
 def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -> Iterator[str]:
     name = f"{subject}.{trace.path}" if trace.path else subject
     yield cut(f"{sanitize(name)}: {_shown(trace.value)}", width)
-    rows = [_row(each) for each in trace.origins]
+    rows = [_row(origin) for origin in trace.origins]
     if live is not None:
         said = f"{_LIVE}, {live.changed_by}" if live.changed_by else _LIVE
         rows.append(("", said, _shown(live.value), ""))

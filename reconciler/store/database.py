@@ -116,8 +116,8 @@ def _line(failure: DatabaseError) -> str:
 
 def _server(url: URL, timeouts: Timeouts) -> tuple[Engine, str]:
     shown = postgres.shown(url)
-    for each in postgres.passwords(url):
-        _veil.add(each)
+    for password in postgres.passwords(url):
+        _veil.add(password)
     with explain_errors(shown):
         try:
             engine = postgres.engine(url, connect=timeouts.connect, answer=timeouts.answer)
@@ -270,5 +270,5 @@ def _bring_up(engine: Engine, place: str) -> None:
             if not connection.execute(ours).rowcount:
                 return  # another process was quicker
             for added in range(version + 1, schema.VERSION + 1):
-                for each in schema.ADDED[added]:
-                    connection.execute(each)
+                for executable_ddl_element in schema.ADDED[added]:
+                    connection.execute(executable_ddl_element)

@@ -29,13 +29,13 @@ class History:
         rows = [
             {
                 "look": name,
-                "address": str(each.address),
-                "action": each.action.value,
-                "reason": each.reason.value,
-                "mover": each.changed_by.value,
-                "fields": json.dumps(each.fields),
+                "address": str(drifted_resource.address),
+                "action": drifted_resource.action.value,
+                "reason": drifted_resource.reason.value,
+                "mover": drifted_resource.changed_by.value,
+                "fields": json.dumps(drifted_resource.fields),
             }
-            for each in look.moved
+            for drifted_resource in look.moved
         ]
 
         def write() -> None:

@@ -54,7 +54,7 @@ class _Exchange:
         if not self._messages:
             raise _reset()
         start, *rest = self._messages
-        content = b"".join(each.get("body", b"") for each in rest)
+        content = b"".join(mutable_mapping.get("body", b"") for mutable_mapping in rest)
         is_cut = bool(self.scope.get(_CUT))
         return httpx.Response(
             start["status"],

@@ -49,7 +49,7 @@ class EventLog:
             self.reading.waited(seconds)
 
     def those(self, *outcomes: Outcome) -> list[Ended]:
-        return [each for each in self.ended if each.outcome in outcomes]
+        return [ended for ended in self.ended if ended.outcome in outcomes]
 
 
 @contextmanager

@@ -94,8 +94,10 @@ def _print_outcomes(result: ApplyResult) -> None:
     succeeded, failed = result.ended(Outcome.DONE, Outcome.ALREADY), result.ended(Outcome.FAILED)
     skipped, unknown = result.ended(Outcome.SKIPPED), result.ended(Outcome.UNKNOWN)
     _print_ended([*failed, *skipped])
-    for each in unknown:
-        output.print_note(f"{each.outcome}: {each.call.id}: it was sent, and not written down; the next run finds out")
+    for ended in unknown:
+        output.print_note(
+            f"{ended.outcome}: {ended.call.id}: it was sent, and not written down; the next run finds out"
+        )
     counts = f"{output.count(len(succeeded), 'call')} done, {len(failed)} failed, {len(skipped)} not tried"
     output.print_result(f"{counts}, {len(unknown)} not known." if unknown else f"{counts}.")
 
@@ -107,10 +109,10 @@ def _print_ended(ended: list[Ended]) -> None:
 
 def report_interrupted(plan: Plan, log: EventLog, wording: Wording) -> None:
     """After an interrupt that does not wait: running calls may or may not have taken effect."""
-    ended = {each.call.id for each in log.ended}
+    ended = {ended.call.id for ended in log.ended}
     succeeded, failed = log.those(Outcome.DONE, Outcome.ALREADY), log.those(Outcome.FAILED)
     unknown = [call for call in plan.calls if call.id in log.started and call.id not in ended]
-    unknown += [each.call for each in log.those(Outcome.UNKNOWN)]
+    unknown += [ended.call for ended in log.those(Outcome.UNKNOWN)]
     left = [call for call in plan.calls if call.id not in log.started and call.id not in ended]
     skipped = log.those(Outcome.SKIPPED)
     _print_ended([*failed, *skipped])
@@ -128,11 +130,13 @@ def report_interrupted(plan: Plan, log: EventLog, wording: Wording) -> None:
 
 def _print_additions(plan: Plan) -> None:
     """What was added to our objects on the platform, and stays there."""
-    flags = {each.kind: each.flag for each in plan.missing_optional_approvals}
-    for each in plan.additions[:_MOST]:
-        flag = flags.get(each.address.kind)
+    flags = {approval.kind: approval.flag for approval in plan.missing_optional_approvals}
+    for addition in plan.additions[:_MOST]:
+        flag = flags.get(addition.address.kind)
         remedy = f"delete it with {flag}" if flag else "declare it, or delete it on the platform"
-        output.print_note(f"left alone: {each.address}: added to {each.parent} on the platform, not declared; {remedy}")
+        output.print_note(
+            f"left alone: {addition.address}: added to {addition.parent} on the platform, not declared; {remedy}"
+        )
     if len(plan.additions) > _MOST:
         output.print_note(f"left alone: {output.count(len(plan.additions) - _MOST, 'more addition')}")
 
@@ -157,13 +161,14 @@ _PAST = {
 def print_remaining(changes: tuple[Change, ...]) -> None:
     """What a fresh reading of the account finds still different, with the remedy."""
     output.print_note("error: applied, but these resources still differ from the manifests:")
-    for each in changes:
-        fields = ", ".join(field.path for field in each.fields)
+    for change in changes:
+        fields = ", ".join(field.path for field in change.fields)
         output.print_note(
-            f"  {symbol(each.action, each.order)} {each.address}: {each.reason}" + (f": {fields}" if fields else "")
+            f"  {symbol(change.action, change.order)} {change.address}: {change.reason}"
+            + (f": {fields}" if fields else "")
         )
-        if each.action is Action.UPDATE and each.fields:
-            paths = dict.fromkeys(_declared_path(each.address, field.path) for field in each.fields)
+        if change.action is Action.UPDATE and change.fields:
+            paths = dict.fromkeys(_declared_path(change.address, field.path) for field in change.fields)
             ignore = f"lifecycle: {{ignore: [{', '.join(paths)}]}}"
             output.print_note(f"    if the platform keeps a value of its own, declare that value, or add `{ignore}`")
 
@@ -172,7 +177,7 @@ def _declared_path(address: Address, path: str) -> str:
     """The dotted path of the field that a change lies in, without the place inside a document."""
     fields, names = kinds.get(address.kind).fields, list[str]()
     for name in path.replace("[", ".").split("."):
-        field = next((each for each in fields if each.name == name), None)
+        field = next((field for field in fields if field.name == name), None)
         if field is None:
             break
         names.append(name)

@@ -46,11 +46,11 @@ def _addresses(names: tuple[str, ...], id: str | None) -> tuple[Address, ...]:
     from reconciler.model.address import Address
 
     try:
-        addresses = tuple(dict.fromkeys(Address.parse(each) for each in names))
+        addresses = tuple(dict.fromkeys(Address.parse(name) for name in names))
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
-    for each in addresses:
-        lookup.kind(each.kind)
+    for address in addresses:
+        lookup.kind(address.kind)
     if id is None:
         return addresses
     if len(addresses) > 1:

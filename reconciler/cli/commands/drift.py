@@ -156,8 +156,8 @@ def _accept(
     found = accept_drift.accept(opened, drift.plan, drift.snapshot, selects=wanted.selects, both=both)
     accept_drift.write(opened, found)
     output.print_result(accept_drift.diff(found))
-    for each in found.declined:
-        output.print_note(f"left out: {each.subject}: {each.why}")
+    for declined in found.declined:
+        output.print_note(f"left out: {declined.subject}: {declined.why}")
     if not common.quiet:
         where = f" in {output.count(len(found.texts), 'file')}" if found.texts else ""
         output.print_note(f"Accepted {output.count(len(found.accepted), 'value')}{where}.")

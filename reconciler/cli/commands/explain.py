@@ -54,9 +54,9 @@ def command(common: options.Options, what: str, live: bool) -> int:
     if not path:
         output.print_result(reference.page(kind, output.width()))
         words = ", ".join(
-            each
-            for each in envelope.fields()
-            if each not in ("kind", "name", "spec") and not envelope.why_not_taken(kind, each)
+            field
+            for field in envelope.fields()
+            if field not in ("kind", "name", "spec") and not envelope.why_not_taken(kind, field)
         )
         output.print_result("\n".join(("", *terminal_text.wrap(f"Beside spec: {words}", output.width()))))
         return exit_codes.DONE

@@ -82,4 +82,4 @@ def _write(root: Path, name: str, text: str, *, like_it: bool) -> None:
 def _environments(root: Path) -> list[str]:
     from reconciler.project.settings.environments import FOLDER
 
-    return sorted(each.relative_to(root).as_posix() for each in (root / FOLDER).glob("*.yaml"))
+    return sorted(path.relative_to(root).as_posix() for path in (root / FOLDER).glob("*.yaml"))

@@ -46,9 +46,11 @@ def command(common: options.Options, limit: int, form: str) -> int:
     project = workspaces.source_of(common).read_settings()
     past = workspaces.run(read_calls(project, limit))
     if form == "json":
-        output.print_result("".join(json.dumps(asdict(each)).replace("##", "#\\u0023") + "\n" for each in past))
+        output.print_result(
+            "".join(json.dumps(asdict(recorded_call)).replace("##", "#\\u0023") + "\n" for recorded_call in past)
+        )
     elif past:
-        output.print_result("".join(f"{_line(each)}\n" for each in past))
+        output.print_result("".join(f"{_line(recorded_call)}\n" for recorded_call in past))
     elif not common.quiet:
         output.print_note("Nothing was recorded yet.")
     return exit_codes.DONE

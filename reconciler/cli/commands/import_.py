@@ -57,7 +57,7 @@ def command(
     from reconciler.operations.opening.project import open_to_import
     from reconciler.planning.deciding.options import PlanOptions
 
-    only = {lookup.kind(each).name for each in kinds}
+    only = {lookup.kind(kind).name for kind in kinds}
     opened = open_to_import(workspaces.source_of(common))
     _check_inside(out)
     selection = PlanOptions(targets=common.targets, excludes=common.excludes)
@@ -108,7 +108,7 @@ def _show_files(proposal: Proposal, changed: frozenset[str], *, dry_run: bool) -
         for path, text in proposal.files.items():
             output.print_result(f"# {path}\n{_sanitize(text)}")
         return
-    counts = Counter(proposal.file_of(each) for each in proposal.imported)
+    counts = Counter(proposal.file_of(imported) for imported in proposal.imported)
     for path, count in sorted(counts.items()):
         output.print_result(f"{path}: {output.count(count, 'resource')}{'' if path in changed else ', as it was'}")
 
@@ -121,12 +121,12 @@ def _sanitize(text: str) -> str:
 
 
 def _note_left_out(proposal: Proposal) -> None:
-    wrong = [each for each in proposal.left_out if each.wrong]
-    others = [each for each in proposal.left_out if not each.wrong]
-    for each in wrong:
-        output.print_note(f"not imported: {each.kind}{f' {each.id}' if each.id else ''}: {each.why}")
-    for each in others[:_MOST]:
-        output.print_note(f"left out: {each.kind} {each.id}: {each.why}")
+    wrong = [left_out for left_out in proposal.left_out if left_out.wrong]
+    others = [left_out for left_out in proposal.left_out if not left_out.wrong]
+    for left_out in wrong:
+        output.print_note(f"not imported: {left_out.kind}{f' {left_out.id}' if left_out.id else ''}: {left_out.why}")
+    for other in others[:_MOST]:
+        output.print_note(f"left out: {other.kind} {other.id}: {other.why}")
     if len(others) > _MOST:
         output.print_note(f"left out: {len(others) - _MOST} more; --format json lists all")
 
@@ -137,13 +137,18 @@ def _json(proposal: Proposal) -> str:
     told = {
         "version": 1,
         "resources": [
-            {"address": str(each.address), "kind": each.live.kind, "id": each.live.id, "file": proposal.file_of(each)}
-            for each in proposal.imported
+            {
+                "address": str(imported.address),
+                "kind": imported.live.kind,
+                "id": imported.live.id,
+                "file": proposal.file_of(imported),
+            }
+            for imported in proposal.imported
         ],
         "files": [{"path": path, "text": text} for path, text in proposal.files.items()],
         "left_out": [
-            {"kind": each.kind, "id": each.id or None, "why": each.why, "wrong": each.wrong}
-            for each in proposal.left_out
+            {"kind": left_out.kind, "id": left_out.id or None, "why": left_out.why, "wrong": left_out.wrong}
+            for left_out in proposal.left_out
         ],
     }
     return json.dumps(told, indent=2)

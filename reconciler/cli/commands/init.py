@@ -121,7 +121,7 @@ def _ask(proposed: ProjectChoices, given: set[str | None]) -> ProjectChoices:
 
     stack = ask("Name of the stack, unique in the account", proposed.stack)
     asked = ask("Dialect of the API", proposed.profile, type=click.Choice(_PROFILES))
-    profile = next(each for each in _PROFILES if each == asked)
+    profile = next(profile for profile in _PROFILES if profile == asked)
     base_url = proposed.base_url
     if profile == "specification":
         base_url = ask("Address of the platform", proposed.base_url)

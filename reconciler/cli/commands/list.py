@@ -33,7 +33,7 @@ def command(common: options.Options, kind: str, form: str) -> int:
 
     wanted = read_only.find(kind)
     if wanted is None:
-        known = sorted(each.name for each in (*read_only.KINDS, *kinds.every()))
+        known = sorted(kind.name for kind in (*read_only.KINDS, *kinds.every()))
         close = difflib.get_close_matches(kind, known, 1)
         hint = f"did you mean {close[0]}?" if close else f"these can be listed: {', '.join(known)}"
         raise click.BadParameter(f"{kind!r} is not a kind; {hint}", param_hint="KIND")

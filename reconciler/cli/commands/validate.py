@@ -39,15 +39,15 @@ def command(common: options.Options, strict: bool) -> int:
     results = validate_project(source)
     problems = [*_merge(results), *results[-1].shared]
     output.problems(problems)
-    refused = sorted({each.code for each in problems if codes.is_strict(each.code)}) if strict else []
+    refused = sorted({problem.code for problem in problems if codes.is_strict(problem.code)}) if strict else []
     if refused:
         output.print_note(f"error: --strict fails on these warnings: {', '.join(refused)}")
     code = workspaces.exit_of_problems(problems) or (exit_codes.ERROR if refused else exit_codes.DONE)
     if not common.quiet and code == exit_codes.DONE:
         is_chosen = source.chosen_environment is not None
-        for each in results:
-            within = f" (environment {each.environment})" if each.environment and not is_chosen else ""
-            output.print_result(f"Valid{within}: {_summary(each)}")
+        for result in results:
+            within = f" (environment {result.environment})" if result.environment and not is_chosen else ""
+            output.print_result(f"Valid{within}: {_summary(result)}")
     return code
 
 
@@ -75,7 +75,7 @@ def _named(names: Iterable[str | None]) -> str:
     """`environments prod and staging`"""
     from reconciler.project.documents import phrases
 
-    named = [each for each in names if each is not None]
+    named = [name for name in names if name is not None]
     parts = ["the project without an environment"] if len(named) < len(list(names)) else []
     if named:
         parts.append(f"environment{'s' if len(named) > 1 else ''} {phrases.join_words(named, 'and')}")

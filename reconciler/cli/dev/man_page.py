@@ -57,7 +57,7 @@ def page(root: Group) -> str:
             *_section("NAME", f"reconciler \\- {_text(_lower(root.help or '').rstrip('.'))}"),
             *_section("SYNOPSIS", ".B reconciler", ".I COMMAND", "[OPTIONS] [ARGS]..."),
             *_section("DESCRIPTION", _text(_DESCRIPTION)),
-            *_section("COMMANDS", *(line for each in commands for line in _command(each, shared))),
+            *_section("COMMANDS", *(line for command in commands for line in _command(command, shared))),
             *_section("OPTIONS OF SEVERAL COMMANDS", *(line for pair in shared.items() for line in _item(*pair))),
             *_section("EXIT STATUS", *_items({str(code): _upper(text) for code, text in exit_codes.MEANINGS.items()})),
             *_section("ENVIRONMENT", *_items(ENVIRONMENT)),
@@ -91,12 +91,12 @@ def _leaves(context: click.Context) -> Iterator[click.Context]:
 
 def _options(context: click.Context) -> dict[str, str]:
     """What `--help` says of each option; of itself it need not."""
-    records = (each.get_help_record(context) for each in context.command.params if isinstance(each, click.Option))
-    return dict(each for each in records if each is not None)
+    records = (param.get_help_record(context) for param in context.command.params if isinstance(param, click.Option))
+    return dict(record for record in records if record is not None)
 
 
 def _shared(commands: Sequence[click.Context]) -> dict[str, str]:
-    counted = Counter(pair for each in commands for pair in _options(each).items())
+    counted = Counter(pair for command in commands for pair in _options(command).items())
     return {flag: text for (flag, text), times in counted.items() if times >= _SHARED_BY}
 
 
@@ -104,7 +104,7 @@ def _command(context: click.Context, shared: dict[str, str]) -> Iterator[str]:
     usage = " ".join(context.command.collect_usage_pieces(context))
     yield f".SS {_text(f'{context.command_path} {usage}'.strip())}"
     paragraphs = re.split(r"\n\s*\n", context.command.help or "")
-    yield "\n.PP\n".join(_text(" ".join(each.split())) for each in paragraphs)
+    yield "\n.PP\n".join(_text(" ".join(paragraph.split())) for paragraph in paragraphs)
     options = _options(context)
     for flag, text in options.items():
         if shared.get(flag) != text:

@@ -46,10 +46,12 @@ def _declared(root: Path) -> Iterator[str]:
 def _manifests(root: Path) -> Iterator[Path]:
     seen = 0
     for folder, folders, names in os.walk(root):
-        folders[:] = [each for each in folders if not each.startswith(".") and each not in ("state", "node_modules")]
-        for each in names:
-            if each.endswith((".yaml", ".yml")) and not each.startswith("."):
+        folders[:] = [
+            folder for folder in folders if not folder.startswith(".") and folder not in ("state", "node_modules")
+        ]
+        for name in names:
+            if name.endswith((".yaml", ".yml")) and not name.startswith("."):
                 seen += 1
                 if seen > _MOST:
                     return
-                yield Path(folder, each)
+                yield Path(folder, name)

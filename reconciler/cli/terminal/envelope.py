@@ -23,7 +23,7 @@ def fields() -> Mapping[str, Field]:
 
     doc = "A list, a map, or a ${{ var.NAME }} that holds one: one resource for each item, by ${{ each.key }}."
     words = (*fields_of(ManifestDocument), Field(for_each.KEY, Shape.ANY, doc))
-    return {each.name: each for each in words}
+    return {field.name: field for field in words}
 
 
 def find_inside(field: Field, kind: Kind, path: str) -> Field:
@@ -33,9 +33,9 @@ def find_inside(field: Field, kind: Kind, path: str) -> Field:
         if field.name == "deliver" and name == kind.one_time:
             continue
         within = field.fields or (field.item.fields if field.item else ())
-        found = next((each for each in within if each.name == name), None)
+        found = next((field for field in within if field.name == name), None)
         if found is None:
-            known = [each.name for each in within]
+            known = [field.name for field in within]
             near = lookup.nearest(name, known) or f"it has {', '.join(known) or 'nothing inside'}"
             raise click.UsageError(f"there is no {name!r} in {before}; {near}")
         field, before = found, f"{before}.{name}"

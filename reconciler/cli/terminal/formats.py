@@ -30,14 +30,14 @@ _PROJECT_FILE = "reconciler.yaml"  # stands for what no manifest mentions any mo
 def read(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> Chosen:
     """`text` or `json=FILE`, as (form, file); standard output holds one."""
     chosen = []
-    for each in values or ("text",):
-        form, equals, file = each.partition("=")
+    for value in values or ("text",):
+        form, equals, file = value.partition("=")
         if form not in FORMS:
             raise click.BadParameter(f"{form!r} is not one of {', '.join(FORMS)}")
         if file == "-":
             raise click.BadParameter(f"'-' is not standard output here; write {form} without a file")
         if equals and not file:
-            raise click.BadParameter(f"{each!r} names no file; write {form}=FILE, or {form} for standard output")
+            raise click.BadParameter(f"{value!r} names no file; write {form}=FILE, or {form} for standard output")
         chosen.append((form, file))
     if sum(not file for _, file in chosen) > 1:
         raise click.BadParameter("only one can go to standard output; give the others a file, as in json=plan.json")
@@ -151,5 +151,5 @@ class PlanOutput:
     def _prefix(self) -> str:
         """The project's folder below the repository's, where code hosts count from; `infra/`, or nothing."""
         root = self.root.resolve()
-        top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+        top = next((path for path in (root, *root.parents) if (path / ".git").exists()), root)
         return "" if top == root else f"{root.relative_to(top).as_posix()}/"

@@ -14,7 +14,9 @@ def install() -> None:
     """Makes later imports of httpx and aiohttp load only what clients of `reconciler.api` use. Twice is once."""
     # Importing httpx imports its command line, with rich and pygments: half of its import time.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None says that there is no such module
-    if _CONNECTOR not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
+    if _CONNECTOR not in sys.modules and not any(
+        isinstance(meta_path_finder_protocol, _Finder) for meta_path_finder_protocol in sys.meta_path
+    ):
         sys.meta_path.insert(0, _Finder())
 
 

@@ -21,7 +21,7 @@ def kind(name: str) -> Kind:
 
     found = kinds.find(name)
     if found is None:
-        near = nearest(name, (each.name for each in kinds.declarable()))
+        near = nearest(name, (kind.name for kind in kinds.declarable()))
         raise click.UsageError(f"there is no kind {name!r}; {near or '`reconciler kinds` lists them'}")
     return found
 
@@ -58,9 +58,9 @@ def check_path(of: Kind, path: Path) -> None:
 
 
 def _among(fields: Sequence[Field], name: str, before: str, of: Kind) -> Field:
-    found = next((each for each in fields if each.name == name), None)
+    found = next((field for field in fields if field.name == name), None)
     if found is None:
-        near = nearest(name, (each.name for each in fields)) or f"`reconciler explain {of.name}` lists them"
+        near = nearest(name, (field.name for field in fields)) or f"`reconciler explain {of.name}` lists them"
         raise click.UsageError(f"{before} has no field {name!r}; {near}")
     return found
 
@@ -79,5 +79,5 @@ def complete(_context: click.Context, _parameter: click.Parameter, incomplete: s
     name, dot, path = incomplete.partition(".")
     found = kinds.find(name) if dot else None
     if found is None:
-        return [CompletionItem(each.name) for each in kinds.declarable() if each.name.startswith(incomplete)]
-    return [CompletionItem(f"{name}.{each.name}") for each in found.fields if each.name.startswith(path)]
+        return [CompletionItem(kind.name) for kind in kinds.declarable() if kind.name.startswith(incomplete)]
+    return [CompletionItem(f"{name}.{field.name}") for field in found.fields if field.name.startswith(path)]

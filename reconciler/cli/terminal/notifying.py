@@ -33,7 +33,7 @@ option = click.option(
 
 def tell(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
     """Everybody, if there is drift. A failure to tell somebody is told, and changes nothing else."""
-    told = [_target(each) for each in wheres]
+    told = [_target(place) for place in wheres]
     if not plan.has_drift or not told:
         return
     from reconciler.api.notifications import Mail
@@ -56,8 +56,8 @@ def tell(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
 
 def check(wheres: Sequence[str]) -> None:
     """Stop, before anything is looked at, if one of them can never be told."""
-    for each in wheres:
-        _target(each)
+    for place in wheres:
+        _target(place)
 
 
 def _target(where: str) -> tuple[Webhook | Mail, bool]:

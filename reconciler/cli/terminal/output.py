@@ -153,7 +153,7 @@ def tally(found: Sequence[Problem]) -> str:
     """`3 problems, 1 warning`"""
     nouns = {"error": "problem"}
     counts = Counter(problem.severity for problem in found)
-    counted = [(counts[each], nouns.get(each, each)) for each in Severity]
+    counted = [(counts[severity], nouns.get(severity, severity)) for severity in Severity]
     return ", ".join(count(number, noun) for number, noun in counted if number) or "no problems"
 
 

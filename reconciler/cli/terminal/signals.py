@@ -16,9 +16,9 @@ def on(act: Callable[[], object]) -> None:
     """From here on a signal does this, instead of what it did before. The loop lets go of them when it is closed."""
     loop = asyncio.get_running_loop()
     with contextlib.suppress(RuntimeError, ValueError):  # not the main thread, which alone receives signals
-        for each in CAUGHT:
-            if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN:
-                loop.add_signal_handler(each, act)
+        for signals in CAUGHT:
+            if signals is not signal.SIGHUP or signal.getsignal(signals) is not signal.SIG_IGN:
+                loop.add_signal_handler(signals, act)
 
 
 def cancel() -> None:
@@ -37,6 +37,6 @@ def cancel() -> None:
 def let_go() -> None:
     """From here on a signal ends the process."""
     loop = asyncio.get_running_loop()
-    for each in CAUGHT:
-        if loop.remove_signal_handler(each):
-            signal.signal(each, signal.SIG_DFL)
+    for signals in CAUGHT:
+        if loop.remove_signal_handler(signals):
+            signal.signal(signals, signal.SIG_DFL)

@@ -130,7 +130,7 @@ class Telemetry:
             self._changes.set(number, {"reconciler.action": str(action)})
         moved = (ChangedBy.PLATFORM, ChangedBy.BOTH)
         drifted = (
-            change.reason is Reason.VANISHED or any(each.changed_by in moved for each in change.fields)
+            change.reason is Reason.VANISHED or any(field_change.changed_by in moved for field_change in change.fields)
             for change in plan.changes
         )
         self._drift.set(sum(drifted) + len(plan.additions))
@@ -213,7 +213,7 @@ def _send(tracers: TracerProvider, meters: MeterProvider, complaint: _Once) -> N
             complaint.tell()
 
     shutdowns = (tracers.shutdown, lambda: meters.shutdown(timeout_millis=patience * 1000))
-    threads = [threading.Thread(target=ended, args=(each,), daemon=True) for each in shutdowns]
+    threads = [threading.Thread(target=ended, args=(shutdown,), daemon=True) for shutdown in shutdowns]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -281,12 +281,12 @@ def _metrics(exporter: str) -> MetricReader:
 
 def _timeout(signal: str) -> float | None:
     """None: as the environment says."""
-    return None if any(os.environ.get(each) for each in _timeouts(signal)) else _SENDING
+    return None if any(os.environ.get(timeout) for timeout in _timeouts(signal)) else _SENDING
 
 
 def _patience() -> float:
     """For all that is left to be sent at the end."""
-    given = [_seconds(os.environ.get(each)) for signal in ("TRACES", "METRICS") for each in _timeouts(signal)]
+    given = [_seconds(os.environ.get(timeout)) for signal in ("TRACES", "METRICS") for timeout in _timeouts(signal)]
     return min(max(_SENDING, *given), _LONGEST)
 
 

@@ -71,11 +71,11 @@ def exit_of_problems(problems: Sequence[Problem]) -> int:
     errors = [problem for problem in problems if problem.is_error]
     if not errors:
         return exit_codes.DONE
-    return exit_codes.BLOCKED if all(each.rule for each in errors) else exit_codes.ERROR
+    return exit_codes.BLOCKED if all(error.rule for error in errors) else exit_codes.ERROR
 
 
 def tell_problems(plan: Plan) -> None:
     """On standard error, for readers who keep the plan in a file: how many there are, and the codes of warnings."""
     if plan.problems:
-        named = sorted({each.code for each in plan.problems if not each.is_error and each.code})
+        named = sorted({problem.code for problem in plan.problems if not problem.is_error and problem.code})
         output.print_note(output.tally(plan.problems) + (f": {', '.join(named)}" if named else ""))

@@ -59,7 +59,7 @@ class CloudEndpoint(Spec):
                 )
 
     def _misbound(self) -> Iterator[Finding]:
-        if plain(self.url) is None or any(plain(each) is None for each in self.bindings):
+        if plain(self.url) is None or any(plain(binding) is None for binding in self.bindings):
             return
         if _is_internal(self.url) != ("internal" in self.bindings):
             found = f"{self.url} {'lacks' if _is_internal(self.url) else 'has'} the binding internal"

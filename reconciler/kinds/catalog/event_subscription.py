@@ -20,7 +20,7 @@ _SUBJECTS = """
 _TRAFFIC = ("agent_session_start", "agent_session_stop", "http_request_complete", "tcp_connection_closed")
 EVENT_TYPES = frozenset(
     f"{name}.v0"
-    for name in (*_TRAFFIC, *(f"{each}_{how}" for each in _SUBJECTS for how in ("created", "updated", "deleted")))
+    for name in (*_TRAFFIC, *(f"{subject}_{how}" for subject in _SUBJECTS for how in ("created", "updated", "deleted")))
 )
 
 

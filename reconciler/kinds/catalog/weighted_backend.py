@@ -29,7 +29,7 @@ class WeightedBackend(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        yield from repeated([each.backend_id for each in self.backends], "backends")
+        yield from repeated([backend.backend_id for backend in self.backends], "backends")
 
 
 KIND = Kind(

@@ -156,8 +156,8 @@ def findings(value: Any, *at: str | int) -> Iterator[Finding]:
     """
     match value:
         case dict():
-            for each in (*_document(value), *_unread(value, ())):
-                yield replace(each, path=(*at, *each.path))
+            for finding in (*_document(value), *_unread(value, ())):
+                yield replace(finding, path=(*at, *finding.path))
         case str() | Secret():
             for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
                 yield replace(each, path=at, text=f"{_shown(each.path)}: {each.text}", within=each.path)

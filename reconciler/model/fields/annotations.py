@@ -78,7 +78,7 @@ class AsMap:
     value: str
 
     def written(self, parts: list[Json]) -> Json:
-        return {each[self.key]: each[self.value] for each in parts}
+        return {part[self.key]: part[self.value] for part in parts}
 
     def read(self, spelt: Mapping[str, Json]) -> list[Json]:
         return [{self.key: key, self.value: value} for key, value in spelt.items()]

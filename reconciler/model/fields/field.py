@@ -102,7 +102,7 @@ class Field:
     @cached_property
     def is_exact(self) -> bool:
         """Whether equal canonical values say all: nothing inside is unread or free in form."""
-        inside = all(each.is_exact for each in self.fields)
+        inside = all(field.is_exact for field in self.fields)
         return self.shape is not Shape.ANY and Behaviour.INPUT_ONLY not in self.behaviours and inside
 
 

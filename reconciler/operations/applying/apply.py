@@ -265,7 +265,7 @@ class _Run:
             return Status.UNCHANGED if result.plan.is_empty else Status.APPLIED
         if result.ended(Outcome.DONE, Outcome.ALREADY, Outcome.UNKNOWN):
             return Status.PARTIAL
-        return Status.UNAUTHORIZED if failed and all(each.denied for each in failed) else Status.FAILED
+        return Status.UNAUTHORIZED if failed and all(ended.denied for ended in failed) else Status.FAILED
 
     async def _run_calls(self, plan: Plan, *, is_cleanup: bool = False) -> None:
         """Every event to the caller, every end to the journal, and then what the store is to remember."""
@@ -342,8 +342,8 @@ class _Run:
             await self._run_calls(cleanup, is_cleanup=True)
             again = workspace.plan_for(await self._read_again(plan, after))
         names = None if concerned is None else set(map(str, concerned))
-        wrong = tuple(each for each in again.blocking if names is None or each.subject in names)
-        left = tuple(each for each in again.changes if concerned is None or each.address in concerned)
+        wrong = tuple(problem for problem in again.blocking if names is None or problem.subject in names)
+        left = tuple(change for change in again.changes if concerned is None or change.address in concerned)
         if wrong or left:
             return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else left)
         is_partial = again.questions or (result.status is Status.PARTIAL and result.reasons)

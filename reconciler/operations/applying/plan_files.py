@@ -152,7 +152,7 @@ def _unread(text: str, name: str, signed_with: bytes | None) -> Plan:
 
 
 def _check(plan: Plan) -> None:
-    changed, called = (each.address for each in plan.changes), (each.address for each in plan.calls)
+    changed, called = (change.address for change in plan.changes), (call.address for call in plan.calls)
     for address in (*changed, *called, *plan.observed):
         kind = kinds.find(address.kind)
         if kind is None or kind.home is Home.FILE:
@@ -185,7 +185,7 @@ def read(
     try:
         loaded = load_manifests(config, environ, variables)
     except Rejected as rejected:
-        problems = tuple(each for each in rejected.problems if each.is_error)
+        problems = tuple(problem for problem in rejected.problems if problem.is_error)
         return PlanFile(str(file), plan, None, text, problems, environ=environ)
     return PlanFile(str(file), plan, loaded, text, environ=environ)
 
@@ -200,14 +200,14 @@ def read_text(file: Path) -> str:
 
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
     """The plan with its secrets as they are now. `forms` is what the platform holds, in canonical form."""
-    sources = _Sources(config, file, [each for form in forms.values() for each in secrets_in(form)])
+    sources = _Sources(config, file, [secret for form in forms.values() for secret in secrets_in(form)])
     plan = plan_json.read(file.text, sources.restore)
     changed: dict[Address, list[str]] = {}
     for call in plan.calls:
         recorded = (call.owner.text, call.owner.applied) if call.owner else ()
-        for each in secrets_in((call.body, *recorded)):
-            line = f"{call.address}: {sources.wrong.get(id(each), '')}"
-            if id(each) in sources.wrong and line not in changed.setdefault(call.address, []):
+        for secret in secrets_in((call.body, *recorded)):
+            line = f"{call.address}: {sources.wrong.get(id(secret), '')}"
+            if id(secret) in sources.wrong and line not in changed.setdefault(call.address, []):
                 changed[call.address].append(line)
     return replace(file, plan=plan, changed=changed)
 
@@ -218,7 +218,7 @@ def check_rules(file: PlanFile, plan: Plan) -> None:
     absent = {address for address, each in declared if each.ensure is Ensure.ABSENT}
     problems = [*plan_rules.problems_of(plan, absent), *_deliveries(file, plan)]
     if problems:
-        raise Rejected([replace(each, subject=f"{file.name}: {each.subject}") for each in problems])
+        raise Rejected([replace(problem, subject=f"{file.name}: {problem.subject}") for problem in problems])
 
 
 def _deliveries(file: PlanFile, plan: Plan) -> Iterator[Problem]:
@@ -251,8 +251,8 @@ class _Sources:
         named = {call.address.kind for call in file.plan.calls}
         self._canonical = _canonical(each for name in sorted(named) for each in kinds.get(name).fields)
         self._known: dict[str, list[Secret]] = {}  # by source
-        for each in (*live, *(each for declaration in declared for each in secrets_in(declaration.spec))):
-            self._known.setdefault(each.source, []).append(each)
+        for secret in (*live, *(secret for declaration in declared for secret in secrets_in(declaration.spec))):
+            self._known.setdefault(secret.source, []).append(secret)
         self._by_digest: dict[str, Mapping[str, str]] = {}  # of each source that was asked for: digest → text
         self._kept: list[Secret] = []  # alive, so that no other secret gets the same identity
         self.wrong: dict[int, str] = {}

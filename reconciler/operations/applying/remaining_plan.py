@@ -67,8 +67,11 @@ def _reason_skipped(call: Call, changed: Collection[Address]) -> str:
 def _with_approvals(plan: Plan, snapshot: Snapshot, allow: Mapping[tuple[str, str], int]) -> Plan:
     doubts = [Approval("account", "*", 1, snapshot.doubt)] if snapshot.doubt and plan.changes else []
     approvals = tuple(
-        replace(each, granted=each.granted or allow.get((each.what, each.kind), 0) >= each.count)
-        for each in (*(each for each in plan.approvals if each.what != "account" or not doubts), *doubts)
+        replace(approval, granted=approval.granted or allow.get((approval.what, approval.kind), 0) >= approval.count)
+        for approval in (
+            *(approval for approval in plan.approvals if approval.what != "account" or not doubts),
+            *doubts,
+        )
     )
     return replace(plan, approvals=approvals)
 
@@ -176,13 +179,13 @@ def _dependents(plan: Plan) -> Mapping[str, list[Call]]:
 
 def _consents(plan: Plan, left: Sequence[Change]) -> Iterator[Approval]:
     """With how much there is left to consent to, at most. Parts that go with something are not among the changes."""
-    for each in plan.approvals:
-        if (actions := _COUNTED.get(each.what)) is None:
-            yield each
+    for approval in plan.approvals:
+        if (actions := _COUNTED.get(approval.what)) is None:
+            yield approval
             continue
-        changes = sum(change.action in actions and each.kind in ("*", change.address.kind) for change in left)
-        if count := min(each.count, changes + each.parts):
-            yield replace(each, count=count)
+        changes = sum(change.action in actions and approval.kind in ("*", change.address.kind) for change in left)
+        if count := min(approval.count, changes + approval.parts):
+            yield replace(approval, count=count)
 
 
 _COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: rather too much than too little

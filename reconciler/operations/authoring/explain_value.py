@@ -72,8 +72,8 @@ async def read_live_values(
         on_event(Note(f"note: what the platform has of {address.kind} is not known: {listing.why}"))
         return [None] * len(traces)
     changes = workspace.plan_for(snapshot).changes
-    changed = [each for change in changes if change.address == address for each in change.fields]
-    return [_live_value(address, each, held, changed) for each in traces]
+    changed = [field for change in changes if change.address == address for field in change.fields]
+    return [_live_value(address, trace, held, changed) for trace in traces]
 
 
 def _live_value(
@@ -84,9 +84,9 @@ def _live_value(
     if held and field is not None and InputOnly in field:
         return None
     about = (
-        each
-        for each in changed
-        if f"{trace.path}.".startswith(f"{each.path}.") or each.path.startswith(f"{trace.path}.")
+        field_change
+        for field_change in changed
+        if f"{trace.path}.".startswith(f"{field_change.path}.") or field_change.path.startswith(f"{trace.path}.")
     )
     first = next(about, None)
     value = value_trace.show_value(address.kind, path, validation.at(held, path))

@@ -23,7 +23,9 @@ _MODE = 0o644  # nothing that is written is secret
 def default_folder(config: Config) -> str:
     """The project's first folder of manifests."""
     folders = (
-        each for each in config.manifests if not each.endswith(files.MANIFESTS) and not (config.root / each).is_file()
+        manifest
+        for manifest in config.manifests
+        if not manifest.endswith(files.MANIFESTS) and not (config.root / manifest).is_file()
     )
     return next(folders, "manifests")
 
@@ -37,7 +39,7 @@ def is_read(config: Config, folder: str) -> bool:
 def read_manifests(root: Path, folder: str) -> dict[str, str]:
     """The manifests right in a folder, by path. Without those that cannot be read: `write` raises if it needs one."""
     found = {}
-    for path in sorted(write_manifests.below(folder, each.name) for each in (root / folder).glob("*.yaml")):
+    for path in sorted(write_manifests.below(folder, path.name) for path in (root / folder).glob("*.yaml")):
         with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
             found[path] = files.read(root, path, MAX_BYTES).decode()
     return found
@@ -85,7 +87,9 @@ def _check_kept(path: str, present: bytes, text: str) -> None:
     before, after = yaml.read(present, path), yaml.read(text.encode(), path)
     if before.problems:
         raise InvalidProject(before.problems)
-    old, new = ([canonical(each.value) for each in of.documents if each.value is not None] for of in (before, after))
+    old, new = (
+        [canonical(document.value) for document in of.documents if document.value is not None] for of in (before, after)
+    )
     if new[: len(old)] != old:
         raise UnwritableProposal(
             f"{path} would say something else with anything added to it",

@@ -51,7 +51,7 @@ class Proposal:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is missing that could have been imported."""
-        return not any(each.wrong for each in self.left_out)
+        return not any(left_out.wrong for left_out in self.left_out)
 
 
 async def find_proposal(
@@ -78,7 +78,7 @@ async def find_proposal(
     left_out = (*proposal.left_out, *survey.transient_objects(read_only))
     return replace(
         proposal,
-        left_out=tuple(each for each in left_out if not only or each.kind in only),
+        left_out=tuple(out for out in left_out if not only or out.kind in only),
         is_read=import_files.is_read(workspace.config, folder),
         owners=_other_owners(workspace.manifest.stack, proposal.imported, snapshot),
     )
@@ -106,7 +106,7 @@ def propose(
     refused: dict[survey.Key, str] = {}
     while True:
         found = survey.survey(workspace.manifest, snapshot, kinds.planned(), selects=selects, refused=refused)
-        texts, included = write_manifests.layout(found.imported, {each.name: each for each in kinds.every()}, folder)
+        texts, included = write_manifests.layout(found.imported, {kind.name: kind for kind in kinds.every()}, folder)
         texts = {path: write_manifests.append((present or {}).get(path, ""), text) for path, text in texts.items()}
         # What is there stays there: a new text counts beside it, unless it is the old one with something added.
         read = {path if present is not None else f"{path} (new)": text for path, text in texts.items()}
@@ -131,7 +131,7 @@ def _objections(
             workspace.config, workspace.runtime.environ, workspace.given, _encoded(texts), _encoded(included)
         )
     except Rejected as rejected:
-        blamed = survey.find_rejected([each for each in rejected.problems if each.is_error], imported)
+        blamed = survey.find_rejected([problem for problem in rejected.problems if problem.is_error], imported)
         if not blamed:
             raise InvalidProject(rejected.problems) from rejected
         return blamed

@@ -126,7 +126,7 @@ def _is_begun(folder: Path) -> bool:
     """Whether there is a project already, or manifests for one."""
     if (folder / "reconciler.yaml").exists():
         return True
-    return any(each.suffix in (".yaml", ".yml") for each in (folder / _EXAMPLE).parent.rglob("*"))
+    return any(path.suffix in (".yaml", ".yml") for path in (folder / _EXAMPLE).parent.rglob("*"))
 
 
 def _unignored(folder: Path) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def account_mismatch(remembered: AccountMembership | None, account: str, stack: 
     An object that is still there tells that it is the same one, under whatever address. What could not be listed may
     hold one.
     """
-    if remembered is None or any(_may_be_there(each, snapshot) for each in remembered.witnesses):
+    if remembered is None or any(_may_be_there(witness, snapshot) for witness in remembered.witnesses):
         return ""
     count = len(remembered.witnesses)
     gone = f"none of the {count} objects it was last seen with is there" if count else ""

@@ -128,4 +128,4 @@ def _base_url(settings: Config) -> str:
 
 def _secrets_of(manifest: Manifest) -> tuple[Secret, ...]:
     """Every secret that is declared."""
-    return tuple(each for declaration in manifest.declarations.values() for each in secrets_in(declaration.spec))
+    return tuple(secret for declaration in manifest.declarations.values() for secret in secrets_in(declaration.spec))

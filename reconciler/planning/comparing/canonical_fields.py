@@ -67,7 +67,7 @@ def columns(kind: Kind) -> tuple[Column, ...]:
             is_optional=ServerDefault in field,
             is_unread=InputOnly in field,
             is_direct=not (field.read_as or field.as_map or PathOnly in field or field.name == "metadata"),
-            blanks=frozenset(each.__class__ for each in absences(field) if not each),
+            blanks=frozenset(absence.__class__ for absence in absences(field) if not absence),
         )
         for field in kind.fields
     )

@@ -99,7 +99,12 @@ def differences(
     found = []
     given = list(reverted_defaults(kind, want, record.applied or {}, declaration.lifecycle.ignore))
     for field in kind.fields:
-        changes = [each for choice in given if choice.top is field for each in _back(choice, have, record, declaration)]
+        changes = [
+            field_change
+            for choice in given
+            if choice.top is field
+            for field_change in _back(choice, have, record, declaration)
+        ]
         if field.name in want and not (field.is_exact and want[field.name] == have.get(field.name)):
             changes += _changes(field, want[field.name], have.get(field.name), record, declaration)
         if changes:

@@ -58,8 +58,8 @@ def _names(meant: Field, declarations: Mapping[Address, Declaration], kinds: Map
 def _ids(alias: Field, meant: Field, lives: Iterable[Live]) -> dict[Value, str]:
     """What is renamed while lists are read may lend its name to two: then nobody knows."""
     found: dict[Value, set[str]] = defaultdict(set)
-    for each in lives:
-        name, id = read(alias, each.body), read(meant, each.body)
+    for live in lives:
+        name, id = read(alias, live.body), read(meant, live.body)
         if isinstance(name, str) and isinstance(id, str):
             found[name].add(id)
     return {name: ids.pop() for name, ids in found.items() if len(ids) == 1}

@@ -47,13 +47,13 @@ def reverted_defaults(
     kind: Kind, spec: Mapping[str, Value], applied: Mapping[str, str], ignored: Collection[str] = ()
 ) -> Iterator[ServerChoice]:
     """What was applied the last time and is declared no more, though what it is a part of still is."""
-    for each in server_defaults(kind):
+    for default in server_defaults(kind):
         if (
-            _is_left_out(spec, each.path)
-            and not _is_within(each.path, ignored)
-            and owner_record.holds(applied, each.path)
+            _is_left_out(spec, default.path)
+            and not _is_within(default.path, ignored)
+            and owner_record.holds(applied, default.path)
         ):
-            yield each._replace(default=each.field.default_beside(spec))
+            yield default._replace(default=default.field.default_beside(spec))
 
 
 def _is_left_out(spec: Value, path: str) -> bool:

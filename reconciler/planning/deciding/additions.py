@@ -93,7 +93,7 @@ def unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator
             yield Problem(
                 f"cannot tell whether {kind.name} objects were added on the platform: {listing.why}",
                 "run `reconciler drift` again with a key that may list them",
-                str(min(each.address for each in above)) if len(above) == 1 else kind.part_of.kind,
+                str(min(decision.address for decision in above)) if len(above) == 1 else kind.part_of.kind,
                 severity=Severity.WARNING,
                 code="additions-unknown",
             )
@@ -102,9 +102,9 @@ def unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator
 def approved_additions(additions: Sequence[Addition], options: PlanOptions) -> list[Addition]:
     """The additions that are to go and may: of each kind all or none, as of every approval."""
     wanted: dict[str, list[Addition]] = {}
-    for each in additions:
-        if each.is_to_go:
-            wanted.setdefault(each.decision.kind.name, []).append(each)
+    for addition in additions:
+        if addition.is_to_go:
+            wanted.setdefault(addition.decision.kind.name, []).append(addition)
     return [
         each for kind, found in wanted.items() if options.allow.get(("delete", kind), 0) >= len(found) for each in found
     ]
@@ -113,13 +113,13 @@ def approved_additions(additions: Sequence[Addition], options: PlanOptions) -> l
 def _parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
     """Our live objects that are declared and report what is added to them."""
     return {
-        each.live.key: each
-        for each in decided
-        if each.live is not None
-        and each.declaration is not None
-        and each.declaration.ensure is Ensure.PRESENT
-        and each.declaration.lifecycle.unmanaged_children != "ignore"
-        and index.is_ours(each.live)
+        decision.live.key: decision
+        for decision in decided
+        if decision.live is not None
+        and decision.declaration is not None
+        and decision.declaration.ensure is Ensure.PRESENT
+        and decision.declaration.lifecycle.unmanaged_children != "ignore"
+        and index.is_ours(decision.live)
     }
 
 

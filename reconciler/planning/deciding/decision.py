@@ -64,7 +64,11 @@ class Decision:
     @property
     def interrupts_traffic(self) -> bool:
         """Whether what lets traffic through is taken away for a while, since a way to sign in takes another's place."""
-        moved = [each.field.name for each in self.differences if each.field.name in self.kind.exclusive_modules]
+        moved = [
+            difference.field.name
+            for difference in self.differences
+            if difference.field.name in self.kind.exclusive_modules
+        ]
         swaps = {self.want.get(name) is not None for name in moved} == {True, False}
         return swaps and self.have.get(str(self.kind.traffic_module)) is not None
 
@@ -102,6 +106,6 @@ class Decision:
             risks.append(Risk.GONE)
         if self.kind.one_time and self.is_new:
             deliveries = self.declaration.deliver.values() if self.declaration is not None else ()
-            risks += [Risk.COMMAND] if any(each.way == "to_command" for each in deliveries) else []
+            risks += [Risk.COMMAND] if any(delivery.way == "to_command" for delivery in deliveries) else []
             risks.append(Risk.TOKEN)
         return risks

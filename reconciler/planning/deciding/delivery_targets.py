@@ -20,7 +20,10 @@ _NAMED = 3  # targets that a consent names
 def declared_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
     """The deliveries that write files. Whether a command overwrites something nobody can tell."""
     outputs = {kind.name: kind.one_time for kind in kinds if kind.one_time is not None}
-    found = ((each, each.deliver.get(str(outputs.get(each.address.kind)))) for each in manifest.declarations.values())
+    found = (
+        (declaration, declaration.deliver.get(str(outputs.get(declaration.address.kind))))
+        for declaration in manifest.declarations.values()
+    )
     return {
         each.address: delivery
         for each, delivery in found
@@ -46,9 +49,9 @@ def find_targets(
         found[address] = Target(
             f"the entry {place.entry} of {place.path}" if delivery.way == "to_dotenv" else place.path,
             is_there=bool(there),
-            is_ours=any(each.place is None or each.place.is_same(place) for each in explaining),
+            is_ours=any(issued.place is None or issued.place.is_same(place) for issued in explaining),
             is_gone=there is False
-            and any(each.arrived and each.intent in intents and each.place == place for each in explaining),
+            and any(issued.arrived and issued.intent in intents and issued.place == place for issued in explaining),
         )
     return found
 
@@ -77,9 +80,9 @@ def is_foreign(decision: Decision, snapshot: Snapshot) -> bool:
 def overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Approval]:
     """What has to be allowed before it is overwritten."""
     by_kind: dict[str, list[str]] = {}
-    for each in decisions:
-        if is_foreign(each, snapshot):
-            by_kind.setdefault(each.kind.name, []).append(snapshot.targets[each.address].shown)
+    for decision in decisions:
+        if is_foreign(decision, snapshot):
+            by_kind.setdefault(decision.kind.name, []).append(snapshot.targets[decision.address].shown)
     for kind, shown in sorted(by_kind.items()):
         more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
         exist = "exists" if len(shown) == 1 else "exist"
@@ -95,16 +98,16 @@ def with_overwrites(call: Call, snapshot: Snapshot) -> Call:
 
 def notes(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Problem]:
     """Delivered files that are gone, where nothing is planned that would deliver them anew."""
-    for each in decisions:
-        target = snapshot.targets.get(each.address)
-        if target is None or not target.is_gone or each.is_new or each.action is Action.DELETE:
+    for decision in decisions:
+        target = snapshot.targets.get(decision.address)
+        if target is None or not target.is_gone or decision.is_new or decision.action is Action.DELETE:
             continue
-        declaration = each.declaration
-        delivery = declaration.deliver.get(str(each.kind.one_time)) if declaration is not None else None
+        declaration = decision.declaration
+        delivery = declaration.deliver.get(str(decision.kind.one_time)) if declaration is not None else None
         yield Problem(
-            f"its {each.kind.one_time} was delivered to {target.shown} on this machine, and is not there any more",
-            f"if it is lost, issue a new one with `apply --replace {each.address}`",
-            str(each.address),
+            f"its {decision.kind.one_time} was delivered to {target.shown} on this machine, and is not there any more",
+            f"if it is lost, issue a new one with `apply --replace {decision.address}`",
+            str(decision.address),
             delivery.position if delivery is not None else None,
             Severity.NOTE,
             code="delivered-file-gone",

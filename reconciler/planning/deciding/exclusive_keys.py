@@ -42,11 +42,11 @@ def exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
 
 
 def _exclusive(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
-    for each in kind.fields:
-        value: Value = form.get(each.name)
-        if Exclusive in each and isinstance(value, list):
+    for field in kind.fields:
+        value: Value = form.get(field.name)
+        if Exclusive in field and isinstance(value, list):
             # One name space for all kinds: a hostport is served by one edge of any sort.
-            yield from ((each.name, canonical(item)) for item in value if is_known(item))
+            yield from ((field.name, canonical(item)) for item in value if is_known(item))
 
 
 def _key(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:

@@ -80,7 +80,7 @@ def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
     if InputOnly in field.behaviours:
         return False
     if said is None:
-        return any(shown.__class__ is each.__class__ and shown == each for each in absences(field))
+        return any(shown.__class__ is absence.__class__ and shown == absence for absence in absences(field))
     if said.__class__ is Ref:
         said = resolve(said)
     if said.__class__ is shown.__class__ and said == shown:

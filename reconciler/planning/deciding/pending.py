@@ -30,7 +30,7 @@ def is_pending(decision: Decision, index: LiveIndex) -> bool:
         return reason is Reason.DECLARED and index.knows_all_creates
     if not index.is_ours(live) or (decision.kind.keeps_owner and live.owner is None):
         return False  # it was never applied, or somebody removed our record
-    movers = {change.changed_by for each in decision.differences for change in each.changes}
+    movers = {change.changed_by for difference in decision.differences for change in difference.changes}
     if reason in _ENDS:
         return _is_as_applied(decision, index)
     if reason is Reason.RECORD:

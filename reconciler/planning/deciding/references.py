@@ -48,8 +48,12 @@ class References:
     def find_confined(self, spec: Mapping[str, Value]) -> Address | None:
         """A resource that the values refer to and that waits for a person's answer."""
         targets = (self._decided.get(ref.target) for ref in references(dict(spec)))
-        confined = (each for each in targets if each is not None and each.problem is not None and each.problem.confined)
-        return next((each.address for each in confined), None)
+        confined = (
+            target
+            for target in targets
+            if target is not None and target.problem is not None and target.problem.confined
+        )
+        return next((decision.address for decision in confined), None)
 
     def unavailable(
         self, declaration: Declaration, decision: Decision, dependencies: Iterable[Address]

@@ -57,7 +57,7 @@ def describe(
 
     `applied` are paths of what is known to have been set.
     """
-    spec = {each.name: value for each in kind.fields if (value := _field(live, each, whose)) is not None}
+    spec = {field.name: value for field in kind.fields if (value := _field(live, field, whose)) is not None}
     ignored = list(_hidden(kind.fields, live.body, applied))
     for path, leaf in list(_complaints(kind, spec, ignored)):
         if Sensitive in leaf:
@@ -134,7 +134,7 @@ def _complaints(kind: Kind, spec: Mapping[str, Value], ignored: Sequence[str]) -
 
 def _wrong(part: BaseModel, path: str = "") -> Iterator[str]:
     if isinstance(part, (Spec, Part)):
-        yield from (path + ".".join(map(str, each.path)) for each in part.findings())
+        yield from (path + ".".join(map(str, finding.path)) for finding in part.findings())
     for name, inner in part:
         if isinstance(inner, BaseModel):
             yield from _wrong(inner, f"{path}{name}.")
@@ -164,11 +164,11 @@ def _hidden(
     fields: Sequence[Field], body: Mapping[str, Any], applied: Collection[str], path: str = ""
 ) -> Iterator[str]:
     """The paths of secrets, and of what responses never show."""
-    for each in fields:
-        here = f"{path}{each.name}"
-        value = read(each, body)
-        if Sensitive in each or InputOnly in each:
-            if (Sensitive in each and (value or InputOnly in each)) or each.required or here in applied:
+    for field in fields:
+        here = f"{path}{field.name}"
+        value = read(field, body)
+        if Sensitive in field or InputOnly in field:
+            if (Sensitive in field and (value or InputOnly in field)) or field.required or here in applied:
                 yield here
-        elif each.shape is Shape.OBJECT and isinstance(value, dict):
-            yield from _hidden(each.fields, value, applied, f"{here}.")
+        elif field.shape is Shape.OBJECT and isinstance(value, dict):
+            yield from _hidden(field.fields, value, applied, f"{here}.")

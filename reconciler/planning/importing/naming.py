@@ -44,7 +44,7 @@ def name(kind: Kind, live: Live, called: Callable[[str, str], str | None], gone:
 
     `called` answers what an object (kind, id) is called already. `gone` are names in lower case.
     """
-    best = next((slugged for each in _titles(kind, live, called) if (slugged := slug(each))), None)
+    best = next((slugged for title in _titles(kind, live, called) if (slugged := slug(title))), None)
     best = best or f"{kebab(kind.name)}-{slug(live.id[-6:]) or 'x'}"
     found, number = best, 1
     while found.lower() in gone:
@@ -56,16 +56,16 @@ def name(kind: Kind, live: Live, called: Callable[[str, str], str | None], gone:
 def _titles(kind: Kind, live: Live, called: Callable[[str, str], str | None]) -> Iterator[str]:
     """From what it is named to what it is seen by."""
     values = {field.name: read(field, live.body) for field in kind.fields}
-    yield from (text for each in _TITLES if (text := values.get(each)) and isinstance(text, str))
+    yield from (text for title in _TITLES if (text := values.get(title)) and isinstance(text, str))
     description = live.body.get("description")
     if isinstance(description, str):
         yield description.strip().partition("\n")[0]
     yield from _named_in(live.metadata)
     above = _above(kind, live, values, called)
-    for each in _PLACES:
-        for text in _place(values.get(each)):
+    for place in _PLACES:
+        for text in _place(values.get(place)):
             yield f"{above}-{text}" if above else text
-    yield from (text for each in _OUTPUTS if isinstance(text := live.body.get(each), str))
+    yield from (text for output in _OUTPUTS if isinstance(text := live.body.get(output), str))
     key = values.get("public_key")
     if isinstance(key, str) and "BEGIN" not in key:
         yield " ".join(key.split()[2:])  # the comment of an authorized-keys line

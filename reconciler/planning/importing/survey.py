@@ -158,7 +158,7 @@ def _told(text: str, subject: str, about: Imported) -> str:
 
 
 def _fields(change: Change) -> str:
-    return ": " + ", ".join(dict.fromkeys(each.path for each in change.fields)) if change.fields else ""
+    return ": " + ", ".join(dict.fromkeys(field_change.path for field_change in change.fields)) if change.fields else ""
 
 
 def _key(live: Live) -> Key:
@@ -187,7 +187,7 @@ class _Surveying:
     def survey(self) -> Survey:
         candidates = [
             (kind, live)
-            for kind in _parents_first([each for each in self.kinds if self._is_looked_at(each)])
+            for kind in _parents_first([kind for kind in self.kinds if self._is_looked_at(kind)])
             for live in self._in_turn(self.snapshot.of(kind.name), kind)
             if self._is_offered(kind, live)
         ]
@@ -269,8 +269,8 @@ class _Surveying:
 
     def _can_embed(self, child: Kind) -> bool:
         return any(
-            each.name == child.parent.kind and child.parent.embedded in each.by_name
-            for each in self.kinds
+            kind.name == child.parent.kind and child.parent.embedded in kind.by_name
+            for kind in self.kinds
             if child.parent is not None
         )
 

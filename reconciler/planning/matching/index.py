@@ -82,7 +82,10 @@ class LiveIndex:
         for address in sorted(self.snapshot.bindings.keys() & declarations.keys()):
             for live in self.recorded(self.kinds[address.kind], address):
                 reserved.setdefault(live.key, address)
-        special = sorted((each for each in declarations.values() if _is_special(each)), key=attrgetter("address"))
+        special = sorted(
+            (declaration for declaration in declarations.values() if _is_special(declaration)),
+            key=attrgetter("address"),
+        )
         for declaration in special:
             for _, live in self.formerly(self.kinds[declaration.address.kind], declaration):
                 reserved.setdefault(live.key, declaration.address)

@@ -162,7 +162,7 @@ def live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
 
 def drops_reference(decision: Decision, through: str, target: LiveKey) -> bool:
     """Whether the field through which the object is referred to gets a value without it."""
-    differs = any(each.field.name == through for each in decision.differences)
+    differs = any(difference.field.name == through for difference in decision.differences)
     return differs and target[1].rpartition("/")[2] not in texts(decision.want.get(through))
 
 

@@ -181,7 +181,9 @@ def _update(decision: Decision) -> Iterator[Call]:
         main = []
     first = [field for field in removed if _goes_first(decision, field, set_)]
     if swaps:
-        first = _closed(decision, [*first, *(each for each in removed if each.name in decision.kind.exclusive_modules)])
+        first = _closed(
+            decision, [*first, *(field for field in removed if field.name in decision.kind.exclusive_modules)]
+        )
     yield from _in_turn(
         [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in first]
         + main
@@ -224,7 +226,7 @@ def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
     for path, value in decision.kind.remove_before.items():
         top, _, inner = path.partition(".")
         part, live = decision.want.get(top), decision.have.get(top)
-        if isinstance(part, dict) and part.get(inner) == value and any(each.name == top for each in set_):
+        if isinstance(part, dict) and part.get(inner) == value and any(field.name == top for field in set_):
             return True
         # And what forbids the new values goes before they come.
         if field.name == top and isinstance(live, dict) and live.get(inner) == value and set_:
@@ -235,8 +237,8 @@ def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
 def _swaps(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> bool:
     """Whether one of the modules that exclude each other takes the place of another: the old one has to go first, and
     nothing may pass while neither is there."""
-    return any(each.name in kind.exclusive_modules for each in set_) and any(
-        each.name in kind.exclusive_modules for each in removed
+    return any(field.name in kind.exclusive_modules for field in set_) and any(
+        field.name in kind.exclusive_modules for field in removed
     )
 
 
@@ -299,7 +301,7 @@ def _modules(decision: Decision) -> Iterator[Call]:
     gone = [field for field in differing.values() if decision.want[field.name] is None]
     first: list[Field] = []
     if _swaps(decision.kind, put, gone):
-        first = _closed(decision, [each for each in gone if each.name in decision.kind.exclusive_modules])
+        first = _closed(decision, [field for field in gone if field.name in decision.kind.exclusive_modules])
         opening = _reopened(decision) if decision.have.get(str(decision.kind.traffic_module)) is not None else None
         put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
         gone = [field for field in gone if field not in first]

@@ -75,18 +75,18 @@ def delete_first(graph: CallGraph, cycle: Collection[str]) -> Decision | None:
 
 def _release(decision: Decision, contested: Collection[ExclusiveKey]) -> Call | None:
     """The call that takes contested items out of a list, and changes nothing else."""
-    for each in decision.kind.fields:
-        held = decision.have.get(each.name)
-        if Exclusive not in each or not isinstance(held, list) or decision.live is None:
+    for field in decision.kind.fields:
+        held = decision.have.get(field.name)
+        if Exclusive not in field or not isinstance(held, list) or decision.live is None:
             continue
-        kept = [item for item in held if (each.name, canonical(item)) not in contested]
+        kept = [item for item in held if (field.name, canonical(item)) not in contested]
         if len(kept) < len(held):
             return Call(
-                id=f"release {each.name} of {decision.address}",
+                id=f"release {field.name} of {decision.address}",
                 address=decision.address,
                 verb=Verb.UPDATE,
                 path=object_path(decision.kind, decision.live),
                 target=decision.live.id,
-                body={each.name: body_value(each, kept)},
+                body={field.name: body_value(field, kept)},
             )
     return None

@@ -73,7 +73,11 @@ def dependencies(
     found: dict[Address, tuple[Address, ...]] = {}
     for address, declaration in declared.items():
         needed = _needs(declaration, kinds[address.kind], hosts)
-        others = [each for each in dict.fromkeys(needed) if each in declared and each != address] if needed else ()
+        others = (
+            [fromkey for fromkey in dict.fromkeys(needed) if fromkey in declared and fromkey != address]
+            if needed
+            else ()
+        )
         found[address] = tuple(others)
     return found
 

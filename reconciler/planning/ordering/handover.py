@@ -64,7 +64,7 @@ def _released(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[ExclusiveKey, 
 
 def _held(decision: Decision, key: ExclusiveKey, holder: LiveKey, graph: CallGraph) -> Problem:
     live = graph.index.by_locator[holder]
-    ours = next((str(each.address) for each in graph.decisions if each.live is live), None)
+    ours = next((str(decision.address) for decision in graph.decisions if decision.live is live), None)
     adopting = live.owner is None and live.kind == decision.kind.name and decision.live is None and ours is None
     first = f"adopt it (`reconciler adopt {decision.address} --id {live.id}`), or " if adopting else ""
     whose = ours or f"{live.kind} {live.id}" + (f" of stack {live.owner.stack}" if live.owner else "")

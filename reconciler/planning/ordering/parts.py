@@ -133,8 +133,8 @@ def _name(graph: CallGraph, key: LiveKey) -> str:
 
 def _last_part(graph: CallGraph, key: LiveKey, whole: _Whole, user: str) -> Problem:
     delete, name = graph.calls[min(whole.deletes)], _name(graph, key)
-    declared = (each.declaration for each in graph.decisions if each.address == delete.address)
-    declaration = next((each for each in declared if each is not None), None)
+    declared = (decision.declaration for decision in graph.decisions if decision.address == delete.address)
+    declaration = next((declaration for declaration in declared if declaration is not None), None)
     part = delete.address.kind
     return Problem(
         f"{name} would be left without any {part}, if only for a moment, and {user} cannot do without",

@@ -108,7 +108,7 @@ class _Judge:
     @cached_property
     def _changes(self) -> Mapping[Address, Change]:
         """A second object of one address, which goes, is not told apart."""
-        return {each.address: each for each in reversed(self.plan.changes)} if self.plan else {}
+        return {change.address: change for change in reversed(self.plan.changes)} if self.plan else {}
 
     def _declared(self) -> Iterator[Address]:
         selected = PlanOptions(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else PlanOptions()
@@ -160,8 +160,8 @@ class _Judge:
             "calls": len(plan.calls),
             "resources": plan.declared,
             "changes": [
-                {"address": str(each.address), "kind": each.address.kind, "action": str(each.action)}
-                for each in plan.changes
+                {"address": str(change.address), "kind": change.address.kind, "action": str(change.action)}
+                for change in plan.changes
             ],
         }
         return spelt({"plan": told, "now": self._today, "change": None, "resource": None})
@@ -178,13 +178,13 @@ def _change(change: Change, live: Json) -> Json:
         "live": live,
         "fields": [
             {
-                "path": each.path,
-                "old": _plain(each.old),
-                "new": _plain(each.new),
-                "mover": each.changed_by.name.lower(),
-                "replaces": each.forces_replacement,
+                "path": field.path,
+                "old": _plain(field.old),
+                "new": _plain(field.new),
+                "mover": field.changed_by.name.lower(),
+                "replaces": field.forces_replacement,
             }
-            for each in change.fields
+            for field in change.fields
         ],
     }
 
@@ -192,7 +192,7 @@ def _change(change: Change, live: Json) -> Json:
 def _whole(fields: Sequence[Field], spec: Mapping[str, Value]) -> dict[str, Json]:
     """With every field that there is, so that no expression has to ask whether it was written."""
     told = {name: _plain(value) for name, value in spec.items()}
-    return told | {each.name: _value(each, spec.get(each.name), each.default_beside(spec)) for each in fields}
+    return told | {field.name: _value(field, spec.get(field.name), field.default_beside(spec)) for field in fields}
 
 
 def _value(field: Field, value: Value, default: Json = None) -> Json:

@@ -82,5 +82,5 @@ class Rule:
 
     def exemption(self, subject: str) -> Exemption | None:
         """The exemption that lasts longest."""
-        found = [each for each in self.exemptions if fnmatchcase(subject, each.addresses)]
+        found = [exemption for exemption in self.exemptions if fnmatchcase(subject, exemption.addresses)]
         return max(found, key=lambda each: each.until, default=None)

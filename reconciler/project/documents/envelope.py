@@ -103,8 +103,8 @@ def read_draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
         draft.envelope = _PLAIN
         return draft, findings
     form, wrong = _validate(value, draft.kind)
-    reported = {each.path for each in findings}
-    findings += [each for each in wrong if each.path not in reported]
+    reported = {finding.path for finding in findings}
+    findings += [finding for finding in wrong if finding.path not in reported]
     if draft.address is not None and draft.kind is not None and form is not None:
         draft.envelope = _read_envelope(form)
         findings += _check_details(draft, form, draft.kind)
@@ -122,9 +122,10 @@ def _validate(value: dict[str, Any], kind: Kind | None) -> tuple[ManifestDocumen
         return ManifestDocument.model_validate(value), []
     except ValidationError as error:
         findings = [
-            _with_example(each, kind) for each in validation.problems_of(error, value, fields_of(ManifestDocument))
+            _with_example(finding, kind)
+            for finding in validation.problems_of(error, value, fields_of(ManifestDocument))
         ]
-    wrong = {each.path[0] for each in findings if each.path}
+    wrong = {finding.path[0] for finding in findings if finding.path}
     try:
         return ManifestDocument.model_validate({key: item for key, item in value.items() if key not in wrong}), findings
     except ValidationError:

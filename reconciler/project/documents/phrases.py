@@ -88,7 +88,7 @@ def closest(word: str, candidates: Iterable[str]) -> str:
     candidates = list(candidates)
     if len(candidates) > _FEW or len(word) > _LONGEST_WORD:
         return ""  # comparing takes its time, and there may be as many misspelt words
-    by_folded = {each.lower(): each for each in sorted(candidates)}
+    by_folded = {candidate.lower(): candidate for candidate in sorted(candidates)}
     close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[close[0]] if close else ""
 

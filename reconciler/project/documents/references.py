@@ -125,7 +125,7 @@ class References:
             )
         if output and output not in kind.outputs:
             own = " (it is declared there, so write its value)" if output in kind.by_name else ""
-            known_outputs = [each for each in kind.outputs if each != kind.one_time]
+            known_outputs = [output for output in kind.outputs if output != kind.one_time]
             remedy = phrases.did_you_mean(output, known_outputs) or f"use {phrases.join_words(known_outputs)}"
             values = phrases.with_suggestion("output", output, known_outputs)
             raise Unresolved(f"{kind_name} has no output {output}{own}", remedy, code="unknown-output", values=values)
@@ -140,7 +140,7 @@ class References:
                 "leave this out there too",
                 code="reference-to-absent",
             )
-        names = [each.name for each in self._declared.ensures if each.kind == kind_name]
+        names = [ensure.name for ensure in self._declared.ensures if ensure.kind == kind_name]
         close = phrases.did_you_mean(rest, names) or phrases.did_you_mean(rest.rpartition(".")[0] or rest, names)
         remedy = close.replace("did you mean ", f"did you mean {kind_name}/") or "declare it, or give the id itself"
         text, values = f"refers to {kind_name}/{rest}, which is not declared", {"reference": f"{kind_name}/{rest}"}
@@ -155,13 +155,13 @@ def unknown_kind(path: Path, name: str) -> Finding:
 
 @lru_cache(maxsize=64)  # a kind that is misspelled once is often misspelled throughout
 def _values_of_unknown_kind(name: str) -> Mapping[str, Json]:
-    return phrases.with_suggestion("kind", name, [each.name for each in kinds.declarable()])
+    return phrases.with_suggestion("kind", name, [kind.name for kind in kinds.declarable()])
 
 
 @lru_cache(maxsize=64)
 def suggest_kind(name: str) -> str:
     """What to do about the name of a kind that there is not."""
     return (
-        phrases.did_you_mean(name, [each.name for each in kinds.declarable()])
+        phrases.did_you_mean(name, [kind.name for kind in kinds.declarable()])
         or "the command `kinds` lists those there are"
     )

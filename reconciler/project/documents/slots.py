@@ -31,17 +31,17 @@ def _slot(of: Field, sensitive: bool = False) -> Slot:
         sensitive,
         of.refs,
         _slot(of.item, sensitive) if of.item else None,
-        {each.name: _slot(each, sensitive) for each in of.fields},
+        {field.name: _slot(field, sensitive) for field in of.fields},
     )
 
 
 @cache
 def slots_of(model: type[BaseModel]) -> Mapping[str, Slot]:
-    return {each.name: _slot(each) for each in fields_of(model)}
+    return {field.name: _slot(field) for field in fields_of(model)}
 
 
 def is_plain_text(items: Iterable[Json], slot: Slot) -> bool:
     """Whether nothing among these stands for something else."""
     if slot.sensitive:
         return False
-    return all(each.__class__ is str and "${{" not in each and not (slot.refs and "/" in each) for each in items)
+    return all(item.__class__ is str and "${{" not in item and not (slot.refs and "/" in item) for item in items)

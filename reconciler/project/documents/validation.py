@@ -103,7 +103,9 @@ def findings_of(spec: BaseModel) -> list[Finding]:
 @cache
 def _with_parts(shape: type[BaseModel]) -> tuple[str, ...]:
     """The fields that hold parts, or lists of them."""
-    return tuple(each.name for each in fields_of(shape) if Shape.OBJECT in (each.shape, each.item and each.item.shape))
+    return tuple(
+        field.name for field in fields_of(shape) if Shape.OBJECT in (field.shape, field.item and field.item.shape)
+    )
 
 
 @cache
@@ -114,8 +116,8 @@ def _has_rules(shape: type[Spec] | type[Part]) -> bool:
 def _inner(item: Any, path: Path) -> Iterator[Finding]:
     match item:
         case Part():
-            for each in findings_of(item):
-                yield replace(each, path=(*path, *each.path))
+            for finding in findings_of(item):
+                yield replace(finding, path=(*path, *finding.path))
         case list():
             for index, inner in enumerate(item):
                 yield from _inner(inner, (*path, index))
@@ -129,7 +131,7 @@ def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
         if isinstance(part, int) or (here is not None and here.shape is Shape.MAP):
             here = here.item if here is not None else None
         else:
-            here = next((each for each in (fields if here is None else here.fields) if each.name == part), None)
+            here = next((field for field in (fields if here is None else here.fields) if field.name == part), None)
         if here is None:
             return None, sensitive
         sensitive = sensitive or Behaviour.SENSITIVE in here.behaviours
@@ -174,15 +176,15 @@ def _finding(path: Path, details: list[ErrorDetails], value: Value, fields: Sequ
         return missing_field(path)
     if kind == "extra_forbidden":
         around, _ = field_at(fields, path[:-1])
-        return unknown_field(path, [each.name for each in (around.fields if around else fields)])
+        return unknown_field(path, [field.name for field in (around.fields if around else fields)])
     if kind == "literal_error":
         return _no_choice(path, here, field.choices if field else (), sensitive)
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         values = {"limit": context[key]}
         return Finding(path, f"must be {words} {context[key]}", "change it", code="value-out-of-range", values=values)
-    expected = list(dict.fromkeys(_EXPECTED[each["type"]] for each in details if each["type"] in _EXPECTED))
-    rules = [each for each in details if each["type"] not in _EXPECTED]
+    expected = list(dict.fromkeys(_EXPECTED[detail["type"]] for detail in details if detail["type"] in _EXPECTED))
+    rules = [detail for detail in details if detail["type"] not in _EXPECTED]
     if expected and not rules:
         return _wrong_type(path, phrases.join_words(expected), here)
     text, _, remedy = _message(rules[0]).partition("; ")

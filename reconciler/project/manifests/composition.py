@@ -40,7 +40,7 @@ class Composition:
         made, findings = for_each.instances(document, self._settings, self._budget)
         self.complete = self.complete and not findings and made is not None
         subject = f"{value.get('kind')}/{value.get('name')}"
-        problems += [validation.problem(each, document.places, subject) for each in findings]
+        problems += [validation.problem(finding, document.places, subject) for finding in findings]
         return [each for instance in made or () for each in self._laid(instance)]
 
     def _laid(self, document: Document) -> tuple[Document, ...]:
@@ -55,7 +55,7 @@ class Composition:
         own = _own(document)
         if below is not None and not _is_present(document.value):
             below = None  # a tombstone holds nothing
-        return (merge([each for each in (below, own, patch) if each is not None], own, sound=document.sound),)
+        return (merge([layer for layer in (below, own, patch) if layer is not None], own, sound=document.sound),)
 
     def undeclared(self, declared: Iterable[Address]) -> Iterator[Problem]:
         """The environment's patches for what no manifest declares."""

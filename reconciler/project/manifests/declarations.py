@@ -34,7 +34,9 @@ def declare(
     spec = resolver.resolve(kind.spec, address, draft.spec)
     findings = resolver.findings
     if wrong := _spec_findings(envelope, kind, spec):
-        findings = findings + [_suggest_place(each) for each in wrong if validation.at(spec, each.path) != PENDING]
+        findings = findings + [
+            _suggest_place(finding) for finding in wrong if validation.at(spec, finding.path) != PENDING
+        ]
     if len(findings) > MAX_FINDINGS:
         more = Finding(
             (),
@@ -56,11 +58,11 @@ def declare(
         rotate=envelope.rotate,
     )
     problems = []
-    for each in findings:
-        problem = validation.problem(each, places, draft.subject, ("spec",))
-        if each.spot or each.within:
-            as_written, value = validation.at(draft.spec, each.path), validation.at(spec, each.path)
-            problem = offsets.pinpoint(problem, each, as_written, value, sources)
+    for finding in findings:
+        problem = validation.problem(finding, places, draft.subject, ("spec",))
+        if finding.spot or finding.within:
+            as_written, value = validation.at(draft.spec, finding.path), validation.at(spec, finding.path)
+            problem = offsets.pinpoint(problem, finding, as_written, value, sources)
         problems.append(problem)
     return declaration, problems
 
@@ -77,7 +79,9 @@ def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> li
         valid = kind.spec.model_validate(spec)
     except ValidationError as error:
         wrong = validation.problems_of(error, spec, fields_of(kind.spec))
-        return lacking + [each for each in wrong if needs_all or each.text != validation.MISSING or len(each.path) > 1]
+        return lacking + [
+            finding for finding in wrong if needs_all or finding.text != validation.MISSING or len(finding.path) > 1
+        ]
     return lacking + validation.findings_of(valid)
 
 

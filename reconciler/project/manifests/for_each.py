@@ -90,8 +90,8 @@ def instances(
         if budget.is_spent:
             text = f"expands to more than {MAX_INSTANCES:,} resources or {MAX_VALUES:,} values"
             return [], [Finding((KEY,), text, "write less by for_each", code="limit-exceeded")]
-        for each in filling.findings:
-            findings.setdefault((each.path, each.text), each)
+        for finding in filling.findings:
+            findings.setdefault((finding.path, finding.text), finding)
         first = named.setdefault(str(value.get("name")), item)
         if first is not item and not filling.findings:
             text = f"{value.get('name')!r} names two instances, of {first.shown} and of {item.shown}"

@@ -141,7 +141,7 @@ def _assemble(
     problems += exposed_secrets(config, environ, declarations, resolver)
     problems += _check_together(declarations, links, config, partial(_places_with, config, texts, resolver.included))
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
-    if any(each.is_error for each in problems):
+    if any(problem.is_error for problem in problems):
         raise Rejected(problems)
     for each in drafts if sources else ():
         each.document.places.let_go(sources[each.file])
@@ -191,7 +191,7 @@ def _read_drafts(
                 continue  # nothing between two `---`
             for document in composition.documents(written, problems):
                 draft, findings = envelope.read_draft(file, document)
-                problems += [validation.problem(each, document.places, draft.subject) for each in findings]
+                problems += [validation.problem(finding, document.places, draft.subject) for finding in findings]
                 if draft.address is not None:
                     declared.add(draft.address, draft.ensure)
                 elif findings:
@@ -201,7 +201,7 @@ def _read_drafts(
     declared.complete = declared.complete and composition.complete
     if declared.complete:
         problems += composition.undeclared(declared.ensures)
-    declared.complete = declared.complete and not any(each.is_error for each in problems if not each.subject)
+    declared.complete = declared.complete and not any(problem.is_error for problem in problems if not problem.subject)
     return drafts, declared
 
 
@@ -211,16 +211,16 @@ def _declarations(
     """The declarations by address, and what each refers to. Of two with one address the first counts."""
     declarations: dict[Address, Declaration] = {}
     links: dict[Address, list[tuple[Address, Path]]] = {}
-    for each in drafts:
-        if each.envelope is None or each.address is None or each.kind is None:
+    for draft in drafts:
+        if draft.envelope is None or draft.address is None or draft.kind is None:
             continue
-        declaration, wrong = declare(each, each.envelope, each.address, each.kind, resolver, written)
+        declaration, wrong = declare(draft, draft.envelope, draft.address, draft.kind, resolver, written)
         problems += wrong
-        first = declarations.setdefault(each.address, declaration)
+        first = declarations.setdefault(draft.address, declaration)
         if first is not declaration:
-            problems.append(duplicate_address(each, first))
+            problems.append(duplicate_address(draft, first))
         elif resolver.links:
-            links[each.address] = resolver.links
+            links[draft.address] = resolver.links
     return declarations, links
 
 

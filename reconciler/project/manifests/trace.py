@@ -53,7 +53,7 @@ def traces(
             *_origins_of_value(declaration, path, config, settings),
             *_origins_of_references(here, others),
         ]
-        if not any(each.counts and not each.feeds for each in origins):
+        if not any(origin.counts and not origin.feeds for origin in origins):
             origins.insert(0, _default(validation.field_at(kinds.get(kind).fields, path)[0]))
         found.append(Trace(phrases.dotted(path), show_value(kind, path, here), tuple(origins)))
     return found
@@ -64,7 +64,7 @@ def show_value(kind: str, path: Path, value: Value) -> Value:
     whole = Field("spec", Shape.OBJECT, fields=kinds.get(kind).fields)
     fields = [validation.field_at((whole,), ("spec", *path[:depth])) for depth in range(len(path) + 1)]
     # What is free in form has no fields inside.
-    return _shown(value, *next((each for each in fields if each[0] and each[0].shape is Shape.ANY), fields[-1]))
+    return _shown(value, *next((field for field in fields if field[0] and field[0].shape is Shape.ANY), fields[-1]))
 
 
 def _shown(value: Value, field: Field | None, sensitive: bool) -> Value:
@@ -170,7 +170,7 @@ def _variables(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _origins_of_references(value: Value, others: Mapping[Address, Declaration]) -> Iterator[Origin]:
-    for target in dict.fromkeys(each.target for each in references(value)):
+    for target in dict.fromkeys(reference.target for reference in references(value)):
         if (other := others.get(target)) is not None:
             yield Origin(f"refers to {target}", other.position, None, feeds=True)
 

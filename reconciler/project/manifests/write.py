@@ -34,7 +34,7 @@ def layout(
     included: dict[str, str] = {}
     for name, members in sorted(families.items()):
         path = _path(folder, name)
-        manifests[path] = "---\n".join(document(each, folder, included) for each in _in_turn(members, name))
+        manifests[path] = "---\n".join(document(imported, folder, included) for imported in _in_turn(members, name))
     return manifests, included
 
 

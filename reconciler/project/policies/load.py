@@ -98,7 +98,7 @@ def load_policies(config: Config) -> tuple[Rule, ...]:
                 continue
             reader = _Reader(lines, document.places)
             rule = reader.rule(document.value)
-            problems += [validation.problem(each, document.places, reader.subject) for each in reader.findings]
+            problems += [validation.problem(finding, document.places, reader.subject) for finding in reader.findings]
             problems += reader.problems
             if rule is not None and (first := rules.setdefault(rule.name, rule)) is not rule:
                 where = document.places.nearest(("policy",))

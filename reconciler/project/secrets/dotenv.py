@@ -51,7 +51,7 @@ class _Entry(NamedTuple):
 
 def entry(text: str, name: str) -> str:
     """The entry's value; empty if there is none. Raises Undeliverable."""
-    values = [each.value for each in _entries(text, name)]
+    values = [entry.value for entry in _entries(text, name)]
     value = values[-1] if values else ""  # whoever reads such a file takes the last
     if value.startswith('"'):
         try:
@@ -63,15 +63,15 @@ def entry(text: str, name: str) -> str:
 
 def has_value(text: str, name: str) -> bool:
     """Whether setting this entry would overwrite a value, also one that cannot be read. Raises Undeliverable."""
-    return any(each.value not in ("", '""', "''") for each in _entries(text, name))
+    return any(entry.value not in ("", '""', "''") for entry in _entries(text, name))
 
 
 def with_entry(text: str, name: str, value: str) -> str:
     """The text with this entry set, wherever it stands, or added. Raises Undeliverable."""
     pieces, end = [], 0
-    for each in _entries(text, name):
-        pieces += [text[end : each.start], f"{name}={value}"]
-        end = each.end
+    for entry in _entries(text, name):
+        pieces += [text[end : entry.start], f"{name}={value}"]
+        end = entry.end
     if pieces:
         return "".join([*pieces, text[end:]])
     newline = "\r\n" if "\r\n" in text else "\n"

@@ -47,7 +47,7 @@ class Reserved:
     def use(self, place: str) -> str | None:
         """What a place, given as a real path, is reserved for; None if a secret may go there."""
         folded = fold(place)
-        own = next((self._own[each] for each in _upwards(folded) if each in self._own), None)
+        own = next((self._own[upward] for upward in _upwards(folded) if upward in self._own), None)
         if own is not None:
             return f"a place of the project's own {own}"
         names = PurePosixPath(folded).parts

@@ -112,7 +112,7 @@ def load_config(
     layers, wrong_defaults = defaults.read_defaults(written.get("defaults"), places)
     settings, wrong_variables = variables.read_variables(reading.file.variables, written.get("variables"), places)
     findings = [*reading.findings, *wrong_defaults, *wrong_variables]
-    problems += [validation.problem(each, places) for each in findings]
+    problems += [validation.problem(finding, places) for finding in findings]
     included = reading.included
     if chosen is not None and not problems:
         resolver = Resolver(root, environ, {}, Declared(), absent)
@@ -140,10 +140,10 @@ class _Reading:
 def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out: bool) -> _Reading:
     """`leaves_out`: settings that wait for something that is not there count as not set."""
     values = resolver.resolve(ProjectFile, FILE, {key: each for key, each in written.items() if key != "defaults"})
-    warnings = [each for each in resolver.findings if each.severity is Severity.WARNING]
-    errors = [each for each in resolver.findings if each.severity is not Severity.WARNING]
-    unmet = [each for each in errors if each.path[0] == "platform"]
-    findings = [each for each in errors if each.path[0] != "platform"]
+    warnings = [finding for finding in resolver.findings if finding.severity is Severity.WARNING]
+    errors = [finding for finding in resolver.findings if finding.severity is not Severity.WARNING]
+    unmet = [error for error in errors if error.path[0] == "platform"]
+    findings = [error for error in errors if error.path[0] != "platform"]
     if leaves_out:
         values = {name: item if name == "variables" else _without_pending(item) for name, item in values.items()}
         values = {name: item for name, item in values.items() if item is not PENDING}
@@ -151,9 +151,9 @@ def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out:
     try:
         file = ProjectFile.model_validate(values)
     except ValidationError as error:
-        unresolved = {each.path for each in findings}
+        unresolved = {finding.path for finding in findings}
         wrong_values = validation.problems_of(error, values, fields_of(ProjectFile))
-        findings += [each for each in wrong_values if each.path not in unresolved]
+        findings += [finding for finding in wrong_values if finding.path not in unresolved]
     findings += [*_bad_paths("manifests", file.manifests), *_bad_paths("policies", file.policies)]
     return _Reading(file, findings, warnings, unmet, set(resolver.included))
 
@@ -173,9 +173,9 @@ def _config(
     base_url = connection.address(overrides.base_url or platform.base_url, platform.profile)
     api_key = connection.key(overrides.api_key) if overrides.api_key is not None else written_key
     missing = [
-        validation.problem(each, places)
-        for each in reading.unmet
-        if getattr(overrides, str(each.path[-1]), None) is None
+        validation.problem(finding, places)
+        for finding in reading.unmet
+        if getattr(overrides, str(finding.path[-1]), None) is None
     ]
     if api_key is not None and (wrong := connection.key_problem(api_key, places)) is not None:
         api_key = None
@@ -206,7 +206,7 @@ def _config(
         unmet=tuple(missing or connection.missing(places, base_url, api_key)),
         # Without the file that the key is read from: the next key may go there.
         included=tuple(included - ({written_key.source.removeprefix("file:")} if written_key else set())),
-        warnings=tuple(validation.problem(each, places) for each in _literal_secrets(reading, base_url)),
+        warnings=tuple(validation.problem(secret, places) for secret in _literal_secrets(reading, base_url)),
     )
 
 
@@ -233,7 +233,7 @@ def _overlay(
     raw: dict[str, Json] = {"variables": chosen.variables}
     values = resolver.resolve(_Variables, chosen.file, raw)["variables"]
     merged, findings = variables.apply_environment(settings, values, chosen)
-    return merged, [validation.problem(each, chosen.places) for each in (*resolver.findings, *findings)]
+    return merged, [validation.problem(finding, chosen.places) for finding in (*resolver.findings, *findings)]
 
 
 class _Variables(BaseModel):
@@ -253,9 +253,9 @@ def _literal_secrets(reading: _Reading, base_url: str | None) -> Iterator[Findin
     """Secrets that the settings write in plain text. The key to a sandbox on this machine is none."""
     store = reading.file.store
     host = urlsplit(base_url or "").hostname
-    for each in reading.warnings:
-        if each.path != ("platform", "api_key") or host is None or not is_loopback(host):
-            yield each
+    for warning in reading.warnings:
+        if warning.path != ("platform", "api_key") or host is None or not is_loopback(host):
+            yield warning
     if store is not None and "://" in store and urlsplit(store).password:
         yield Finding(
             ("store",),

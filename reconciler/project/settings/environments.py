@@ -96,7 +96,7 @@ def read_environment(root: Folder, name: str) -> Environment:
             )
         )
     if findings:
-        raise Rejected([validation.problem(each, document.places) for each in findings])
+        raise Rejected([validation.problem(finding, document.places) for finding in findings])
     settings = {key: item for key, item in document.value.items() if "/" not in key and key != "variables"}
     return Environment(name, file, text, document.places, settings, variables, patches)
 
@@ -137,6 +137,6 @@ def unknown_keys(
 def environment_names(root: Folder) -> list[str]:
     """The environments of the project."""
     try:
-        return sorted(each.stem for each in (root / FOLDER).glob("*.yaml") if not each.name.startswith("."))
+        return sorted(path.stem for path in (root / FOLDER).glob("*.yaml") if not path.name.startswith("."))
     except OSError:
         return []

@@ -68,7 +68,9 @@ def _find_loss(before: yaml.Reading, text: str, laid_out: str, file: str) -> Pro
     """What the text says and would not say any more."""
     after = yaml.read(laid_out.encode(), file)
     # Nothing between two `---` says nothing; the order of keys means nothing.
-    old, new = ([each for each in reading.documents if each.value is not None] for reading in (before, after))
+    old, new = (
+        [document for document in reading.documents if document.value is not None] for reading in (before, after)
+    )
     if after.problems or len(old) != len(new):
         return _cannot_format(file)
     for one, other in zip(old, new, strict=True):
@@ -113,8 +115,8 @@ def with_modeline(text: str, schema: str) -> str:
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     pieces = re.split(r"^(---[ \t]*(?:[ \t]#.*)?\n)", text.removeprefix(mark), flags=re.MULTILINE)
     bodies = pieces[::2]
-    have_modeline = [any(_MODELINE.fullmatch(each.strip()) for each in body.splitlines()) for body in bodies]
-    if len(bodies) > 1 and all(not each.strip() or each.startswith("#") for each in bodies[0].splitlines()):
+    have_modeline = [any(_MODELINE.fullmatch(line.strip()) for line in body.splitlines()) for body in bodies]
+    if len(bodies) > 1 and all(not line.strip() or line.startswith("#") for line in bodies[0].splitlines()):
         have_modeline[:2] = [
             True,
             have_modeline[0] or have_modeline[1],
@@ -132,7 +134,7 @@ def _documents(text: str, file: str) -> list[str]:
         if number not in starts:
             pieces[-1].append(line)
             continue
-        if any(each.strip() for each in pieces[-1]):
+        if any(piece.strip() for piece in pieces[-1]):
             pieces.append([])
         else:
             pieces[-1] = []

@@ -84,7 +84,7 @@ def places(text: bytes, file: str) -> list[Places]:
     """Where everything was written that `read` finds in this text, document by document."""
     reading = Reading()
     _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading).run()
-    return [each.places for each in reading.documents]
+    return [document.places for document in reading.documents]
 
 
 def _excess(text: bytes, file: str) -> Problem | None:

@@ -66,7 +66,7 @@ class Diagram:
 
     @property
     def has_waits(self) -> bool:
-        return any(each.is_wait for each in self.arrows)
+        return any(arrow.is_wait for arrow in self.arrows)
 
 
 def draw_diagram(plan: Plan) -> Diagram:
@@ -82,7 +82,7 @@ def draw_diagram(plan: Plan) -> Diagram:
     columns: dict[str, _Columns] = {}
     for island in islands:
         columns |= dict.fromkeys(island, _columns(places[key] for key in island))
-    boxes = tuple(Box(each, changes.get(each), *places[str(each)]) for each in addresses)
+    boxes = tuple(Box(address, changes.get(address), *places[str(address)]) for address in addresses)
     numbers = {str(each): number for number, each in enumerate(addresses)}
     arrows = []
     for before, after in drawn.edges:
@@ -97,7 +97,7 @@ _Edges = set[tuple[Address, Address]]
 
 def _graph(addresses: Sequence[Address], references: _Edges, waits: _Edges) -> graph.Graph:
     """Every reference, and those waits that nothing else implies."""
-    nodes = [graph.Node(str(each), each.kind, each.name, each.kind) for each in addresses]
+    nodes = [graph.Node(str(address), address.kind, address.name, address.kind) for address in addresses]
     sparse = graph.connected(nodes, ((str(before), str(after)) for before, after in references | waits))
     said = {(str(before), str(after)) for before, after in references}
     return graph.Graph(sparse.nodes, tuple(sorted(said.union(sparse.edges))))
@@ -160,7 +160,9 @@ def _islands(drawn: graph.Graph) -> list[list[str]]:
     around: nx.Graph[str] = nx.Graph()
     around.add_nodes_from(node.key for node in drawn.nodes)
     around.add_edges_from(drawn.edges)
-    return sorted((sorted(each) for each in nx.connected_components(around)), key=lambda each: (-len(each), each))
+    return sorted(
+        (sorted(component) for component in nx.connected_components(around)), key=lambda each: (-len(each), each)
+    )
 
 
 def _placed(drawn: graph.Graph, islands: Sequence[Sequence[str]]) -> tuple[_Places, float, float]:
@@ -232,7 +234,7 @@ def _line(first: _Place, second: _Place, columns: _Columns) -> str:
     if end <= x:  # beside or behind it, as in a ring: around the right side of both
         far = max(x, end + WIDTH) + 40
         return f"{line}C{far:.0f} {y:.0f} {far:.0f} {to_y:.0f} {end + WIDTH:.0f} {to_y:.0f}"
-    for left in [each for each in columns if x < each < end]:
+    for left in [column for column in columns if x < column < end]:
         straight = y + (to_y - y) * (left + WIDTH / 2 - x) / (end - x)
         free = _free(straight, columns[left])
         line += f"{_bend(x, y, left, free)}H{left + WIDTH:.0f}"

@@ -59,7 +59,7 @@ def drift_periods(looks: Sequence[DriftCheck]) -> list[DriftPeriod]:
     lasting: dict[Address, DriftPeriod] = {}
     over: list[DriftPeriod] = []
     for look in looks:
-        found = {each.address: each for each in look.moved}
+        found = {drifted_resource.address: drifted_resource for drifted_resource in look.moved}
         for address in [each for each in lasting if each not in found]:
             ended = lasting.pop(address)
             ended.is_over = True
@@ -75,7 +75,7 @@ def drift_periods(looks: Sequence[DriftCheck]) -> list[DriftPeriod]:
 def render_page(stack: str, looks: Sequence[DriftCheck], runs: Sequence[Run], *, now: float, days: int) -> str:
     """The whole file. Looks and runs oldest first, of so many days before `now`."""
     found = drift_periods(looks)
-    standing = [each for each in found if not each.is_over]
+    standing = [drift_period for drift_period in found if not drift_period.is_over]
     return environment.render_template(
         "report.html",
         title=f"Report on stack {sanitize(stack)}",
@@ -87,8 +87,8 @@ def render_page(stack: str, looks: Sequence[DriftCheck], runs: Sequence[Run], *,
         looks=[_look_row(number, look) for number, look in reversed(list(enumerate(looks)))][:_MOST_ROWS],
         looked=phrases.count(len(looks), "look") + (f", the latest {_MOST_ROWS}" if len(looks) > _MOST_ROWS else ""),
         kinds=_kinds(found, now),
-        standing=[_spell_row(each, now) for each in standing],
-        over=[_spell_row(each, now) for each in found if each.is_over][:_MOST_ROWS],
+        standing=[_spell_row(drift_period, now) for drift_period in standing],
+        over=[_spell_row(drift_period, now) for drift_period in found if drift_period.is_over][:_MOST_ROWS],
         applies=draw_chart([_run_bar(number, run) for number, run in list(enumerate(runs))[-_MOST_BARS:]]),
         outcomes=[(str(outcome), hue) for outcome, hue in _OUTCOMES.items()],
         runs=[_run_row(number, run) for number, run in reversed(list(enumerate(runs)))][:_MOST_ROWS],
@@ -117,7 +117,7 @@ def _verdict(looks: Sequence[DriftCheck], standing: Sequence[DriftPeriod], runs:
     since = f" Since then there {'was' if after == 1 else 'were'} {phrases.count(after, 'run')}." if after else ""
     if not standing:
         return f"At the last look, {moment(last.at)}, nothing differed: {declared} as declared.{since}"
-    oldest = min(each.since for each in standing)
+    oldest = min(drift_period.since for drift_period in standing)
     return (
         f"At the last look, {moment(last.at)}, {len(standing)} differed, with {declared} declared; "
         f"the longest since {moment(oldest)}.{since}"
@@ -133,14 +133,16 @@ def _thinned(looks: Sequence[DriftCheck]) -> list[tuple[int, DriftCheck]]:
 
 
 def _drift_bar(number: int, look: DriftCheck) -> Bar:
-    movers = Counter(each.changed_by for each in look.moved)
+    movers = Counter(drifted_resource.changed_by for drifted_resource in look.moved)
     listed = ", ".join(f"{movers[mover]} {mover}" for mover in _MOVERS if movers[mover]) or "nothing differs"
     parts = {hue: movers[mover] for mover, hue in _MOVERS.items()}
     return Bar(moment(look.at)[:10], f"{moment(look.at)}: {listed}", parts, number)
 
 
 def _run_bar(number: int, run: Run) -> Bar:
-    listed = ", ".join(f"{run.calls[each]} {each}" for each in _OUTCOMES if run.calls.get(each)) or "no calls"
+    listed = (
+        ", ".join(f"{run.calls[outcome]} {outcome}" for outcome in _OUTCOMES if run.calls.get(outcome)) or "no calls"
+    )
     parts = {hue: run.calls.get(outcome, 0) for outcome, hue in _OUTCOMES.items()}
     return Bar(moment(run.started)[:10], f"{moment(run.started)} {sanitize(run.command)}: {listed}", parts, number)
 
@@ -157,15 +159,15 @@ class KindRow:
 def _kinds(found: Sequence[DriftPeriod], now: float) -> list[KindRow]:
     """Kind by kind, those that differ most first."""
     by_kind: dict[str, list[DriftPeriod]] = {}
-    for each in found:
-        by_kind.setdefault(each.moved.address.kind, []).append(each)
+    for drift_period in found:
+        by_kind.setdefault(drift_period.moved.address.kind, []).append(drift_period)
     most = max(map(len, by_kind.values()), default=1)
     rows = [
         KindRow(
             kind=kind,
-            standing=sum(not each.is_over for each in mine),
+            standing=sum(not drift_period.is_over for drift_period in mine),
             spells=len(mine),
-            longest=span(max(each.lasted(now) for each in mine)),
+            longest=span(max(drift_period.lasted(now) for drift_period in mine)),
             share=round(100 * len(mine) / most),
         )
         for kind, mine in by_kind.items()
@@ -194,7 +196,7 @@ def _look_row(number: int, look: DriftCheck) -> dict[str, object]:
         "differ": len(look.moved),
         "declared": look.declared,
         "commit": sanitize(look.commit[:12]),
-        "addresses": [str(each.address) for each in look.moved[:_NAMED]],
+        "addresses": [str(drifted_resource.address) for drifted_resource in look.moved[:_NAMED]],
         "more": max(0, len(look.moved) - _NAMED),
     }
 

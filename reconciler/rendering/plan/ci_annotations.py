@@ -18,20 +18,20 @@ _SEVERITIES = {Level.ERROR: "critical", Level.WARNING: "major", Level.NOTE: "inf
 
 def github(findings: Sequence[Finding]) -> str:
     """A workflow command per line. GitHub shows the first ten of each level and step."""
-    return "".join(f"{_command(each)}\n" for each in findings)
+    return "".join(f"{_command(finding)}\n" for finding in findings)
 
 
 def gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
     """A code quality report. `fallback`: the file that stands for what no manifest mentions any more."""
     report = [
         {
-            "description": _cut(f"{each.subject}: {each.shown}" if each.subject else each.shown),
-            "check_name": each.id,
-            "fingerprint": fingerprint(each),
-            "severity": _SEVERITIES[each.level],
-            "location": {"path": each.file or fallback, "lines": {"begin": each.line}},
+            "description": _cut(f"{finding.subject}: {finding.shown}" if finding.subject else finding.shown),
+            "check_name": finding.id,
+            "fingerprint": fingerprint(finding),
+            "severity": _SEVERITIES[finding.level],
+            "location": {"path": finding.file or fallback, "lines": {"begin": finding.line}},
         }
-        for each in findings
+        for finding in findings
     ]
     return json.dumps(report, indent=2).replace("##", "#\\u0023") + "\n"
 

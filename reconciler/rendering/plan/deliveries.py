@@ -24,7 +24,7 @@ def quote(arguments: Json) -> str:
     """An argument list as a shell would read it. What no terminal should obey is spelt as `$'\\x1b'`."""
     if not isinstance(arguments, list):  # of a plan file that somebody else wrote
         return sanitize(str(arguments))
-    return sanitize(" ".join(_quote_argument(str(each)) for each in arguments))
+    return sanitize(" ".join(_quote_argument(str(argument)) for argument in arguments))
 
 
 def _target(delivery: Delivery) -> str:

@@ -93,7 +93,7 @@ def findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = "") -
     found = [*_problems(plan), *_changes(plan, flavour)]
     if flavour is Flavour.PLAN:
         found += _consents(plan)
-    found = [replace(each, file=f"{prefix}{each.file}") if each.file else each for each in found]
+    found = [replace(finding, file=f"{prefix}{finding.file}") if finding.file else finding for finding in found]
     return sorted(found, key=lambda each: (RULES.index(each.rule), each.file, each.line, each.column, each.subject))
 
 

@@ -45,8 +45,8 @@ class Graph:
 
 def of_resources(needs: Mapping[Address, Collection[Address]]) -> Graph:
     """The graph of declared resources: each address with what it refers to."""
-    addresses = sorted(needs.keys() | {need for each in needs.values() for need in each})
-    nodes = [Node(str(each), each.kind, each.name, each.kind) for each in addresses]
+    addresses = sorted(needs.keys() | {need for collection in needs.values() for need in collection})
+    nodes = [Node(str(address), address.kind, address.name, address.kind) for address in addresses]
     return connected(nodes, ((str(need), str(each)) for each, wanted in needs.items() for need in wanted))
 
 

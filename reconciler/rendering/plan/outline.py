@@ -128,10 +128,14 @@ def build_outline(plan: Plan) -> Outline:
         forecast=plan.forecast,
         account=sanitize(plan.account),
         commit=sanitize(plan.commit),
-        targets=tuple(sanitize(each) for each in plan.targets),
-        excludes=tuple(sanitize(each) for each in plan.excludes),
+        targets=tuple(sanitize(target) for target in plan.targets),
+        excludes=tuple(sanitize(exclude) for exclude in plan.excludes),
         ignored=len(plan.ignored),
-        ignored_until=tuple(sorted({sanitize(each.until) for each in plan.ignored if each.until})),
+        ignored_until=tuple(
+            sorted(
+                {sanitize(ignored_difference.until) for ignored_difference in plan.ignored if ignored_difference.until}
+            )
+        ),
     )
 
 
@@ -167,7 +171,7 @@ def _change(change: Change, words: _Words) -> ChangeRow:
         risks=change.risks,
         protected=change.protected,
         position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
-        fields=tuple(_field(each, words) for each in change.fields),
+        fields=tuple(_field(field, words) for field in change.fields),
         parent=sanitize(str(change.parent)) if change.parent else "",
         is_pending=change.is_pending,
     )
@@ -269,7 +273,7 @@ class _Words:
             yield f"{key} {line}"
             return
         yield key
-        yield from (f"  {each}" for each in self.lines(value))
+        yield from (f"  {line}" for line in self.lines(value))
 
     def _item(self, value: Value) -> Iterator[str]:
         line = self.line(value)

@@ -91,7 +91,7 @@ def drifted(rows: Outline, resources: Resources | None) -> str:
     later = f" {count(pending, 'resource')} {'has' if pending == 1 else 'have'} unapplied Git changes."
     limited = _is_limited(rows)
     sides = [side(row) for row in rows.changes if not row.is_pending]
-    named = [(sides.count(each), SIDES[each]) for each in SIDES]
+    named = [(sides.count(side), SIDES[side]) for side in SIDES]
     named.insert(1, (len(rows.additions), "added on the platform"))
     told = [(number, words) for number, words in named if number]
     if not told:

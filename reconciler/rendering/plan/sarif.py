@@ -20,7 +20,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 def render_sarif(findings: Sequence[Finding], *, version: str, fallback: str) -> str:
     """`version`: of this program. `fallback`: the file that stands for what no manifest mentions any more."""
-    rules = {each.id: _rule(each) for each in findings}
+    rules = {finding.id: _rule(finding) for finding in findings}
     numbers = {id: number for number, id in enumerate(rules)}
     log = {
         "$schema": _SCHEMA,
@@ -30,7 +30,7 @@ def render_sarif(findings: Sequence[Finding], *, version: str, fallback: str) ->
                 "tool": {"driver": {"name": "reconciler", "version": version, "rules": [*rules.values()]}},
                 "columnKind": "unicodeCodePoints",
                 "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The root of the repository."}}},
-                "results": [_result(each, numbers[each.id], fallback) for each in findings],
+                "results": [_result(finding, numbers[finding.id], fallback) for finding in findings],
             }
         ],
     }

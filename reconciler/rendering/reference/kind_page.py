@@ -144,7 +144,7 @@ def sort(field: Field) -> str:
         return " or ".join(f"`{choice}`" for choice in field.choices)
     words = _PLAIN[field.shape]
     if field.refs:
-        words = f"id of {' or '.join(f'`{each}`' for each in field.refs)}"
+        words = f"id of {' or '.join(f'`{ref}`' for ref in field.refs)}"
     if field.max_bytes is not None:
         words += f", at most {field.max_bytes} bytes"
     if field.between is not None:
@@ -163,7 +163,7 @@ def told(field: Field) -> str:
         behaviours.append(f"taken for the `{field.name_of}` of what bears that name")
     if field.clearing is not None:
         behaviours.append(f"removed by DELETE on `…/{field.clearing}`")
-    sentences = [field.doc, *(f"{each[0].upper()}{each[1:]}." for each in behaviours)]
+    sentences = [field.doc, *(f"{behaviour[0].upper()}{behaviour[1:]}." for behaviour in behaviours)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 

@@ -30,7 +30,7 @@ _PLAIN: dict[Shape, Schema] = {
     Shape.NUMBER: {"type": "number"},
     Shape.FLAG: {"type": "boolean"},
 }
-_CHILDREN = next(each for each in fields_of(Lifecycle) if each.name == "unmanaged_children")
+_CHILDREN = next(field for field in fields_of(Lifecycle) if field.name == "unmanaged_children")
 
 
 def kind_schema(kind: Kind) -> Schema:

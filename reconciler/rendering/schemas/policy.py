@@ -19,7 +19,7 @@ def policy_schema(form: type[BaseModel]) -> manifest_schema.Schema:
 
 def _object(fields: Sequence[Field]) -> dict[str, Any]:
     needed = [field.name for field in fields if field.required]
-    told = {"type": "object", "additionalProperties": False, "properties": {each.name: _of(each) for each in fields}}
+    told = {"type": "object", "additionalProperties": False, "properties": {field.name: _of(field) for field in fields}}
     return told | ({"required": needed} if needed else {})
 
 

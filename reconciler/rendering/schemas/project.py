@@ -53,7 +53,9 @@ def editor_schemas(form: type[BaseModel], kinds: Iterable[Kind]) -> dict[str, Sc
 def environment_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
     """The schema of `environments/NAME.yaml`; `form` is that of the project file."""
     kinds = sorted(kinds, key=lambda kind: kind.name)
-    settings = {each.name: manifest_schema.field_schema(each) for each in fields_of(form) if each.name not in _NOT_SET}
+    settings = {
+        field.name: manifest_schema.field_schema(field) for field in fields_of(form) if field.name not in _NOT_SET
+    }
     return {
         "$schema": manifest_schema.DIALECT,
         "title": "Environment",
@@ -85,7 +87,7 @@ def _defaults(kinds: Iterable[Kind]) -> Schema:
 
 def _defaults_of(kind: Kind) -> Schema:
     whole = manifest_schema.document(kind)["properties"]
-    spec = {"type": "object", "additionalProperties": False, "properties": {each.name: {} for each in kind.fields}}
+    spec = {"type": "object", "additionalProperties": False, "properties": {field.name: {} for field in kind.fields}}
     parts = {name: _partial(whole[name]) for name in ("lifecycle", "rotate") if name in whole}
     return {"type": "object", "additionalProperties": False, "properties": {"spec": spec, **parts}}
 

@@ -196,7 +196,7 @@ def _decode_plain(hint: Any, encoded: Json, secrets: Secrets) -> Any:
     if _is_value(hint):
         value = decode_value(encoded, secrets)
         if not isinstance(value, get_args(hint)):
-            raise Malformed(f"{encoded!r} is not one of {', '.join(each.__name__ for each in get_args(hint))}")
+            raise Malformed(f"{encoded!r} is not one of {', '.join(arg.__name__ for arg in get_args(hint))}")
         return value
     if issubclass(hint, StrEnum):
         try:
@@ -221,7 +221,7 @@ def _is_finite(number: float) -> bool:
 @cache
 def _hints(hint: type) -> dict[str, Any]:
     hints = typing.get_type_hints(hint)
-    return {each.name: hints[each.name] for each in fields(hint)}
+    return {field.name: hints[field.name] for field in fields(hint)}
 
 
 def _optional(hint: Any) -> Any:

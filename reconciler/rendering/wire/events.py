@@ -54,7 +54,7 @@ def record(event: Event) -> str:
     if not isinstance(event, Waited):
         call = event.call
         told |= {"call": call.id, "address": str(call.address), "method": call.method}
-    told |= {each.name: getattr(event, each.name) for each in fields(event) if each.name != "call"}
+    told |= {field.name: getattr(event, field.name) for field in fields(event) if field.name != "call"}
     return json.dumps(told).replace("##", "#\\u0023") + "\n"  # a pipeline obeys `##[…]` anywhere in a line
 
 
@@ -64,7 +64,7 @@ def event_schema() -> dict[str, Json]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Event",
         "description": "One line of what `--events` writes: something that happened to a call of a plan, or to all.",
-        "oneOf": [_form(each) for each in get_args(Event)],
+        "oneOf": [_form(arg) for arg in get_args(Event)],
     }
 
 

@@ -130,7 +130,7 @@ def decode(content: Mapping[str, Json]) -> SnapshotFile:
         is_remembered=read.is_remembered,
     )
     secrets = {source: _unmarked(each) for source, each in read.secrets.items()}
-    if not all(isinstance(each, Sealed) for each in secrets.values()):
+    if not all(isinstance(secret, Sealed) for secret in secrets.values()):
         raise Malformed("what stands for a secret is not understood")
     return SnapshotFile(seen, read.stack, read.base_url, read.account, read.at, read.commit, secrets)
 

@@ -83,7 +83,7 @@ class Agent:
 
     def obey(self, session: Stored, command: str) -> bool:
         """Do what the management API asks of a session, if it is this agent's."""
-        if session.id not in [each.id for each in self._sessions()]:
+        if session.id not in [session.id for session in self._sessions()]:
             return False
         if command == "stop":
             self.is_ready = False
@@ -97,7 +97,7 @@ class Agent:
 
     def running(self) -> list[Document]:
         """The oldest first."""
-        return [each.body["shown"] for each in reversed(self._database.page(_RUNNING))]
+        return [stored.body["shown"] for stored in reversed(self._database.page(_RUNNING))]
 
     def find(self, name: str) -> Stored:
         found = self._database.find(_RUNNING, name)
@@ -166,11 +166,11 @@ class Agent:
         if self._token is None:
             return None
         digest = hashlib.sha256(self._token.encode()).hexdigest()
-        for each in self._database.page("TunnelCredential"):
-            if secrets.compare_digest(each.body.get("_token_sha256", ""), digest) and self._objects.world.is_active(
-                each.body["owner_id"]
+        for stored in self._database.page("TunnelCredential"):
+            if secrets.compare_digest(stored.body.get("_token_sha256", ""), digest) and self._objects.world.is_active(
+                stored.body["owner_id"]
             ):
-                return each
+                return stored
         raise tunnels.refused(107, "The authtoken is properly formed, but it is invalid.")
 
     def _permit(self, place: tunnels.Place, settings: Mapping[str, Any]) -> None:
@@ -228,7 +228,7 @@ class Agent:
 
     def _sessions(self) -> list[Stored]:
         """Its own; others may have been planted."""
-        return [each for each in self._database.page(_SESSION) if "_principal" in each.body]
+        return [stored for stored in self._database.page(_SESSION) if "_principal" in stored.body]
 
     def _told(self, session: Stored) -> Document:
         raw = session.body["_raw"]
@@ -239,9 +239,9 @@ def _merged(files: Iterable[Document]) -> Document:
     """One configuration, of each key the value that is given last; of a tunnel's keys as well."""
     merged: Document = {}
     tunnels: dict[str, Document] = {}
-    for each in files:
-        merged |= each
-        for name, settings in (each.get("tunnels") or {}).items():
+    for file in files:
+        merged |= file
+        for name, settings in (file.get("tunnels") or {}).items():
             tunnels[name] = {**tunnels.get(name, {}), **settings}
     return {**merged, "tunnels": tunnels}
 

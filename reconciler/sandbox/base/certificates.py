@@ -140,7 +140,7 @@ def _extended_key_usages(certificate: x509.Certificate) -> list[str]:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return []
-    return [_EXTENDED.get(each, each.dotted_string) for each in usages]
+    return [_EXTENDED.get(usage, usage.dotted_string) for usage in usages]
 
 
 def _alternative_names(certificate: x509.Certificate) -> Document:
@@ -263,7 +263,7 @@ def sign_ssh(
     for name, value in (user or {}).get("extensions", {}).items():
         builder = builder.add_extension(name.encode(), value.encode())
     if principals:
-        builder = builder.valid_principals([each.encode() for each in principals])
+        builder = builder.valid_principals([principal.encode() for principal in principals])
     else:
         builder = builder.valid_for_all_principals()  # type: ignore[no-untyped-call]
     return builder.sign(load_pem_private_key(authority_pem.encode(), password=None)).public_bytes().decode()  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ class Events:
             if name and stored is not None:
                 about = show(stored)
                 if happening == "deleted" and collection == _SUBSCRIPTION:
-                    about = {**about, "sources": [show(each) for each in changes.sources.get(identity, ())]}
+                    about = {**about, "sources": [show(stored) for stored in changes.sources.get(identity, ())]}
                 self.record(name, about)
             if happening == "deleted" and collection == _DESTINATION:
                 self._database.trim(_COLLECTION, identity, 0)
@@ -92,7 +92,7 @@ class Events:
 
     def deliveries(self, destination: str) -> list[Json]:
         """What a destination was sent, the first of what is kept first."""
-        return [each.body for each in reversed(self._database.page(_COLLECTION, destination))]
+        return [stored.body for stored in reversed(self._database.page(_COLLECTION, destination))]
 
     def _listeners(self, name: str) -> Iterator[tuple[str, str]]:
         for identity in self._database.parents(_SOURCE, name):

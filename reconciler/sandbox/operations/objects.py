@@ -120,9 +120,9 @@ class Objects:
         kind, field = operation.kind, operation.field
         if kind.same_as is not None:
             kept = self._by_name[kind.same_as]
-            for each in values:
-                _check_path_id(kind, each)
-            values = [shared_objects.renamed(each, kind, kept) for each in values]
+            for value in values:
+                _check_path_id(kind, value)
+            values = [shared_objects.renamed(value, kind, kept) for value in values]
             shown = self._answer(replace(operation, kind=kept), values, body, view)
             return shown and shared_objects.seen_as(kind, kept, shown, view)
         if operation.act is Act.CREATE:
@@ -168,7 +168,7 @@ class Objects:
                 page = self.database.page(kind.name, parent, query.before, limit + 1)
             follows = page[limit - 1].id if len(page) > limit else ""
             return [
-                seen(self._shown(view, kind, self._read(kind, each), listed=True)) for each in page[:limit]
+                seen(self._shown(view, kind, self._read(kind, stored), listed=True)) for stored in page[:limit]
             ], follows
 
     def _narrowed(self, kind: Kind, parent: str, query: Query, view: View, vault: str, seen: Seen) -> list[Stored]:
@@ -178,14 +178,14 @@ class Objects:
         keep = query.keep({"created_at", *kind.fixed, *self._shown(view, kind, nothing)})
         candidates = self.database.each(kind.name, parent, query.before)
         if vault:
-            candidates = (each for each in candidates if each.body["vault_id"] == vault)
-        kept = (each for each in candidates if keep(seen(self._shown(view, kind, each))))
+            candidates = (candidate for candidate in candidates if candidate.body["vault_id"] == vault)
+        kept = (candidate for candidate in candidates if keep(seen(self._shown(view, kind, candidate))))
         return list(islice(kept, query.limit + 1))
 
     def everything(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
         """All objects, in the order of their creation."""
         found = self.database.page(kind.name, self._parent(kind, values))
-        return [self._shown(view, kind, each, listed=True) for each in reversed(found)]
+        return [self._shown(view, kind, stored, listed=True) for stored in reversed(found)]
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class Objects:
             assert below.parent is not None
             found = self.database.page(below.name, stored.id)
             # Oldest first here: routes are shown in the order they were made.
-            children[below.parent.embedded] = [self._shown(view, below, each) for each in reversed(found)]
+            children[below.parent.embedded] = [self._shown(view, below, stored) for stored in reversed(found)]
         return view.full(kind, stored, children, listed=listed)
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -239,8 +239,8 @@ class Objects:
         body = rules.current_update(kind.name, body)
         bodies.check(known, body)
         rules.check_update(kind.name, body)
-        doc, by_name = dict(stored.body), {each.name: each for each in known}
-        left_out = [each for each in known if AlwaysSent in each and each.name not in body]
+        doc, by_name = dict(stored.body), {field.name: field for field in known}
+        left_out = [field for field in known if AlwaysSent in field and field.name not in body]
         for field in left_out if self.variants.patch_empties else ():
             doc[field.name] = bodies.filled(kind.name, field, None)
         for name, value in body.items():
@@ -282,11 +282,11 @@ class Objects:
 
     def _put_sources(self, subscription: Stored, sources: Sequence[Document]) -> None:
         below = self._children["EventSubscription"][0]
-        there = {each.id: each for each in self.database.page(below.name, subscription.id)}
-        for gone in there.keys() - {each["type"] for each in sources}:
+        there = {stored.id: stored for stored in self.database.page(below.name, subscription.id)}
+        for gone in there.keys() - {source["type"] for source in sources}:
             self.database.delete(there[gone])
-        for each in sources:
-            new, fields = each["type"], {"fields": each["fields"]} if each.get("fields") else {}
+        for source in sources:
+            new, fields = source["type"], {"fields": source["fields"]} if source.get("fields") else {}
             if new not in there:
                 self.database.insert(below.name, new, {"type": new, **fields}, subscription.id)
             elif fields:
@@ -406,7 +406,7 @@ class Objects:
 
     def plant(self, collection: str, raw: Document) -> None:
         """Put an object there as it is: what agents and edges make, such as an ephemeral endpoint."""
-        kind = next((each for each in self.kinds if each.path == f"/{collection.strip('/')}"), None)
+        kind = next((kind for kind in self.kinds if kind.path == f"/{collection.strip('/')}"), None)
         if kind is None:
             raise refusal.NO_SUCH_PATH(path=collection)
         with self.database.transaction():
@@ -421,11 +421,11 @@ class Objects:
         """Take away a planted object, with every planted one that refers to it."""
         with self.database.transaction():
             for kind in self.kinds:
-                for each in self.database.page(kind.name):
-                    raw = each.body.get("_raw", {})
+                for stored in self.database.page(kind.name):
+                    raw = stored.body.get("_raw", {})
                     refers = any(isinstance(value, dict) and identity in value.values() for value in raw.values())
-                    if raw and (refers or each.id == identity):
-                        self.database.delete(each)
+                    if raw and (refers or stored.id == identity):
+                        self.database.delete(stored)
 
     def _saml_certificate(self) -> str:
         """With which the platform signs its SAML requests: made once for a database."""

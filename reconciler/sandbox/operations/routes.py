@@ -94,8 +94,8 @@ def _observed(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation
     if kind.list_key:
         yield Operation(Act.LIST, kind, kind.path)
     yield Operation(Act.GET, kind, one)
-    for each in offers:
-        match each:
+    for offer in offers:
+        match offer:
             case "create":
                 yield Operation(Act.CREATE, kind, kind.path)
             case "update" if kind.fields:
@@ -103,7 +103,7 @@ def _observed(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation
             case "delete":
                 yield Operation(Act.DELETE, kind, one)
             case _:
-                yield Operation(Act.COMMAND, kind, f"{one}/{each}")
+                yield Operation(Act.COMMAND, kind, f"{one}/{offer}")
 
 
 @dataclass

@@ -14,10 +14,10 @@ _MOST_NESTED = 10  # the platform has such a number; which, it does not say
 
 
 def _failover(draft: Draft, world: World) -> None:
-    nested = sum(each.startswith(draft.kind.id_prefix) for each in draft.doc["backends"])
+    nested = sum(backend.startswith(draft.kind.id_prefix) for backend in draft.doc["backends"])
     if nested > _MOST_NESTED:
         raise refusal.FAILOVER_NESTED(most=_MOST_NESTED, count=nested)
-    seen, waiting = set[str](), [each for each in draft.doc["backends"] if each]
+    seen, waiting = set[str](), [backend for backend in draft.doc["backends"] if backend]
     while waiting:
         identity = waiting.pop()
         if identity == draft.id:

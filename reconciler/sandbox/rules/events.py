@@ -19,7 +19,7 @@ def _source(draft: Draft, world: World) -> None:
 
 
 def _subscription(draft: Draft, world: World) -> None:
-    types = [each["type"] for each in draft.doc["sources"] or []]
+    types = [source["type"] for source in draft.doc["sources"] or []]
     for each in types:
         if not each:
             raise refusal.EVENT_TYPE_MISSING()

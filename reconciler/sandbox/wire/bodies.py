@@ -109,13 +109,13 @@ _JSON = json.JSONDecoder(parse_constant=_no_constant)
 @cache
 def fields(kind: Kind) -> tuple[Field, ...]:
     """All that an object of this kind keeps, whether a create or an update takes it or not."""
-    return tuple(_spelt(each) for each in kind.fields if Behaviour.PATH_ONLY not in each)
+    return tuple(_spelt(field) for field in kind.fields if Behaviour.PATH_ONLY not in field)
 
 
 @cache
 def holders(kind: Kind, names: frozenset[str]) -> tuple[Field, ...]:
     """Those of its fields that have one of these names, or have one inside."""
-    return tuple(each for each in fields(kind) if _holds(each, names))
+    return tuple(field for field in fields(kind) if _holds(field, names))
 
 
 def _holds(field: Field, names: frozenset[str]) -> bool:
@@ -136,7 +136,7 @@ def accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     refused = Behaviour.IMMUTABLE if update else Behaviour.UPDATE_ONLY
     fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.fixed if name not in kind.by_name)
     aside = () if update else _ASIDE.get(kind.name, ())
-    return (*fixed, *(_widened(kind.name, each) for each in fields(kind) if refused not in each), *aside)
+    return (*fixed, *(_widened(kind.name, field) for field in fields(kind) if refused not in field), *aside)
 
 
 def _widened(kind: str, field: Field) -> Field:
@@ -159,7 +159,7 @@ def check(known: tuple[Field, ...], body: Mapping[str, Json], where: str = "") -
 
 @cache
 def _by_name(known: tuple[Field, ...]) -> Mapping[str, Field]:
-    return {each.name: each for each in known}
+    return {field.name: field for field in known}
 
 
 def _check_type(field: Field, value: Json, where: str) -> None:
@@ -180,7 +180,7 @@ def _check_type(field: Field, value: Json, where: str) -> None:
 
 def complete(kind: str, known: Iterable[Field], body: Mapping[str, Json], where: str = "") -> Document:
     """Every field, with the platform's default where nothing, or null, was supplied."""
-    return {each.name: filled(kind, each, body.get(each.name), where) for each in known}
+    return {field.name: filled(kind, field, body.get(field.name), where) for field in known}
 
 
 def filled(kind: str, field: Field, value: Json, where: str = "") -> Json:

@@ -186,11 +186,11 @@ def _body(fields: Iterable[Field], required: Iterable[str], doc: str) -> Schema:
     schema: Schema = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {each.name: _written(each, each.name in required) for each in fields},
+        "properties": {field.name: _written(field, field.name in required) for field in fields},
     }
     if doc:
         schema["description"] = doc
-    if wanted := [each.name for each in fields if each.name in required]:
+    if wanted := [field.name for field in fields if field.name in required]:
         schema["required"] = wanted
     return schema
 

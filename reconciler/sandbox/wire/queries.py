@@ -65,7 +65,7 @@ class Query:
         rest = [("before_id", before), ("limit", str(self.limit))]
         rest += [("filter", self.filter)] if self.filter is not None else []
         return urlencode(
-            [*rest, *(("id", each) for each in self.ids), *(("url", each) for each in self.urls)], quote_via=quote
+            [*rest, *(("id", each) for each in self.ids), *(("url", url) for url in self.urls)], quote_via=quote
         )
 
     def keep(self, known: Collection[str]) -> Keep:

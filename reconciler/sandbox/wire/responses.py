@@ -183,9 +183,9 @@ def _fields(kind: Kind) -> tuple[tuple[Field, bool], ...]:
     """Those that are shown, and whether as they are kept."""
     special = _REDACTED.get(kind.name, set()) | _NULL_WHEN_EMPTY.get(kind.name, set())
     return tuple(
-        (each, each.read_as is None and each.shape is not Shape.OBJECT and each.name not in special)
-        for each in bodies.fields(kind)
-        if is_shown(kind, each)
+        (field, field.read_as is None and field.shape is not Shape.OBJECT and field.name not in special)
+        for field in bodies.fields(kind)
+        if is_shown(kind, field)
     )
 
 

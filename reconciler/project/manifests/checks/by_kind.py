@@ -13,6 +13,6 @@ ByKind = Mapping[Kind, Sequence[Declaration]]
 
 def group_by_kind(declarations: Iterable[Declaration]) -> ByKind:
     groups: dict[Kind, list[Declaration]] = {}
-    for each in declarations:
-        groups.setdefault(kinds.get(each.address.kind), []).append(each)
+    for declaration in declarations:
+        groups.setdefault(kinds.get(declaration.address.kind), []).append(declaration)
     return groups

@@ -24,7 +24,7 @@ def circular_references(declarations: Mapping[Address, Declaration], written: Li
             cycle = _from_first(list(reversed(error.args[1][1:])))  # graphlib lists the needed before the needing
             yield _problem(cycle, links, declarations)
             first, second = cycle[0], cycle[1 % len(cycle)]
-            links[first] = [each for each in links[first] if each[0] != second]
+            links[first] = [link for link in links[first] if link[0] != second]
         else:
             return
 

@@ -18,16 +18,16 @@ def undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
     """One-time secrets that would have nowhere to go if the object had to be created; one named by id is there."""
     for kind, declarations in by_kind.items():
         secret = kind.one_time
-        for each in declarations if secret is not None else ():
-            if secret in each.deliver or each.ensure is not Ensure.PRESENT or each.id:
+        for declaration in declarations if secret is not None else ():
+            if secret in declaration.deliver or declaration.ensure is not Ensure.PRESENT or declaration.id:
                 continue
-            remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{each.address.name}}}}}`"
+            remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{declaration.address.name}}}}}`"
             text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
             yield Problem(
                 text,
                 remedy,
-                str(each.address),
-                each.position,
+                str(declaration.address),
+                declaration.position,
                 Severity.WARNING,
                 code="one-time-secret-undelivered",
             )
@@ -172,6 +172,6 @@ def _target(delivery: Delivery, place_of: Callable[[str], str]) -> tuple[Hashabl
 
 
 def _list_deliveries(by_kind: ByKind) -> Iterator[_DeclaredDelivery]:
-    for each in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.one_time is not None):
-        for output, delivery in each.deliver.items() if each.ensure is Ensure.PRESENT else ():
-            yield _DeclaredDelivery(each, output, delivery)
+    for declaration in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.one_time is not None):
+        for output, delivery in declaration.deliver.items() if declaration.ensure is Ensure.PRESENT else ():
+            yield _DeclaredDelivery(declaration, output, delivery)

@@ -22,28 +22,35 @@ def duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
     named = _resolve_names(by_kind)
     for kind, declarations in by_kind.items():
         same = kind.same_as or kind.name
-        for each in declarations:
-            if each.ensure is not Ensure.PRESENT:
+        for declaration in declarations:
+            if declaration.ensure is not Ensure.PRESENT:
                 continue
-            if each.id is not None:
+            if declaration.id is not None:
                 # Two kinds of the same objects name them by ids that differ in their prefix.
-                first = by_id.setdefault((same, each.id.removeprefix(kind.id_prefix)), each)
-                if first is not each:
-                    yield _duplicate(each, first, f"the id {each.id}", each.positions.get(("id",), each.position))
-            key = _key(named.get(each.address, each), kind) if kind.unique else None
-            if key is None or (first := by_key.setdefault((same, key), each)) is each:
+                first = by_id.setdefault((same, declaration.id.removeprefix(kind.id_prefix)), declaration)
+                if first is not declaration:
+                    yield _duplicate(
+                        declaration,
+                        first,
+                        f"the id {declaration.id}",
+                        declaration.positions.get(("id",), declaration.position),
+                    )
+            key = _key(named.get(declaration.address, declaration), kind) if kind.unique else None
+            if key is None or (first := by_key.setdefault((same, key), declaration)) is declaration:
                 continue
-            if kind.is_unique(each.spec) or kind.is_unique(first.spec):
+            if kind.is_unique(declaration.spec) or kind.is_unique(first.spec):
                 what, share = f"the same {', '.join(kind.identity)}", kind.shared_while
                 remedy = f"keep one of them, or set {share} in all of them" if share else "keep one of them"
-                yield _duplicate(each, first, what, each.at(kind.identity[-1]), remedy)
+                yield _duplicate(declaration, first, what, declaration.at(kind.identity[-1]), remedy)
 
 
 def _resolve_names(by_kind: ByKind) -> Mapping[Address, Declaration]:
     catalogue = {kind.name: kind for kind in by_kind}
     if not any(kind.alias for kind in by_kind):
         return {}
-    return resolve_names({each.address: each for those in by_kind.values() for each in those}, catalogue)
+    return resolve_names(
+        {declaration.address: declaration for those in by_kind.values() for declaration in those}, catalogue
+    )
 
 
 def _duplicate(
@@ -84,8 +91,8 @@ def declared_twice_in_parent(by_kind: ByKind, declarations: Mapping[Address, Dec
 def _declared_twice(
     children: Iterable[Declaration], parent: Parent, declarations: Mapping[Address, Declaration]
 ) -> Iterator[Problem]:
-    for each in children:
-        link = each.spec.get(parent.field)
+    for child in children:
+        link = child.spec.get(parent.field)
         above = declarations.get(link.target) if isinstance(link, Ref) else None
         if above is not None and parent.embedded in above.spec:
             where = above.at(parent.embedded)
@@ -93,8 +100,8 @@ def _declared_twice(
             yield Problem(
                 text,
                 f"keep one of the two: remove this, or {parent.embedded} there",
-                str(each.address),
-                each.at(parent.field),
+                str(child.address),
+                child.at(parent.field),
                 code="duplicate-object",
                 values={"first": str(above.address)},
             )
@@ -115,14 +122,14 @@ def duplicate_address(second: Draft, first: Declaration) -> Problem:
 def contested_moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
     """Earlier addresses that another declaration has, or had too."""
     claimed: dict[Address, Declaration] = {}
-    for each in declarations.values():
-        for before in each.moved:
-            where = each.positions.get(("moved",), each.position)
-            other = declarations.get(before) or claimed.setdefault(before, each)
-            if other is not each:
+    for declaration in declarations.values():
+        for before in declaration.moved:
+            where = declaration.positions.get(("moved",), declaration.position)
+            other = declarations.get(before) or claimed.setdefault(before, declaration)
+            if other is not declaration:
                 text = (
                     f"{before} is declared at {other.position}"
                     if before == other.address
                     else f"{before} has moved to {other.address} already ({other.position})"
                 )
-                yield Problem(text, "remove one of the two", f"{each.address}.moved", where, code="invalid-move")
+                yield Problem(text, "remove one of the two", f"{declaration.address}.moved", where, code="invalid-move")

@@ -33,19 +33,19 @@ class _KnownSecrets:
         own = text.strip()
         if len(own) < _MIN_LENGTH:
             return False
-        return any(own == each or (len(each) >= 2 * _MIN_LENGTH and each in own) for each in self.texts)
+        return any(own == text or (len(text) >= 2 * _MIN_LENGTH and text in own) for text in self.texts)
 
 
 def _known_secrets(
     config: Config, environ: Mapping[str, str], declarations: Iterable[Declaration], resolver: Resolver
 ) -> _KnownSecrets:
     """The keys of this program, every declared secret, and the targets of deliveries."""
-    texts = {each.reveal() for each in [config.api_key] if each is not None}
+    texts = {secret.reveal() for secret in [config.api_key] if secret is not None}
     texts |= {text for name, text in environ.items() if name.startswith("RECONCILER_") and name.endswith("_KEY")}
     files_of = set()
-    for each in declarations:
-        texts |= {secret.reveal() for secret in secrets_in(each.spec) if not isinstance(secret, Sealed)}
-        files_of |= {f"file:{delivery.target}" for delivery in each.deliver.values()}
+    for declaration in declarations:
+        texts |= {secret.reveal() for secret in secrets_in(declaration.spec) if not isinstance(secret, Sealed)}
+        files_of |= {f"file:{delivery.target}" for delivery in declaration.deliver.values()}
     return _KnownSecrets(frozenset(map(str.strip, texts)), frozenset(files_of | resolver.secret_sources))
 
 
@@ -57,15 +57,15 @@ def exposed_secrets(
         return
     reported = set()
     is_secret = cache(_known_secrets(config, environ, declarations.values(), resolver).contain)
-    for each in resolver.shown:
-        field = each.address, each.path
-        if field not in reported and each.address in declarations and is_secret(each.source, each.text or ""):
+    for shown in resolver.shown:
+        field = shown.address, shown.path
+        if field not in reported and shown.address in declarations and is_secret(shown.source, shown.text or ""):
             reported.add(field)
-            word, _, name = each.source.partition(":")
+            word, _, name = shown.source.partition(":")
             yield Problem(
                 f"{_SOURCES[word]} {name} is a secret, and this field is shown in plans and on the platform",
                 "put it only into fields that take secrets",
-                f"{each.address}.{phrases.dotted(each.path)}",
-                declarations[each.address].at(*each.path),
+                f"{shown.address}.{phrases.dotted(shown.path)}",
+                declarations[shown.address].at(*shown.path),
                 code="secret-shown",
             )

@@ -17,8 +17,8 @@ from reconciler.project.manifests.checks.by_kind import ByKind
 
 def metadata_too_long(by_kind: ByKind, stack: str) -> Iterator[Problem]:
     """The user's metadata must leave room for the owner record, and must not look like it."""
-    for each in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.keeps_owner):
-        if "metadata" in each.spec and (wrong := _metadata(each, stack)) is not None:
+    for declaration in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.keeps_owner):
+        if "metadata" in declaration.spec and (wrong := _metadata(declaration, stack)) is not None:
             yield wrong
 
 

@@ -12,9 +12,9 @@ from reconciler.model.problem import Problem, Severity
 def retired_kinds(declarations: Iterable[Declaration], profile: Dialect) -> Iterator[Problem]:
     """Kinds that the platform of this profile no longer offers, each told once."""
     found: dict[str, list[Declaration]] = {}
-    for each in declarations:
-        if each.address.kind in profile.retired and each.ensure is Ensure.PRESENT:
-            found.setdefault(each.address.kind, []).append(each)
+    for declaration in declarations:
+        if declaration.address.kind in profile.retired and declaration.ensure is Ensure.PRESENT:
+            found.setdefault(declaration.address.kind, []).append(declaration)
     for kind, those in found.items():
         more = f"; {len(those)} are declared" if len(those) > 1 else ""
         text = f"{profile.name} has retired this kind and refuses to make a {kind} ({profile.retired_code}){more}"
