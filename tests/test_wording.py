@@ -1,17 +1,37 @@
-"""The documentation uses the terms of the glossary: no page contains a retired phrase."""
+"""Documentation and code use the terms of the glossary: no retired phrase, and functions are named by verbs."""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# Files and folders that are covered. Generated pages take their text from code and help, which are not covered yet.
+# Pages that are covered. Generated pages take their text from code and help.
 COVERED = ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
 GENERATED = ("docs/errors.md", "docs/project-file.md", "docs/kinds", "docs/decisions/README.md")
+
+# Folders of code that are covered: text, comments, docstrings, templates, and names of functions.
+SWEPT: tuple[str, ...] = ()
+
+# Participles that do not end in -ed or -ing. Those that are also the verb itself (read, run, set) are not listed.
+_IRREGULAR = """
+    begun born bought bound broken brought built caught chosen done drawn driven fallen felt forgotten found given gone
+    grown heard held hidden kept known laid led left lent lost made meant met mistaken paid proven seen sent shown sold
+    spelt spent spoken stood stolen sworn taken taught thought thrown told torn understood undone won worn written
+"""
+IRREGULAR = frozenset(_IRREGULAR.split())
+VERBS = frozenset({"bring", "embed", "exceed", "feed", "need", "ping", "proceed", "seed", "string", "succeed"})
+NOUNS = frozenset({"listing", "setting", "rendering", "spelling"})
+
+# Names of variables and parameters that stand for a noun and tell nothing.
+VAGUE = frozenset({"each", "said", "shown", "there", "told", "whose"})
 
 # Retired phrase (a regular expression, in any case) and its replacement.
 RETIRED = {
@@ -70,6 +90,44 @@ def retired_phrases(text: str) -> list[str]:
     ]
 
 
+def code_files(suffix: str) -> list[Path]:
+    return sorted(file for folder in SWEPT for file in (ROOT / folder).rglob(f"*{suffix}"))
+
+
+def readable_text(source: str) -> str:
+    """The string literals and comments of a module, each at its own line."""
+    lines = [""] * (source.count("\n") + 2)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.STRING, tokenize.COMMENT):
+            for offset, line in enumerate(token.string.split("\n")):
+                lines[token.start[0] - 1 + offset] += f" {line}"
+    return "\n".join(lines)
+
+
+def is_participle(word: str) -> bool:
+    return word in IRREGULAR or (word.endswith(("ed", "ing")) and word not in VERBS | NOUNS)
+
+
+def vague_names(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in VAGUE:
+                yield f"line {node.lineno}: {name}"
+
+
+def is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+
+
+def participle_names(source: str) -> Iterator[str]:
+    """Functions that begin with a participle. A property is a value: `missing_approvals` may, `sealed` may not."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first, _, rest = node.name.strip("_").partition("_")
+            if is_participle(first) and not (rest and is_property(node)):
+                yield f"line {node.lineno}: {node.name}"
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_has_no_retired_phrase(page: Path) -> None:
     assert retired_phrases(prose(page.read_text(encoding="utf-8"))) == []
@@ -78,3 +136,40 @@ def test_a_page_has_no_retired_phrase(page: Path) -> None:
 def test_a_retired_phrase_is_reported_with_its_replacement() -> None:
     text = prose("```\nat stake\n```\nWhat is `at stake` is\nwhat is at\nstake.\n")
     assert retired_phrases(text) == ["line 5: 'at\\nstake'; write: risks"]
+
+
+@pytest.mark.parametrize("file", code_files(".py"), ids=lambda file: file.relative_to(ROOT).as_posix())
+def test_a_module_has_plain_words_and_names(file: Path) -> None:
+    source = file.read_text(encoding="utf-8")
+    assert [*retired_phrases(readable_text(source)), *participle_names(source), *vague_names(source)] == []
+
+
+@pytest.mark.parametrize("suffix", [".html", ".md", ".css", ".js", ".j2"])
+def test_a_template_has_no_retired_phrase(suffix: str) -> None:
+    found = {file: retired_phrases(file.read_text(encoding="utf-8")) for file in code_files(suffix)}
+    assert {file: phrases for file, phrases in found.items() if phrases} == {}
+
+
+def test_participles_are_found_and_verbs_are_not() -> None:
+    source = """
+class Call:
+    @property
+    def missing_approvals(self): ...
+    @property
+    def sealed(self): ...
+    def _shown(self): ...
+    def read(self): ...
+def render_plan(): ...
+def planned(manifest): ...
+def missing(field): ...
+"""
+    names = {"line 6: sealed", "line 7: _shown", "line 10: planned", "line 11: missing"}
+    assert set(participle_names(source)) == names
+
+
+def test_vague_names_are_found() -> None:
+    assert set(vague_names("for each in calls: there = each\nlambda told: told")) == {
+        "line 1: each",
+        "line 1: there",
+        "line 2: told",
+    }
