@@ -1,16 +1,16 @@
-# Everything a contributor or a pipeline runs. `make` alone lists it.
-# `make install` makes .venv once; every other target sees to that first, at the price of three checksums.
+# Everything that a contributor or a pipeline runs. `make` alone lists the targets.
+# Every target first brings .venv up to date, which costs three checksums if it is.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# Where it is set, each of the thousands of commands that tests start would compile all of us anew.
+# If it were set, each of the commands that tests start would compile the whole package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 bin := .venv/bin
 python := $(bin)/python
 
-# Extra words for pytest: make test ARGS="-k tunnel -x"
+# Extra arguments for pytest: make test ARGS="-k tunnel -x"
 ARGS ?=
 
 .PHONY: help
@@ -18,12 +18,13 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: install
-install: ## make .venv with the locked dependencies and the project itself, or bring it up to date
+install: ## create .venv with the locked dependencies and the project itself, or update it
 	@scripts/bootstrap
 
 .PHONY: demo
-demo: install ## play the product's story against a sandbox, with real commands
-	@$(python) examples/quickstart/demo.py build/demo
+demo: ## run plan, apply, drift and destroy against a local sandbox
+	@scripts/bootstrap run
+	@PYTHONPATH="$(CURDIR)" $(python) examples/quickstart/demo.py build/demo
 
 # Two workers a core: many tests wait for a process or a server. Whole stretches of tests to each, since they share servers.
 workers = $$($(python) -c 'import os; print(2 * (os.cpu_count() or 1))')
@@ -33,7 +34,7 @@ test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
 	@$(python) -m pytest -n $(workers) --dist worksteal $(ARGS)
 
 .PHONY: soak
-soak: install ## the long form of the tests that play with fire: a million histories, every kill (ARGS as above)
+soak: install ## the long tests: a million histories, every kill (ARGS as above)
 	@$(python) -m pytest -n auto -m soak $(ARGS)
 	@$(python) -m pytest -n auto --hypothesis-profile=roam tests/kinds tests/laws tests/planning tests/project tests/rendering
 
@@ -42,7 +43,7 @@ test-postgres: install ## the store's tests on a PostgreSQL server of their own 
 	@scripts/test-postgres $(ARGS)
 
 .PHONY: test-browser
-test-browser: install ## look at the HTML pages in a Chromium (installed if root runs this; ARGS as above)
+test-browser: install ## test the HTML pages in Chromium (installed if root runs this; ARGS as above)
 	@scripts/test-browser $(ARGS)
 
 .PHONY: test-editor
@@ -50,12 +51,12 @@ test-editor: install ## check the schemas in the YAML language server of editors
 	@scripts/test-editor $(ARGS)
 
 .PHONY: mutants
-mutants: install ## plant known bugs, one after the other, and see that the tests catch each of them
+mutants: install ## inject known bugs, one after the other, and check that the tests detect each
 	@$(python) -m tests.simulation.mutants $(ARGS)
 
-# Ratios are compared with those of docs/performance/bench.json; absolute times are of the machine.
+# Compares ratios with those of docs/performance/bench.json; absolute times depend on the machine.
 .PHONY: bench
-bench: install ## measure speed and memory, with terraform beside us if it is installed: a few minutes (ARGS="--only plan")
+bench: install ## measure speed and memory, beside Terraform if it is installed: a few minutes (ARGS="--only plan")
 	@$(python) -m tests.bench --check docs/performance/bench.json $(ARGS)
 
 .PHONY: bench-full
@@ -63,7 +64,7 @@ bench-full: install ## the same up to 100,000 resources: a quarter of an hour
 	@$(python) -m tests.bench --full $(ARGS)
 
 .PHONY: check
-check: lint types imports locked generated test ## all of the following, then the tests
+check: lint types imports locked generated test ## all of the following checks, then the tests
 
 .PHONY: lint
 lint: install ## ruff: rules and format
@@ -75,23 +76,23 @@ types: install ## mypy, strict
 	$(bin)/mypy
 
 .PHONY: imports
-imports: install ## which layer may import which
+imports: install ## check which layer imports which
 	$(bin)/lint-imports
 
 .PHONY: locked
-locked: install ## do the locks hold all that pyproject.toml asks for?
+locked: install ## check that the locks contain all dependencies of pyproject.toml
 	$(python) -m pip check
 
 .PHONY: generated
-generated: install ## are the generated files those that the kinds give?
+generated: install ## check that the generated files are up to date
 	$(python) -m reconciler.cli.dev.generate --check
 
 .PHONY: generate
-generate: install ## write schemas and reference pages anew from the kinds
+generate: install ## generate schemas and reference pages from the kinds
 	$(python) -m reconciler.cli.dev.generate
 
 .PHONY: format
-format: install ## let ruff lay out the code and mend what it can
+format: install ## format the code and fix what ruff can fix
 	$(bin)/ruff check --fix
 	$(bin)/ruff format
 
@@ -99,10 +100,10 @@ format: install ## let ruff lay out the code and mend what it can
 docs: install ## build the documentation as a site, in build/site
 	@scripts/docs
 
-# The locks keep what they pin unless asked: make lock UPGRADE=--upgrade, or UPGRADE='--upgrade-package httpx'.
-# One set of files serves every platform and Python from 3.11 on. The locker itself lives and dies in a temporary folder.
+# Pins stay as they are unless UPGRADE is set: make lock UPGRADE=--upgrade, or UPGRADE='--upgrade-package httpx'.
+# One set of files serves every platform and Python from 3.11 on. uv is installed in a temporary folder.
 .PHONY: lock
-lock: ## resolve requirements/ anew from pyproject.toml (UPGRADE=--upgrade to move the pins)
+lock: ## resolve requirements/ from pyproject.toml (UPGRADE=--upgrade to move the pins)
 	@set -eu; \
 	tool=$$(mktemp -d); trap 'rm -rf "$$tool"' EXIT; \
 	$${PYTHON:-python3} -m venv "$$tool"; "$$tool/bin/pip" install --quiet --disable-pip-version-check uv==0.13.8; \

@@ -1,9 +1,8 @@
-"""Tells the product's story with real commands against an embedded sandbox, and fails where a step is not as told.
+"""Runs plan, apply, drift, replacement and destroy against a local sandbox, and fails if a step has another result.
 
     python examples/quickstart/demo.py [FOLDER]
 
-Works on a copy of this project in a temporary directory; nothing outside it changes, but that the pages which it writes
-are left in FOLDER if one is named.
+Works on a copy of this project in a temporary directory. With FOLDER, the pages that it writes are kept there.
 """
 
 from __future__ import annotations
@@ -24,175 +23,186 @@ import httpx
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-m", "reconciler")
 KEY = "sandbox"
-COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+COLOR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
-class NotAsTold(Exception):
+class UnexpectedResult(Exception):
     pass
 
 
-def must(holds: object, told: str) -> None:
-    if not holds:
-        raise NotAsTold(told)
+def expect(condition: object, expectation: str) -> None:
+    if not condition:
+        raise UnexpectedResult(expectation)
 
 
-class Story:
-    """A project, the platform beside it, and what has been said so far."""
+class Demo:
+    """Runs commands on a project, sends requests to its platform, and prints both."""
 
     def __init__(self, project: Path, base_url: str, pages: Path) -> None:
         self.project = project
         self.pages = pages
-        self._environ = {**os.environ, "RECONCILER_BASE_URL": base_url, "RECONCILER_API_KEY": KEY}
+        self._environ = {
+            **os.environ,
+            "RECONCILER_BASE_URL": base_url,
+            "RECONCILER_API_KEY": KEY,
+            "PYTHONUNBUFFERED": "1",  # stdout and stderr share one pipe: lines arrive in the order of writing
+        }
         headers = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
         self._http = httpx.Client(base_url=base_url, headers=headers, timeout=60)
-        self._chapter = 0
+        self._step = 0
 
-    def chapter(self, title: str) -> None:
-        self._chapter += 1
-        self.say(f"\n=== {self._chapter}. {title}", "1;36")
+    def start_step(self, title: str) -> None:
+        self._step += 1
+        self.print(f"\n=== {self._step}. {title}", "1;36")
 
-    def say(self, text: str, colour: str = "0") -> None:
-        print(f"\x1b[{colour}m{text}\x1b[0m" if COLOUR else text, flush=True)
+    def print(self, text: str, color: str = "0") -> None:
+        print(f"\x1b[{color}m{text}\x1b[0m" if COLOR else text, flush=True)
 
-    def reconciler(self, *arguments: str, expect: int = 0) -> str:
-        """Runs the command as a person would, shows it, and answers its standard output."""
-        self.say(f"\n$ reconciler {' '.join(arguments)}", "1")
-        done = subprocess.run(
+    def reconciler(self, *arguments: str, exit_code: int = 0) -> str:
+        """Runs a command, prints its output line by line in the order of writing, and returns it."""
+        self.print(f"\n$ reconciler {' '.join(arguments)}", "1")
+        output = []
+        with subprocess.Popen(
             [*COMMAND, *arguments, "--project", str(self.project)],
             env=self._environ,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            check=False,
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                output.append(line)
+        self.print(f"(exit {process.returncode})", "2")
+        expect(
+            process.returncode == exit_code,
+            f"`reconciler {' '.join(arguments)}` exits {exit_code}, not {process.returncode}",
         )
-        print(done.stdout, end="", flush=True)
-        self.say(f"(exit {done.returncode})", "2")
-        must(done.returncode == expect, f"`reconciler {' '.join(arguments)}` exits {expect}, not {done.returncode}")
-        return done.stdout
+        return "".join(output)
 
-    def by_hand(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Plain HTTP, as somebody in a hurry would do it."""
-        self.say(f"# by hand: {method} {path}{'' if body is None else f' {body}'}", "33")
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Sends a request outside reconciler, as a person or another tool would."""
+        self.print(f"# outside Git: {method} {path}{'' if body is None else f' {body}'}", "33")
         return self._send(method, path, body)
 
-    def look(self, path: str) -> Any:
+    def get(self, path: str) -> Any:
         return self._send("GET", path, None)
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         answer = self._http.request(method, path, json=body)
-        must(answer.is_success, f"{method} {path} works, instead of {answer.status_code} {answer.text}")
+        expect(answer.is_success, f"{method} {path} works, instead of {answer.status_code} {answer.text}")
         return answer.json() if answer.content else None
 
-    def sent_since(self, start: int) -> list[tuple[str, str]]:
-        """The mutating requests that the platform has seen since, in order."""
-        log = self.look(f"/_sandbox/requests?since={start}")["requests"]
-        return [(each["method"], each["path"]) for each in log if each["method"] != "GET"]
+    def changes_since(self, start: int) -> list[tuple[str, str]]:
+        """Method and path of each mutating request that the platform received after number `start`, in order."""
+        log = self.get(f"/_sandbox/requests?since={start}")["requests"]
+        return [(entry["method"], entry["path"]) for entry in log if entry["method"] != "GET"]
 
-    def now(self) -> int:
-        log = self.look("/_sandbox/requests?since=0")["requests"]
-        return max((each["sequence"] for each in log), default=0)
+    def last_request(self) -> int:
+        log = self.get("/_sandbox/requests?since=0")["requests"]
+        return max((entry["sequence"] for entry in log), default=0)
 
     def edit(self, file: str, old: str, new: str) -> None:
-        self.say(f"# in Git: {file}: {old.strip()!r} → {new.strip()!r}", "33")
+        self.print(f"# in Git: {file}: {old.strip()!r} → {new.strip()!r}", "33")
         path = self.project / file
         text = path.read_text()
-        must(text.count(old) == 1, f"{file} holds {old!r} once")
+        expect(text.count(old) == 1, f"{file} holds {old!r} once")
         path.write_text(text.replace(old, new))
 
 
 def find(objects: list[Any], **fields: str) -> Any:
-    found = [each for each in objects if all(each.get(name) == value for name, value in fields.items())]
-    must(len(found) == 1, f"one object has {fields}, not {len(found)}")
-    return found[0]
+    matches = [item for item in objects if all(item.get(name) == value for name, value in fields.items())]
+    expect(len(matches) == 1, f"one object has {fields}, not {len(matches)}")
+    return matches[0]
 
 
-def tell(story: Story) -> None:
-    story.chapter("The account is not empty: somebody made things by hand")
-    policy = story.by_hand("POST", "/ip_policies", {"description": "made by hand"})
-    robot = story.by_hand("POST", "/bot_users", {"name": "made by hand"})
+def run(demo: Demo) -> None:
+    demo.start_step("Create two objects outside Git")
+    policy = demo.request("POST", "/ip_policies", {"description": "created outside Git"})
+    robot = demo.request("POST", "/bot_users", {"name": "created outside Git"})
     before = {policy["id"]: policy, robot["id"]: robot}
 
-    story.chapter("Plan: every kind of resource, in dependency order")
-    forms = [f"{form}={story.pages / name}" for form, name in (("markdown", "plan.md"), ("html", "plan.html"))]
+    demo.start_step("Plan: create all resources, in the order of their references")
+    forms = [f"{form}={demo.pages / name}" for form, name in (("markdown", "plan.md"), ("html", "plan.html"))]
     words = [word for form in ("text", *forms) for word in ("--format", form)]
-    planned = story.reconciler("plan", "--detailed-exitcode", *words, expect=2)
-    must(" to create" in planned, "the plan counts what it will create")
-    must("known after apply" in (story.pages / "plan.md").read_text(), "the page for a review has the fields")
+    plan = demo.reconciler("plan", "--detailed-exitcode", *words, exit_code=2)
+    expect(" to create" in plan, "the plan counts what it will create")
+    expect("known after apply" in (demo.pages / "plan.md").read_text(), "the page for a review has the fields")
 
-    story.chapter("Apply, then plan again: nothing is left to do")
-    story.reconciler("apply", "--auto-approve")
-    token = story.project / "secrets" / "ci-agent.token"
-    must(token.stat().st_mode & 0o777 == 0o600, "the one-time token lies in a file that only its owner may read")
-    start = story.now()
-    story.reconciler("plan", "--detailed-exitcode")
-    story.reconciler("apply", "--auto-approve")
-    must(story.sent_since(start) == [], "a second apply sends no mutating call")
+    demo.start_step("Apply, then plan again: no changes")
+    demo.reconciler("apply", "--auto-approve")
+    token = demo.project / "secrets" / "ci-agent.token"
+    expect(token.stat().st_mode & 0o777 == 0o600, "the file of the one-time token can be read by its owner only")
+    start = demo.last_request()
+    demo.reconciler("plan", "--detailed-exitcode")
+    demo.reconciler("apply", "--auto-approve")
+    expect(demo.changes_since(start) == [], "a second apply sends no mutating call")
 
-    story.chapter("Drift: somebody changes the account behind Git's back")
-    edge = find(story.look("/edges/tls")["tls_edges"])
-    backend = find(story.look("/backends/failover")["backends"])
-    nightly = find(story.look("/bot_users")["bot_users"], name="nightly")
-    story.by_hand("PATCH", f"/backends/failover/{backend['id']}", {"description": "edited in the dashboard"})
-    story.by_hand("DELETE", f"/edges/tls/{edge['id']}/ip_restriction")
-    story.by_hand("DELETE", f"/bot_users/{nightly['id']}")
-    drift = story.reconciler("drift", "--record", expect=2)
-    must("changed on the platform" in drift, "drift says that the platform changed")
-    must("changed in Git" not in drift, "drift does not blame Git")
-    must("deleted on the platform" in drift, "drift says that the robot is gone")
+    demo.start_step("Drift: the account is changed outside Git")
+    edge = find(demo.get("/edges/tls")["tls_edges"])
+    backend = find(demo.get("/backends/failover")["backends"])
+    nightly = find(demo.get("/bot_users")["bot_users"], name="nightly")
+    demo.request("PATCH", f"/backends/failover/{backend['id']}", {"description": "edited in the dashboard"})
+    demo.request("DELETE", f"/edges/tls/{edge['id']}/ip_restriction")
+    demo.request("DELETE", f"/bot_users/{nightly['id']}")
+    drift = demo.reconciler("drift", "--record", exit_code=2)
+    expect("changed on the platform" in drift, "drift attributes the changes to the platform")
+    expect("changed in Git" not in drift, "drift attributes nothing to Git")
+    expect("deleted on the platform" in drift, "drift reports the deleted bot user")
 
-    story.chapter("Apply repairs it")
-    story.reconciler("apply", "--auto-approve")
-    story.reconciler("plan", "--detailed-exitcode")
+    demo.start_step("Apply reverts the drift")
+    demo.reconciler("apply", "--auto-approve")
+    demo.reconciler("plan", "--detailed-exitcode")
 
-    story.chapter("A certificate authority's PEM is swapped: new one, edge re-pointed, old one deleted, in that order")
-    certificates.authority(story.project / "pki")
-    start = story.now()
-    story.reconciler("apply", "--auto-approve")
-    calls = [(method, path.split("/")[1]) for method, path in story.sent_since(start)]
+    demo.start_step("Replace a certificate authority: create the new one, update the edge, delete the old one")
+    certificates.authority(demo.project / "pki")
+    start = demo.last_request()
+    demo.reconciler("apply", "--auto-approve")
+    calls = [(method, path.split("/")[1]) for method, path in demo.changes_since(start)]
     order = [("POST", "certificate_authorities"), ("PATCH", "edges"), ("DELETE", "certificate_authorities")]
-    must([call for call in calls if call in order] == order, f"the calls come in that order, not {calls}")
+    expect([call for call in calls if call in order] == order, f"the calls come in that order, not {calls}")
 
-    story.chapter("A module is removed from the YAML: that is a DELETE on its path")
-    story.edit(
+    demo.start_step("Remove a module from the YAML: DELETE on the module's path")
+    demo.edit(
         "manifests/edges.yaml",
         "  ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}, {ref: IPPolicy/partners}]}\n",
         "",
     )
-    start = story.now()
-    story.reconciler("apply", "--auto-approve")
-    must(("DELETE", f"/edges/tls/{edge['id']}/ip_restriction") in story.sent_since(start), "the module is deleted")
+    start = demo.last_request()
+    demo.reconciler("apply", "--auto-approve")
+    expect(("DELETE", f"/edges/tls/{edge['id']}/ip_restriction") in demo.changes_since(start), "the module is deleted")
 
-    story.chapter("What was made by hand is still there, untouched")
-    must(story.look(f"/ip_policies/{policy['id']}") == before[policy["id"]], "the policy is as it was")
-    must(story.look(f"/bot_users/{robot['id']}") == before[robot["id"]], "the robot is as it was")
-    story.say("They are.", "32")
+    demo.start_step("The objects created outside Git are unchanged")
+    expect(demo.get(f"/ip_policies/{policy['id']}") == before[policy["id"]], "the IP policy is unchanged")
+    expect(demo.get(f"/bot_users/{robot['id']}") == before[robot["id"]], "the bot user is unchanged")
+    demo.print("Both are unchanged.", "32")
 
-    story.chapter("Destroy: exactly what we own; what cannot be had back is allowed by name")
-    story.reconciler("destroy", "--auto-approve", expect=4)
-    consent = ("delete:ReservedDomain=3", "delete:ReservedAddress=1", "delete:AgentIngress=1", "delete:BotUser=3")
-    story.reconciler("destroy", "--auto-approve", *(word for each in consent for word in ("--allow", each)))
-    left = [*story.look("/ip_policies")["ip_policies"], *story.look("/bot_users")["bot_users"]]
-    must({each["id"] for each in left} == before.keys(), "only what was made by hand is left")
-    must(story.look("/edges/tls")["tls_edges"] == [], "no edge is left")
+    demo.start_step("Destroy: only what the stack manages; irreversible deletions need approval")
+    demo.reconciler("destroy", "--auto-approve", exit_code=4)
+    approvals = ("delete:ReservedDomain=3", "delete:ReservedAddress=1", "delete:AgentIngress=1", "delete:BotUser=3")
+    demo.reconciler("destroy", "--auto-approve", *(word for approval in approvals for word in ("--allow", approval)))
+    left = [*demo.get("/ip_policies")["ip_policies"], *demo.get("/bot_users")["bot_users"]]
+    expect({item["id"] for item in left} == before.keys(), "only the objects created outside Git remain")
+    expect(demo.get("/edges/tls")["tls_edges"] == [], "no edge remains")
 
-    story.chapter("Report: what differed, and what the applies came to")
-    story.reconciler("report", "--out", str(story.pages / "report.html"))
-    must("3 differed" in (story.pages / "report.html").read_text(), "the report tells of the drift")
+    demo.start_step("Report: drift and runs over time")
+    demo.reconciler("report", "--out", str(demo.pages / "report.html"))
+    expect("3 differed" in (demo.pages / "report.html").read_text(), "the report shows the drift")
 
 
-def kept(pages: Path) -> Iterator[str]:
-    """Where the pages are."""
-    yield "\nTo be looked at:"
-    for name, told in (
-        ("plan.md", "the first plan as a review shows it"),
-        ("plan.html", "the same to click through"),
-        ("report.html", "drift and applies"),
+def list_pages(pages: Path) -> Iterator[str]:
+    yield "\nPages:"
+    for name, description in (
+        ("plan.md", "the first plan, as a comment in a review"),
+        ("plan.html", "the same as a page, with the dependency graph"),
+        ("report.html", "drift and runs over time"),
     ):
-        yield f"  {pages / name}  {told}"
+        yield f"  {pages / name}  {description}"
 
 
 @contextmanager
 def sandbox(directory: Path) -> Iterator[str]:
-    """The embedded platform on a free loopback port; its base URL."""
+    """Runs a sandbox on a free loopback port and yields its base URL."""
     process = subprocess.Popen(
         [*COMMAND, "sandbox", "--port", "0", "--db", str(directory / "platform.db"), "--api-key", KEY],
         stdout=subprocess.PIPE,
@@ -215,15 +225,15 @@ def main() -> int:
         with sandbox(directory) as base_url:
             pages = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else directory / "pages"
             pages.mkdir(parents=True, exist_ok=True)
-            story = Story(project, base_url, pages)
+            demo = Demo(project, base_url, pages)
             try:
-                tell(story)
+                run(demo)
                 if pages.parent != directory:
-                    for line in kept(pages):
-                        story.say(line)
-                story.say("\nAll as told.", "1;32")
-            except NotAsTold as told:
-                story.say(f"\nNot as told: {told}.", "1;31")
+                    for line in list_pages(pages):
+                        demo.print(line)
+                demo.print("\nAll steps passed.", "1;32")
+            except UnexpectedResult as error:
+                demo.print(f"\nFailed: expected that {error}.", "1;31")
                 return 1
     return 0
 

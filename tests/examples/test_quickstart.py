@@ -45,7 +45,7 @@ def test_the_example_is_valid_in_each_of_its_environments(environment: str) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_demo_goes_as_told(tmp_path: Path) -> None:
+def test_all_steps_of_the_demo_pass(tmp_path: Path) -> None:
     before = {each.name for each in (EXAMPLES / "quickstart").iterdir()}
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "quickstart" / "demo.py")],
@@ -56,6 +56,6 @@ def test_the_demo_goes_as_told(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert done.stdout.endswith("\nAll as told.\n")
+    assert done.stdout.endswith("\nAll steps passed.\n")
     assert {each.name for each in (EXAMPLES / "quickstart").iterdir()} - {"__pycache__"} == before - {"__pycache__"}
     assert list(tmp_path.iterdir()) == []
