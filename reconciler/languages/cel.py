@@ -15,8 +15,8 @@ from typing import Any
 from reconciler.languages import cel_cost
 from reconciler.model.value import Json
 
-LONGEST = 8192  # characters: a hundred times a long expression
-_TOO_MUCH = f"could build more than {cel_cost.MOST // 1024 // 1024} million characters and items"
+MAX_LENGTH = 8192  # characters: a hundred times a long expression
+_TOO_MUCH = f"could build more than {cel_cost.MAX_COST // 1024 // 1024} million characters and items"
 _COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?: \[[A-Z_]+\])?$", re.MULTILINE)
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _TOO_DEEP = re.compile("recursion (limit|depth)")
@@ -41,7 +41,7 @@ _UNFIT = re.compile(r"No matching overloads found : (.*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class SyntaxProblem:
     """What is wrong with an expression, and where in it: line and column count from 1."""
 
     text: str
@@ -50,7 +50,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class UnknownName:
     """A name that nothing gives a meaning to."""
 
     name: str
@@ -60,7 +60,7 @@ class Stranger:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class TypeProblem:
     """What the implementation objects to. `undeclared` is the name that it does not know, if that is what it says."""
 
     text: str
@@ -68,20 +68,20 @@ class Complaint:
     column: int
 
     @property
-    def undeclared(self) -> str:
+    def undeclared_name(self) -> str:
         found = _UNDECLARED.match(self.text)
         return found[1] if found else ""
 
 
-class Unfit(Exception):
+class InvalidExpression(Exception):
     """The text is no expression that can be asked; says why."""
 
-    def __init__(self, wrong: Wrong) -> None:
+    def __init__(self, wrong: SyntaxProblem) -> None:
         super().__init__(wrong.text)
         self.wrong = wrong
 
 
-class Failed(Exception):
+class EvaluationFailed(Exception):
     """The expression has no answer here; says why."""
 
 
@@ -94,27 +94,33 @@ class Language:
 
     def expression(self, text: str, answers: str = "BOOL") -> Expression:
         """What may be asked; Unfit if the text is no expression, or cannot answer with this type. No type: with any."""
-        program = _compiled(text, _env(self.names, self._instants))
+        program = _compile(text, _env(self.names, self._instants))
         result_type = program.return_type().name()
         if answers and result_type not in (answers, "DYN"):
-            raise Unfit(Wrong(f"answers with {a(result_type)}, not with {a(answers)}"))
+            raise InvalidExpression(
+                SyntaxProblem(f"answers with {describe_type(result_type)}, not with {describe_type(answers)}")
+            )
         written = program.serialize()
-        if cel_cost.estimate(written, {}) > cel_cost.MOST:
-            raise Unfit(Wrong(_TOO_MUCH))
-        uses = {stranger.name for stranger in _strange(text, frozenset()) if not stranger.is_function} & self.names
-        return Expression(text, program, answers, frozenset(uses), written, cel_cost.room(written, self.names))
+        if cel_cost.estimate(written, {}) > cel_cost.MAX_COST:
+            raise InvalidExpression(SyntaxProblem(_TOO_MUCH))
+        uses = {
+            stranger.name for stranger in _unknown_names(text, frozenset()) if not stranger.is_function
+        } & self.names
+        return Expression(
+            text, program, answers, frozenset(uses), written, cel_cost.max_input_size(written, self.names)
+        )
 
-    def given(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Given:
+    def bind(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Bindings:
         """Plain JSON and instants as values of the variables, for any number of expressions.
 
         `around` are values that `spelt` has spelt already: what many have in common is looked through once.
         """
-        variables = {**(around or {}), **spelt(values)}
-        return Given(_env(self.names, self._instants).Activation(variables), variables)
+        variables = {**(around or {}), **to_cel_values(values)}
+        return Bindings(_env(self.names, self._instants).Activation(variables), variables)
 
 
 @dataclass(frozen=True)
-class Given:
+class Bindings:
     """What expressions of one language are asked with."""
 
     activation: Any = field(repr=False)
@@ -137,49 +143,51 @@ class Expression:
     written: bytes = field(repr=False, default=b"")
     room: float = 0
 
-    def ask(self, given: Given) -> Json:
+    def ask(self, given: Bindings) -> Json:
         """The answer; Failed if there is none, or one of another type, or if it could take too much to find."""
-        if given.size > self.room and cel_cost.estimate(self.written, given.values) > cel_cost.MOST:
-            raise Failed(f"it {_TOO_MUCH}")
+        if given.size > self.room and cel_cost.estimate(self.written, given.values) > cel_cost.MAX_COST:
+            raise EvaluationFailed(f"it {_TOO_MUCH}")
         try:
             answer = self.program.eval(given.activation)
         except RuntimeError as error:
-            raise Failed(_reason(str(error))) from None
+            raise EvaluationFailed(_reason(str(error))) from None
         result_type = answer.type().name()
         if result_type == "ERROR":
-            raise Failed(_reason(str(answer.plain_value())))
+            raise EvaluationFailed(_reason(str(answer.plain_value())))
         if self.answers and result_type != self.answers:
-            raise Failed(f"it answers with {a(result_type)}, not with {a(self.answers)}")
+            raise EvaluationFailed(
+                f"it answers with {describe_type(result_type)}, not with {describe_type(self.answers)}"
+            )
         return answer.plain_value()
 
 
 @lru_cache(maxsize=4096)
-def broken(text: str) -> Wrong | None:
+def find_syntax_error(text: str) -> SyntaxProblem | None:
     """Why a text is no expression at all, whatever its names mean. What is too deep to be read passes."""
     try:
-        _compiled(text, _env(frozenset()), checked=False)
-    except Unfit as unfit:
+        _compile(text, _env(frozenset()), checked=False)
+    except InvalidExpression as unfit:
         return None if _TOO_DEEP.search(unfit.wrong.text) else unfit.wrong
     return None
 
 
 @lru_cache(maxsize=4096)
-def strangers(text: str, known: frozenset[str]) -> tuple[Stranger, ...]:
+def find_unknown_names(text: str, known: frozenset[str]) -> tuple[UnknownName, ...]:
     """The names of an expression that are neither known nor the language's own, in the order of the text."""
-    found = {(stranger.line, stranger.column, stranger.name): stranger for stranger in _strange(text, known)}
+    found = {(stranger.line, stranger.column, stranger.name): stranger for stranger in _unknown_names(text, known)}
     return tuple(found[key] for key in sorted(found))
 
 
-def types(text: str, language: Any) -> tuple[str, tuple[Complaint, ...]]:
-    """The type that an expression of a `typed` language answers with, or what is wrong with its names and types."""
+def check_types(text: str, language: Any) -> tuple[str, tuple[TypeProblem, ...]]:
+    """The type that an expression of a typed environment answers with, or what is wrong with its names and types."""
     try:
-        return str(language.compile(_whole(text)).return_type().name()), ()
+        return str(language.compile(_replace_surrogates(text)).return_type().name()), ()
     except RuntimeError as error:
-        found = tuple(Complaint(what, line, column) for line, column, what in _complaints(str(error)))
-        return "", found or (Complaint(str(error), 1, 1),)
+        found = tuple(TypeProblem(what, line, column) for line, column, what in _parse_errors(str(error)))
+        return "", found or (TypeProblem(str(error), 1, 1),)
 
 
-def typed(
+def make_typed_environment(
     variables: Mapping[str, str],
     holders: Collection[str],
     functions: Mapping[tuple[str, bool], Collection[tuple[Collection[str], str]]],
@@ -206,17 +214,17 @@ def typed(
     )
 
 
-def _strange(text: str, known: frozenset[str]) -> Iterator[Stranger]:
+def _unknown_names(text: str, known: frozenset[str]) -> Iterator[UnknownName]:
     try:
-        _env(known).compile(_whole(text))
+        _env(known).compile(_replace_surrogates(text))
     except RuntimeError as error:
         lines = text.split("\n")
-        for line, column, complaint in _complaints(str(error)):
+        for line, column, complaint in _parse_errors(str(error)):
             if (name := _UNDECLARED.match(complaint)) is not None and 0 < line <= len(lines):
-                yield from _stranger(name[1], line, column, lines[line - 1])
+                yield from _unknown_name(name[1], line, column, lines[line - 1])
 
 
-def _stranger(name: str, line: int, column: int, text: str) -> Iterator[Stranger]:
+def _unknown_name(name: str, line: int, column: int, text: str) -> Iterator[UnknownName]:
     """A dotted name is told of at its last dot, a function at its bracket: both are found where they begin.
 
     What a value can do is not known here, so methods are no strangers.
@@ -224,11 +232,11 @@ def _stranger(name: str, line: int, column: int, text: str) -> Iterator[Stranger
     if text[column - 1 : column] == "(":
         begin = column - len(name)
         if not text[: begin - 1].endswith("."):
-            yield Stranger(name, True, line, max(1, begin))
+            yield UnknownName(name, True, line, max(1, begin))
         return
     before = name.rpartition(".")[0]
     begin = column - len(before) if text[: column - 1].endswith(before) else column
-    yield Stranger(name.partition(".")[0], False, line, begin)
+    yield UnknownName(name.partition(".")[0], False, line, begin)
 
 
 @lru_cache(maxsize=64)
@@ -241,32 +249,32 @@ def _env(names: frozenset[str], instants: frozenset[str] = frozenset()) -> Any:
     return cel.NewEnv(variables=types, extensions=extensions)
 
 
-def _compiled(text: str, env: Any, *, checked: bool = True) -> Any:
-    if len(text) > LONGEST:
-        raise Unfit(Wrong(f"has more than {LONGEST} characters"))
+def _compile(text: str, env: Any, *, checked: bool = True) -> Any:
+    if len(text) > MAX_LENGTH:
+        raise InvalidExpression(SyntaxProblem(f"has more than {MAX_LENGTH} characters"))
     try:
-        return env.compile(_whole(text), disable_check=not checked)
+        return env.compile(_replace_surrogates(text), disable_check=not checked)
     except RuntimeError as error:
-        line, column, complaint = next(_complaints(str(error)), (1, 1, str(error)))
-        raise Unfit(_wrong(complaint, max(line, 1), max(column, 1), text)) from None
+        line, column, complaint = next(_parse_errors(str(error)), (1, 1, str(error)))
+        raise InvalidExpression(_make_problem(complaint, max(line, 1), max(column, 1), text)) from None
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def _complaints(text: str) -> Iterator[tuple[int, int, str]]:
+def _parse_errors(text: str) -> Iterator[tuple[int, int, str]]:
     return ((int(match[1]), int(match[2]), match[3]) for match in _COMPLAINT.finditer(text))
 
 
-def _wrong(complaint: str, line: int, column: int, text: str) -> Wrong:
+def _make_problem(complaint: str, line: int, column: int, text: str) -> SyntaxProblem:
     if (name := _UNDECLARED.match(complaint)) is None:
-        return Wrong(in_our_words(complaint), line, column)
-    at = next(_stranger(name[1], line, column, text.split("\n")[line - 1]), None)
-    return Wrong(f"speaks of {name[1]}, which means nothing here", line, at.column if at else column)
+        return SyntaxProblem(rewrite_error(complaint), line, column)
+    at = next(_unknown_name(name[1], line, column, text.split("\n")[line - 1]), None)
+    return SyntaxProblem(f"speaks of {name[1]}, which means nothing here", line, at.column if at else column)
 
 
-def in_our_words(complaint: str) -> str:
+def rewrite_error(complaint: str) -> str:
     """A complaint of the implementation as people would put it."""
     for pattern, words in _WORDS:
         if (found := re.match(pattern, complaint)) is not None:
@@ -284,17 +292,17 @@ def _reason(text: str) -> str:
     return text
 
 
-def a(name: str) -> str:
+def describe_type(name: str) -> str:
     """A type as people call it."""
     return _TYPES.get(name.upper(), name.lower())
 
 
-def spelt(values: Mapping[str, Any]) -> dict[str, Any]:
+def to_cel_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values as the language can hold them."""
-    return {name: _spelt(value) for name, value in values.items()}
+    return {name: _to_cel_value(value) for name, value in values.items()}
 
 
-def _spelt(value: Any) -> Any:
+def _to_cel_value(value: Any) -> Any:
     """In the types that the language has: no number beyond 64 bits, no half characters, no tuples."""
     match value:
         case bool() | None | float():
@@ -302,9 +310,9 @@ def _spelt(value: Any) -> Any:
         case int():
             return value if -(2**63) <= value < 2**63 else float(value)
         case str():
-            return _whole(str(value))
+            return _replace_surrogates(str(value))
         case Mapping():
-            return {str(_spelt(key)): _spelt(item) for key, item in value.items()}
+            return {str(_to_cel_value(key)): _to_cel_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_spelt(each) for each in value]
+            return [_to_cel_value(each) for each in value]
     return value

@@ -39,20 +39,20 @@ class Flaw:
 
 
 @lru_cache(maxsize=4096)
-def flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
+def find_flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
     """Everything wrong with an expression, in the order of the text. A condition has to be true or false."""
-    if cel_fast_path.is_in_order(text, is_condition=is_condition):
+    if cel_fast_path.is_surely_valid(text, is_condition=is_condition):
         return ()
-    checked = _HAS.sub(_known_to_be_bool, text).replace(*_SPLIT)
-    if (wrong := cel.broken(checked)) is not None:
+    checked = _HAS.sub(_replace_has, text).replace(*_SPLIT)
+    if (wrong := cel.find_syntax_error(checked)) is not None:
         what = f"the expression {wrong.text}"
         return (Flaw(what, "correct it there", Severity.ERROR, "traffic-syntax", wrong.line, wrong.column),)
     if _SORT_BY in checked:
         return tuple(_unknown_names(checked.replace(_SORT_BY, ".map   (")))
-    kind, complaints = cel.types(checked, _language())
+    kind, complaints = cel.check_types(checked, _language())
     found = {(flaw.line, flaw.column): flaw for flaw in _flaws(checked, complaints)}
     if not found and is_condition and kind not in ("BOOL", "DYN", ""):
-        what = f"the expression answers with {cel.a(kind)}, not with true or false"
+        what = f"the expression answers with {cel.describe_type(kind)}, not with true or false"
         return (Flaw(what, "compare it with something", Severity.ERROR, "traffic-condition"),)
     return tuple(found[place] for place in sorted(found))
 
@@ -65,10 +65,10 @@ def _language() -> Any:
             every = ([receiver] if receiver else []) + list(arguments)
             functions.setdefault((name, bool(receiver)), []).append((every, result))
     holders = traffic_catalog.members().keys() - traffic_catalog.variables().keys() - {""}
-    return cel.typed(traffic_catalog.variables(), holders, functions)
+    return cel.make_typed_environment(traffic_catalog.variables(), holders, functions)
 
 
-def _known_to_be_bool(found: re.Match[str]) -> str:
+def _replace_has(found: re.Match[str]) -> str:
     """`has(…)` of something that is known, as a text of the same length that the implementation accepts.
 
     It takes a variable with a dotted name for one whole, and no index; the platform documents both.
@@ -79,56 +79,61 @@ def _known_to_be_bool(found: re.Match[str]) -> str:
 
 
 def _unknown_names(text: str) -> Iterator[Flaw]:
-    for stranger in cel.strangers(text, traffic_catalog.members()[""]):
+    for stranger in cel.find_unknown_names(text, traffic_catalog.members()[""]):
         if not stranger.is_function:
-            yield _unknown(
+            yield _report_unknown(
                 "traffic-variable", stranger.name, traffic_catalog.members()[""], stranger.line, stranger.column
             )
         elif stranger.name not in traffic_catalog.functions():
-            yield _unknown(
+            yield _report_unknown(
                 "traffic-function", stranger.name, traffic_catalog.functions(), stranger.line, stranger.column
             )
 
 
-def _flaws(text: str, complaints: Collection[cel.Complaint]) -> Iterator[Flaw]:
+def _flaws(text: str, complaints: Collection[cel.TypeProblem]) -> Iterator[Flaw]:
     lines = text.split("\n")
     calls = {  # where the receivers of unknown functions begin: they need not be told besides
         (
             complaint.line,
-            complaint.column - len(complaint.undeclared) - len(_before(lines[complaint.line - 1], complaint)) - 1,
+            complaint.column
+            - len(complaint.undeclared_name)
+            - len(_receiver_of(lines[complaint.line - 1], complaint))
+            - 1,
         )
         for complaint in complaints
-        if complaint.undeclared and _is_call(lines[complaint.line - 1], complaint)
+        if complaint.undeclared_name and _is_call(lines[complaint.line - 1], complaint)
     }
     for complaint in complaints:
         line = lines[complaint.line - 1] if 0 < complaint.line <= len(lines) else ""
-        if not complaint.undeclared:
-            yield from _of_types(line, complaint)
+        if not complaint.undeclared_name:
+            yield from _check_type_problem(line, complaint)
         elif _is_call(line, complaint):
-            yield _call(line, complaint)
-        elif (complaint.line, complaint.column) not in calls or complaint.undeclared in traffic_catalog.members()[""]:
-            yield from _name(line, complaint)
+            yield _check_call(line, complaint)
+        elif (complaint.line, complaint.column) not in calls or complaint.undeclared_name in traffic_catalog.members()[
+            ""
+        ]:
+            yield from _check_variable(line, complaint)
 
 
-def _is_call(line: str, each: cel.Complaint) -> bool:
+def _is_call(line: str, each: cel.TypeProblem) -> bool:
     return line[each.column - 1 : each.column] == "("
 
 
-def _before(line: str, each: cel.Complaint) -> str:
+def _receiver_of(line: str, each: cel.TypeProblem) -> str:
     """The receiver of a call."""
-    begin = each.column - 1 - len(each.undeclared)
+    begin = each.column - 1 - len(each.undeclared_name)
     return _receiver(line, begin - 1) if line[begin - 1 : begin] == "." else ""
 
 
-def _call(line: str, each: cel.Complaint) -> Flaw:
-    name = each.undeclared
+def _check_call(line: str, each: cel.TypeProblem) -> Flaw:
+    name = each.undeclared_name
     begin = each.column - len(name)
     if not line[: begin - 1].endswith("."):
         if name in traffic_catalog.functions():
             what = f"{name} does not take so many values"
             return Flaw(what, "correct its arguments", Severity.WARNING, "traffic-types", each.line, begin)
-        return _unknown("traffic-function", name, traffic_catalog.functions(), each.line, begin)
-    before = _before(line, each)
+        return _report_unknown("traffic-function", name, traffic_catalog.functions(), each.line, begin)
+    before = _receiver_of(line, each)
     if f"{before}.{name}" in traffic_catalog.functions():
         what = f"{before}.{name} does not take so many values"
         return Flaw(what, "correct its arguments", Severity.WARNING, "traffic-types", each.line, begin)
@@ -139,35 +144,37 @@ def _call(line: str, each: cel.Complaint) -> Flaw:
     if spaces:
         known = frozenset(full.rpartition(".")[2] for full in spaces)
         if name not in known:
-            return _unknown("traffic-function", name, known, each.line, begin, prefix=f"{before}.")
-    flaw = _unknown("traffic-method", name, traffic_catalog.methods(), each.line, begin)
+            return _report_unknown("traffic-function", name, known, each.line, begin, prefix=f"{before}.")
+    flaw = _report_unknown("traffic-method", name, traffic_catalog.methods(), each.line, begin)
     if flaw.severity is Severity.ERROR or not before:
         return flaw
-    kind, wrong = cel.types(before, _language())
+    kind, wrong = cel.check_types(before, _language())
     if wrong and "." not in before and before.isidentifier() and before not in traffic_catalog.members()[""]:
-        return _unknown(
+        return _report_unknown(
             "traffic-function", f"{before}.{name}", traffic_catalog.functions(), each.line, begin - len(before) - 1
         )
     kind = kind.partition("<")[0]
     if wrong or kind not in _KNOWN_TYPES:
         return flaw
-    what = f"{cel.a(kind)} has no method {name!r}"
+    what = f"{cel.describe_type(kind)} has no method {name!r}"
     return Flaw(what, flaw.remedy, Severity.ERROR, "traffic-method", each.line, begin)
 
 
-def _name(line: str, each: cel.Complaint) -> Iterator[Flaw]:
+def _check_variable(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
     """Of a variable: one that is not known at all, or a member of one that is."""
-    owner, _, member = each.undeclared.rpartition(".")
+    owner, _, member = each.undeclared_name.rpartition(".")
     if not owner:
-        yield _unknown("traffic-variable", member, traffic_catalog.members()[""], each.line, each.column)
+        yield _report_unknown("traffic-variable", member, traffic_catalog.members()[""], each.line, each.column)
     elif owner in traffic_catalog.members():
-        yield _member(owner, member, each.line, each.column + 1)
+        yield _report_unknown_member(owner, member, each.line, each.column + 1)
     else:
         begin = max(1, each.column - len(owner))
-        yield _unknown("traffic-variable", owner.partition(".")[0], traffic_catalog.members()[""], each.line, begin)
+        yield _report_unknown(
+            "traffic-variable", owner.partition(".")[0], traffic_catalog.members()[""], each.line, begin
+        )
 
 
-def _of_types(line: str, each: cel.Complaint) -> Iterator[Flaw]:
+def _check_type_problem(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
     if (selected := _SELECTED.match(each.text)) is not None:
         if selected[1] == "*error*":
             return
@@ -184,10 +191,10 @@ def _of_types(line: str, each: cel.Complaint) -> Iterator[Flaw]:
             what = "the expression could not be checked: optional members are not documented"
             yield Flaw(what, f"write has({owner}.{member}) && …", Severity.WARNING, "traffic-unchecked", each.line, at)
         elif owner in traffic_catalog.members():
-            yield _member(owner, member, each.line, at + 1)
+            yield _report_unknown_member(owner, member, each.line, at + 1)
         else:
             what, remedy = (
-                f"{cel.a(selected[1])} has no member {member!r}",
+                f"{cel.describe_type(selected[1])} has no member {member!r}",
                 "remove it",
             )
             if member in traffic_catalog.methods():
@@ -198,15 +205,15 @@ def _of_types(line: str, each: cel.Complaint) -> Iterator[Flaw]:
         doubtful = "null_type" in types or (len(set(types)) > 1 and _NUMBERS.issuperset(types))
         severity = Severity.WARNING if doubtful else Severity.ERROR
         yield Flaw(
-            f"the expression {cel.in_our_words(each.text)}", "correct it there", severity, "traffic-types",
+            f"the expression {cel.rewrite_error(each.text)}", "correct it there", severity, "traffic-types",
             each.line, each.column,
         )  # fmt: skip
     else:
-        what = f"the expression could not be checked: {cel.in_our_words(each.text)}"
+        what = f"the expression could not be checked: {cel.rewrite_error(each.text)}"
         yield Flaw(what, "simplify it", Severity.WARNING, "traffic-unchecked", max(1, each.line), max(1, each.column))
 
 
-def _member(owner: str, member: str, line: int, column: int) -> Flaw:
+def _report_unknown_member(owner: str, member: str, line: int, column: int) -> Flaw:
     known = traffic_catalog.members()[owner]
     full = f"{owner}.{member}"
     if (old := _old_spelling(member, known)) is not None:
@@ -217,7 +224,7 @@ def _member(owner: str, member: str, line: int, column: int) -> Flaw:
         for variable in traffic_catalog.variables()
         if variable.startswith(f"{owner}.") and variable.endswith(f".{member}")
     )
-    if (meant := misspelling(member, known)) is not None:
+    if (meant := find_misspelling(member, known)) is not None:
         what, remedy = f"{owner} has no member {member!r}", f"did you mean {owner}.{meant}?"
         return Flaw(what, remedy, Severity.ERROR, "traffic-member", line, column)
     close = [*(f"{owner}.{match}" for match in get_close_matches(member, sorted(known), 1)), *deeper]
@@ -225,10 +232,10 @@ def _member(owner: str, member: str, line: int, column: int) -> Flaw:
     return Flaw(f"{full} is not a variable we know", remedy, Severity.WARNING, "traffic-variable", line, column)
 
 
-def _unknown(code: str, name: str, known: Collection[str], line: int, column: int, prefix: str = "") -> Flaw:
+def _report_unknown(code: str, name: str, known: Collection[str], line: int, column: int, prefix: str = "") -> Flaw:
     """A name that is a misspelling of a known one is an error; any other may be new."""
     what = code.removeprefix("traffic-")
-    meant = misspelling(name, known)
+    meant = find_misspelling(name, known)
     close = get_close_matches(name, sorted(known), 1)
     hint = meant or traffic_catalog.OTHER_LANGUAGES.get(name) or (close[0] if close else "")
     remedy = f"did you mean {prefix}{hint}?" if hint else _UNCLEAR
@@ -236,9 +243,9 @@ def _unknown(code: str, name: str, known: Collection[str], line: int, column: in
     return Flaw(f"{prefix + name!r} is not a {what} we know", remedy, severity, code, line, column)
 
 
-def misspelling(name: str, known: Collection[str]) -> str | None:
+def find_misspelling(name: str, known: Collection[str]) -> str | None:
     """The name that was surely meant: the same but for case and underscores, or one letter off."""
-    same = [each for each in sorted(known) if _folded(each) == _folded(name)]
+    same = [each for each in sorted(known) if _fold(each) == _fold(name)]
     near = [each for each in sorted(known) if len(name) > 2 and _is_one_letter_off(name, each)]
     return next(iter(same + near), None)
 
@@ -247,10 +254,10 @@ def _old_spelling(name: str, known: Collection[str]) -> str | None:
     """What a name of the early documentation (`CountryCode`) is called now."""
     if not name[:1].isupper():
         return None
-    return next((each for each in sorted(known) if _folded(each) == _folded(name)), None)
+    return next((each for each in sorted(known) if _fold(each) == _fold(name)), None)
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
@@ -271,7 +278,7 @@ def _receiver(line: str, end: int) -> str:
         sign = line[at - 1]
         if sign.isalnum() or sign in "_.":
             at -= 1
-        elif sign in ")]" and (opening := _opening(line, at - 1)) is not None:
+        elif sign in ")]" and (opening := _find_opening(line, at - 1)) is not None:
             at = opening
         elif sign in "'\"" and at == end:
             at = line.rfind(sign, 0, at - 1)
@@ -281,7 +288,7 @@ def _receiver(line: str, end: int) -> str:
     return line[at:end]
 
 
-def _opening(line: str, closing: int) -> int | None:
+def _find_opening(line: str, closing: int) -> int | None:
     """Where the bracket was opened that is closed at an offset. Brackets within texts are not looked for."""
     depth = 0
     for at in range(closing, -1, -1):

@@ -12,9 +12,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
-MOST: Final = 64 * 1024 * 1024  # characters and items that one evaluation may build
+MAX_COST: Final = 64 * 1024 * 1024  # characters and items that one evaluation may build
 _STEPS: Final = 10_000  # that the language allows
-_ENOUGH: Final = 1e18  # beyond this, larger is the same
+_CEILING: Final = 1e18  # beyond this, larger is the same
 _NUMBER: Final = 32  # characters
 _PRECISE: Final = 1100  # characters of a number with the most digits that the language writes
 _SIZES: Final = (1e6, 1e5, 1e4, 3e3, 1e3)
@@ -43,11 +43,11 @@ class Bound:
     value: Any = None
 
 
-def room(program: bytes, names: Iterable[str]) -> float:
+def max_input_size(program: bytes, names: Iterable[str]) -> float:
     """How large the values of all variables together may be for the expression to be surely within MOST."""
     names = tuple(names)
     return next(
-        (size for size in _SIZES if estimate(program, dict.fromkeys(names, Bound(size, size, size))) <= MOST), 0
+        (size for size in _SIZES if estimate(program, dict.fromkeys(names, Bound(size, size, size))) <= MAX_COST), 0
     )
 
 
@@ -55,12 +55,12 @@ def estimate(program: bytes, values: Mapping[str, Any]) -> float:
     """The most that a checked expression can build and compare, given plain values, or bounds, of its variables."""
     root = _field(_field(program, _VALUE) or b"", _EXPR)
     if root is None:
-        return _ENOUGH  # not an expression that can be read: nothing is known of it
+        return _CEILING  # not an expression that can be read: nothing is known of it
     if not _grows(program):
         return 0
     counter = _Counter(values)
-    answer = counter.bound(root, 1)
-    return min(counter.spent + answer.whole, _ENOUGH)
+    answer = counter.measure_expression(root, 1)
+    return min(counter.spent + answer.whole, _CEILING)
 
 
 def measure(value: Any) -> Bound:
@@ -92,7 +92,7 @@ class _Map(Bound):
         return object.__getattribute__(self, name)
 
 
-def _known(value: Any) -> Bound:
+def _measure_lazily(value: Any) -> Bound:
     """As `measure`, but of a map, whose members are mostly asked for one by one, only when it is needed."""
     return _Map(value) if isinstance(value, Mapping) else measure(value)
 
@@ -106,7 +106,7 @@ def _most(parts: Sequence[Bound], what: str) -> float:
 
 
 def _sum(parts: Sequence[Bound]) -> float:
-    return min(sum(part.whole for part in parts), _ENOUGH)
+    return min(sum(part.whole for part in parts), _CEILING)
 
 
 class _Counter:
@@ -116,9 +116,9 @@ class _Counter:
         self.spent: float = 0
 
     def _spend(self, much: float, times: float) -> None:
-        self.spent = min(self.spent + much * times, _ENOUGH)
+        self.spent = min(self.spent + much * times, _CEILING)
 
-    def bound(self, expr: bytes, times: float) -> Bound:
+    def measure_expression(self, expr: bytes, times: float) -> Bound:
         """The bound of what an expression answers with; it is evaluated so many times."""
         for number, content in _fields(expr):
             match number:
@@ -128,9 +128,9 @@ class _Counter:
                 case n if n == _IDENT:
                     name = _text(content, 1)
                     value = self._values.get(name)
-                    return self._variables.get(name) or (value if isinstance(value, Bound) else _known(value))
+                    return self._variables.get(name) or (value if isinstance(value, Bound) else _measure_lazily(value))
                 case n if n == _SELECT:
-                    operand = self.bound(_field(content, 1) or b"", times)
+                    operand = self.measure_expression(_field(content, 1) or b"", times)
                     return _part(operand, _text(content, 2))
                 case n if n == _CALL:
                     target = [each for field, each in _fields(content) if field == 1]
@@ -146,29 +146,29 @@ class _Counter:
         written = [each for field, each in _fields(content) if field == (2 if is_map else 1)]
         if is_map:
             written = [each for entry in written for field, each in _fields(entry) if field in (3, 4)]
-        parts = [self.bound(each, times) for each in written]
+        parts = [self.measure_expression(each, times) for each in written]
         self._spend(len(parts), times)
         return Bound(_most(parts, "text"), max(len(parts), _most(parts, "items")), 1 + _sum(parts))
 
     def _fold(self, content: bytes, times: float) -> Bound:
         """A macro: `all`, `exists`, `map` and their like. Each adds to what it gathers, and never reads that."""
         parts = dict(_fields(content))
-        over = self.bound(parts.get(2, b""), times)
-        start = self.bound(parts.get(4, b""), times)
+        over = self.measure_expression(parts.get(2, b""), times)
+        start = self.measure_expression(parts.get(4, b""), times)
         rounds = min(over.items, _STEPS)
         inside = min(times * max(rounds, 1), max(times, _STEPS))
         names = {_text(content, 1): _item(over), _text(content, 8): _item(over), _text(content, 3): start}
         before = {name: self._variables.get(name) for name in names}
         self._variables |= names
-        self.bound(parts.get(5, b""), inside)
-        step = self.bound(parts.get(6, b""), inside)
+        self.measure_expression(parts.get(5, b""), inside)
+        step = self.measure_expression(parts.get(6, b""), inside)
         gathered = Bound(
             max(start.text, step.text),
             start.items + rounds * max(0, step.items - start.items),
-            min(start.whole + rounds * max(0, step.whole - start.whole), _ENOUGH),
+            min(start.whole + rounds * max(0, step.whole - start.whole), _CEILING),
         )
         self._variables[_text(content, 3)] = gathered
-        answer = self.bound(parts.get(7, b""), times)
+        answer = self.measure_expression(parts.get(7, b""), times)
         for name, was in before.items():
             self._variables.pop(name, None)
             if was is not None:
@@ -176,7 +176,7 @@ class _Counter:
         return answer
 
     def _call(self, name: str, written: Sequence[bytes], times: float) -> Bound:
-        given = [self.bound(each, times) for each in written]
+        given = [self.measure_expression(each, times) for each in written]
         texts = [bound.text for bound in given]
         match name:
             case "_==_" | "_!=_":
@@ -201,13 +201,13 @@ class _Counter:
             case "_+_":
                 items = sum(bound.items for bound in given)
                 self._spend(sum(texts) + items, times)
-                return Bound(min(sum(texts), _ENOUGH), min(items, _ENOUGH), _sum(given))
+                return Bound(min(sum(texts), _CEILING), min(items, _CEILING), _sum(given))
             case _ if name in _FREE:
                 return Bound()
             case _:
                 self._spend(sum(texts) + _NUMBER, times)
                 return Bound(max(sum(texts), _NUMBER), sum(bound.items for bound in given), _sum(given) + _NUMBER)
-        made = min(made, _ENOUGH)
+        made = min(made, _CEILING)
         self._spend(made, times)
         return Bound(made, 0, made + 1)
 
@@ -216,7 +216,7 @@ def _part(whole: Bound, key: Any) -> Bound:
     """What an index or a member leads to: the value itself where it is known, else no more than all of it."""
     value = whole.value
     if isinstance(value, Mapping) and key in value:
-        return _known(value[key])
+        return _measure_lazily(value[key])
     return Bound(whole.text, whole.items, whole.whole)
 
 
@@ -250,10 +250,10 @@ def _text(message: bytes, number: int) -> str:
 @lru_cache(maxsize=4096)
 def _fields(message: bytes) -> tuple[tuple[int, bytes], ...]:
     """The fields of a message of Protocol Buffers that hold bytes: their numbers and contents."""
-    return tuple(_each(message))
+    return tuple(_parse_fields(message))
 
 
-def _each(message: bytes) -> Iterator[tuple[int, bytes]]:
+def _parse_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)

@@ -36,7 +36,7 @@ def _of(*types: str) -> frozenset[str]:
     return frozenset(name for name, each in traffic_catalog.variables().items() if each.startswith(types))
 
 
-def is_in_order(text: str, *, is_condition: bool = True) -> bool:
+def is_surely_valid(text: str, *, is_condition: bool = True) -> bool:
     """Whether the text surely is an expression without a mistake. No: it is not known here."""
     text = text.strip(" ")
     if len(text) > _LONGEST or not text.isascii() or not text.isprintable():

@@ -253,7 +253,7 @@ def variables() -> Mapping[str, str]:
     for table, prefix in ((_VARIABLES, ""), (_RESULTS, "actions.ngrok."), (_RETRY, "")):
         for line in table.strip().splitlines():
             kind, *names = line.split()
-            found |= {prefix + each: kind for name in names for each in _expanded(name)}
+            found |= {prefix + each: kind for name in names for each in _expand_braces(name)}
     return found
 
 
@@ -273,7 +273,7 @@ def signatures(table: str) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
     for line in table.strip().splitlines():
         called, _, rest = line.partition("(")
         arguments, _, result = rest.partition(") ")
-        for name in _expanded(called):
+        for name in _expand_braces(called):
             receiver, _, method = name.rpartition(".") if table is METHODS else ("", "", name)
             yield receiver, method, tuple(each for each in re.split(r",(?![^<]*>)", arguments) if each), result
 
@@ -290,7 +290,7 @@ def methods() -> frozenset[str]:
     return OWN_METHODS | {name for _, name, _, _ in signatures(METHODS)}
 
 
-def _expanded(text: str) -> Iterator[str]:
+def _expand_braces(text: str) -> Iterator[str]:
     """The names that a text with {a,b} in it stands for."""
     before, opening, rest = text.partition("{")
     if not opening:
@@ -298,4 +298,4 @@ def _expanded(text: str) -> Iterator[str]:
         return
     inside, _, after = rest.partition("}")
     for each in inside.split(","):
-        yield from _expanded(before + each + after)
+        yield from _expand_braces(before + each + after)

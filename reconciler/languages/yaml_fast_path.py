@@ -33,14 +33,14 @@ class _Unusual(Exception):
     pass
 
 
-Skimmed = list[tuple[Json, int, int]]
+ParsedDocuments = list[tuple[Json, int, int]]
 """The value of each document, and its beginning as line and column, from 0."""
 
 
-def documents(text: bytes) -> Skimmed | None:
+def read_documents(text: bytes) -> ParsedDocuments | None:
     """None: something is unusual, so read it carefully."""
     try:
-        return _Skimmer(text).run()
+        return _FastReader(text).run()
     except (_Unusual, ValueError, yaml_error.YAMLError):
         return None
 
@@ -66,7 +66,7 @@ class Misreading(NamedTuple):
     column: int
 
 
-def misreading(text: bytes) -> Misreading | None:
+def find_misreading(text: bytes) -> Misreading | None:
     """The first place that libyaml would misread without a word; None if there is none, or the text is no YAML.
 
     It takes `?x` for the key x within brackets, ends the name of an anchor at a ':', and takes three characters for
@@ -112,7 +112,7 @@ def _place(text: str, at: int) -> tuple[int, int]:
     return before.count("\n"), at - before.rfind("\n") - 1
 
 
-class _Skimmer:
+class _FastReader:
     def __init__(self, text: bytes) -> None:
         self._get = CParser(text).get_event
         self._is_long = len(text) > MAX_SCALAR
@@ -120,8 +120,8 @@ class _Skimmer:
         self._quoted: dict[str, str] = {}
         self._keys: dict[str, str] = {}
 
-    def run(self) -> Skimmed:
-        found: Skimmed = []
+    def run(self) -> ParsedDocuments:
+        found: ParsedDocuments = []
         get = self._get
         get()  # the stream's start
         while type(get()) is events.DocumentStartEvent:
@@ -160,7 +160,7 @@ class _Skimmer:
                 elif text in meanings:
                     value = meanings[text]
                 else:
-                    value = meanings[text] = self._meaning(text)
+                    value = meanings[text] = self._parse_plain(text)
                 if is_map:
                     container[key] = value
                     key = None
@@ -199,7 +199,7 @@ class _Skimmer:
         key = self._keys[text] = intern(text)
         return key
 
-    def _meaning(self, text: str) -> Json:
+    def _parse_plain(self, text: str) -> Json:
         if len(text) > MAX_SCALAR:
             raise _Unusual
         return plain(text)

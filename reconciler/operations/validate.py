@@ -83,7 +83,7 @@ def _shared_targets(source: ProjectSource, loaded: Mapping[str | None, Sequence[
     `loaded` holds the declarations with deliveries of environments that are loaded already. The others are loaded only
     if there is something to compare them with; one that cannot be loaded is left out.
     """
-    from reconciler.project.manifests.checks.deliveries import shared_targets
+    from reconciler.project.manifests.checks.deliveries import find_shared_targets
 
     names = environments.environment_names(source.path)
     if not names or not any(loaded.values()):
@@ -92,5 +92,5 @@ def _shared_targets(source: ProjectSource, loaded: Mapping[str | None, Sequence[
     other = replace(source, runtime=replace(source.runtime, environ=without_choice))
     declared = {name: loaded[name] if name in loaded else _check(other, name).deliveries for name in (None, *names)}
     root = os.path.realpath(source.path)
-    found = shared_targets(declared, lambda path: os.path.realpath(f"{root}/{path}"))
+    found = find_shared_targets(declared, lambda path: os.path.realpath(f"{root}/{path}"))
     return [problem for problem, involved in found if not loaded.keys().isdisjoint(involved)]

@@ -14,7 +14,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def write(file: Path, text: str, mode: int = 0o600) -> None:
     """In the place of the file that is there; through no link, and by a draft with a name that nobody can prepare."""
-    if there := what_else(file):
+    if there := describe_non_file(file):
         raise OSError(errno.EINVAL, f"it is {there}, and no file", str(file))
     draft = file.with_name(f".{file.name[:200]}.{secrets.token_hex(6)}")
     try:
@@ -33,7 +33,7 @@ def write_output(file: Path, text: str) -> None:
 
     Raises OSError with the file's name.
     """
-    if not what_else(file):
+    if not describe_non_file(file):
         write(file, text, 0o644)
         return
     try:
@@ -42,7 +42,7 @@ def write_output(file: Path, text: str) -> None:
         raise OSError(error.errno, error.strerror, str(file)) from error
 
 
-def what_else(file: Path) -> str:
+def describe_non_file(file: Path) -> str:
     """`a device`, `a pipe`: what is there and is no file. A file in its place would be its end, as of /dev/null."""
     try:
         is_link, mode = stat.S_ISLNK(file.lstat().st_mode), file.stat().st_mode

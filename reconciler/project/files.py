@@ -108,7 +108,7 @@ def find_manifests(root: Path, path: str) -> Iterator[str]:
             "keep the folder inside the project",
             code="path-outside-project",
         )
-    for folder, folders, names in os.walk(root / path, onerror=_unlisted):
+    for folder, folders, names in os.walk(root / path, onerror=_raise_unlistable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         here = Path(folder).relative_to(root)
         for name in folders:
@@ -120,7 +120,7 @@ def find_manifests(root: Path, path: str) -> Iterator[str]:
                 yield os.path.normpath(here / name)
 
 
-def _unlisted(error: OSError) -> None:
+def _raise_unlistable(error: OSError) -> None:
     raise Unreadable(f"{error.filename} cannot be listed: {(error.strerror or 'unknown').lower()}", "make it readable")
 
 

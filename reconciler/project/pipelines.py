@@ -62,27 +62,27 @@ def wants_index(package: str) -> bool:
     return bool(package) and not _is_path(package) and "://" not in package
 
 
-def package(text: str) -> str | None:
+def check_package(text: str) -> str | None:
     """What is wrong with something to install, as `what; what to do`."""
     if not text.isprintable() or text != text.strip() or not (_is_path(text) or _REQUIREMENT.fullmatch(text)):
         return _NO_PACKAGE
     if "$" in text:
         return "would be expanded by the code host; write %24 for $"
     try:
-        secret = _tells_a_secret(text if _is_address(text) else text.partition("@")[2].strip())
+        secret = _has_credentials(text if _is_address(text) else text.partition("@")[2].strip())
     except ValueError:
         return _NO_PACKAGE
     return "would write a user or password into the repository; remove them" if secret else None
 
 
-def installed_from() -> str:
+def find_install_source() -> str:
     """Where this very reconciler came from, as pip spells it, if that is to be had elsewhere too (PEP 610)."""
     try:
         origin = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
         found = _requirement(origin)
     except (metadata.PackageNotFoundError, OSError, ValueError, AttributeError, KeyError, TypeError):
         return ""
-    return found if found and package(found) is None else ""
+    return found if found and check_package(found) is None else ""
 
 
 def _requirement(origin: Mapping[str, Any]) -> str:
@@ -106,6 +106,6 @@ def _is_path(package: str) -> bool:
     return "://" not in package and "/" in package and not package.startswith("-")
 
 
-def _tells_a_secret(url: str) -> bool:
+def _has_credentials(url: str) -> bool:
     parts = urlsplit(url)
     return parts.password is not None or (parts.username is not None and not parts.scheme.endswith("ssh"))

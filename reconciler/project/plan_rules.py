@@ -41,7 +41,7 @@ _VERBS: Mapping[Action, Collection[Verb]] = {
 }
 
 
-def problems_of(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Problem]:
+def find_problems(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Problem]:
     """Everything in the plan that breaks a rule. `absent`: the addresses that manifests declare absent."""
     changes: dict[Address, list[Change]] = {}
     for change in plan.changes:
@@ -53,7 +53,7 @@ def problems_of(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Proble
         if has_record and seen.owner and not seen.owner.startswith(f"{plan.stack} "):
             yield _problem(address, f"acts on an object of {seen.owner}")
     for call in plan.calls:
-        for text in _wrong(plan, call, changes.get(call.address, [])):
+        for text in _check_call(plan, call, changes.get(call.address, [])):
             yield _problem(call.address, f"{call.id}: {text}")
     yield from _find_unapproved(plan, changes, absent)
 
@@ -62,24 +62,24 @@ def _problem(address: Address, text: str) -> Problem:
     return Problem(text, _REMEDY, str(address), code="plan-file-rule")
 
 
-def _wrong(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
+def _check_call(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
     kind = kinds.get(call.address.kind)
     if not any(call.verb in _VERBS[change.action] for change in changes):
         yield f"no change of {call.address} shows it"
     if call.verb is Verb.CREATE and call.id != create_id(call.address):
         yield "is not the id of a create"
-    if not _fits(kind, call):
+    if not _is_path_of_kind(kind, call):
         yield f"{_path_text(call.path)} is not a path of {kind.name} for this"
     seen = plan.observed.get(call.address)
     known = {seen.id.rpartition("/")[2]} if seen is not None else set()
     known |= {change.id for change in changes if change.id is not None}
     if call.target is not None and call.target not in known:
         yield f"acts on {call.target}, which is not the object of {call.address}"
-    yield from _wrong_record(kind, call, changes)
-    yield from _wrong_body(kind, call)
+    yield from _check_owner_record(kind, call, changes)
+    yield from _check_body(kind, call)
 
 
-def _fits(kind: Kind, call: Call) -> bool:
+def _is_path_of_kind(kind: Kind, call: Call) -> bool:
     """Whether the path is one to which the kind sends such a request, and names the call's target."""
     path = _path_text(call.path)
     collection, item, module = _paths(kind)
@@ -115,7 +115,7 @@ def _paths(kind: Kind) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str
     return re.compile(collection), re.compile(item), re.compile(module)
 
 
-def _wrong_record(kind: Kind, call: Call, changes: list[Change]) -> Iterator[str]:
+def _check_owner_record(kind: Kind, call: Call, changes: list[Change]) -> Iterator[str]:
     """The owner record names this address and nobody else's, and nothing but the engine writes one."""
     if call.owner is None:
         if call.verb is Verb.CREATE:
@@ -136,7 +136,7 @@ def _has_record(text: Any) -> bool:
     return isinstance(text, str) and owners.read(text)[1] is not None
 
 
-def _wrong_body(kind: Kind, call: Call) -> Iterator[str]:
+def _check_body(kind: Kind, call: Call) -> Iterator[str]:
     """What no manifest could have asked for in a body. Sensitive values are not told."""
     if call.verb in (Verb.DELETE, Verb.REMOVE):
         if call.body is not None:
@@ -175,7 +175,7 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
         )
     later = {field.name for field in kind.fields if UpdateOnly in field or PathOnly in field}
     for finding in found:
-        value = validation.at(spec, finding.path)
+        value = validation.value_at(spec, finding.path)
         is_missing = (
             finding.text == validation.MISSING and len(finding.path) == 1 and (not is_whole or finding.path[0] in later)
         )

@@ -32,7 +32,7 @@ def write(taken: SnapshotFile, key: Secret | None) -> str:
     content = snapshot_json.encode(taken)
     signature = None
     if key is not None:
-        signature = _SCHEME + base64.b64encode(_private(key).sign(_octets(content))).decode()
+        signature = _SCHEME + base64.b64encode(_load_private_key(key).sign(_canonical_bytes(content))).decode()
     return json.dumps(content | {"integrity": _integrity(content), "signature": signature}, indent=1) + "\n"
 
 
@@ -41,34 +41,34 @@ def read(text: str, file: str, public_key: str | None) -> SnapshotFile:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise _rejection(file, "it is not JSON, or not the whole file", _TAKE) from None
+        raise _reject(file, "it is not JSON, or not the whole file", _TAKE) from None
     if not isinstance(content, dict) or content.get("format") != snapshot_json.FORMAT:
-        raise _rejection(file, "it is no snapshot", _TAKE)
+        raise _reject(file, "it is no snapshot", _TAKE)
     integrity, signature = content.pop("integrity", None), content.pop("signature", None)
     if integrity != _integrity(content):
-        raise _rejection(file, "it was changed after it was written", _TAKE)
+        raise _reject(file, "it was changed after it was written", _TAKE)
     if public_key is not None:
         _verify(file, content, signature, public_key)
     try:
         return snapshot_json.decode(content)
     except Malformed as wrong:
-        raise _rejection(file, str(wrong), _TAKE) from None
+        raise _reject(file, str(wrong), _TAKE) from None
 
 
 def refuse_stale(taken: SnapshotFile, file: str, stack: str, account: str | None, now: float, max_age: int) -> None:
     """Rejected if it is of another stack or account, or too old (seconds)."""
     if taken.stack != stack:
-        raise _rejection(file, f"it is of the stack {taken.stack}, not {stack}", _TAKE)
+        raise _reject(file, f"it is of the stack {taken.stack}, not {stack}", _TAKE)
     if account is not None and taken.account != account:
-        raise _rejection(file, f"it is of the account {taken.account or '(no name)'}, not {account}", _TAKE)
+        raise _reject(file, f"it is of the account {taken.account or '(no name)'}, not {account}", _TAKE)
     age = now - taken.at
     if age < -_AHEAD:
-        raise _rejection(file, "it was taken in the future", "set the clock, or take it again")
+        raise _reject(file, "it was taken in the future", "set the clock, or take it again")
     if age > max_age:
-        raise _rejection(file, f"it is {in_words(age)} old", f"{_TAKE}, or allow more with --max-age")
+        raise _reject(file, f"it is {format_age(age)} old", f"{_TAKE}, or allow more with --max-age")
 
 
-def in_words(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """`3 hours`, of an age."""
     for size, noun in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if (number := int(max(seconds, 0) // size)) > 0:
@@ -78,13 +78,13 @@ def in_words(seconds: float) -> str:
 
 def check_private_key(key: Secret) -> None:
     """Rejected if nothing can be signed with it."""
-    _private(key)
+    _load_private_key(key)
 
 
 def check_public_key(text: str) -> str | None:
     """What is wrong with a public key, as `what; what to do`."""
     try:
-        _public(text)
+        _load_public_key(text)
     except ValueError:
         return f"is no Ed25519 public key; {_MAKE_ONE}, and give the one that `openssl pkey -pubout` prints"
     return None
@@ -97,16 +97,16 @@ def _verify(file: str, content: Mapping[str, Json], signature: Json, public_key:
     from cryptography.exceptions import InvalidSignature
 
     if not isinstance(signature, str):
-        raise _rejection(file, "it is not signed", "take it with RECONCILER_SNAPSHOT_KEY set")
+        raise _reject(file, "it is not signed", "take it with RECONCILER_SNAPSHOT_KEY set")
     try:
         signed = base64.b64decode(signature.removeprefix(_SCHEME), validate=True)
-        _public(public_key).verify(signed, _octets(content))
+        _load_public_key(public_key).verify(signed, _canonical_bytes(content))
     except (InvalidSignature, binascii.Error, ValueError):
         remedy = "take it again, or give the public key that belongs to RECONCILER_SNAPSHOT_KEY"
-        raise _rejection(file, "its signature is not of the project's key", remedy) from None
+        raise _reject(file, "its signature is not of the project's key", remedy) from None
 
 
-def _private(key: Secret) -> Ed25519PrivateKey:
+def _load_private_key(key: Secret) -> Ed25519PrivateKey:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -121,7 +121,7 @@ def _private(key: Secret) -> Ed25519PrivateKey:
     return found
 
 
-def _public(text: str) -> Ed25519PublicKey:
+def _load_public_key(text: str) -> Ed25519PublicKey:
     """ValueError if it is none."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -137,13 +137,13 @@ def _public(text: str) -> Ed25519PublicKey:
 
 
 def _integrity(content: Mapping[str, Json]) -> str:
-    return f"blake2b:{hashlib.blake2b(_octets(content), digest_size=16).hexdigest()}"
+    return f"blake2b:{hashlib.blake2b(_canonical_bytes(content), digest_size=16).hexdigest()}"
 
 
-def _octets(content: Mapping[str, Json]) -> bytes:
+def _canonical_bytes(content: Mapping[str, Json]) -> bytes:
     """What is signed; it begins with what it is, so that no other signature of the key is one of these."""
     return f"{snapshot_json.FORMAT}\n".encode() + json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _rejection(file: str, what: str, remedy: str) -> Rejected:
+def _reject(file: str, what: str, remedy: str) -> Rejected:
     return Rejected([Problem(f"{file} cannot be used: {what}", remedy, code="unusable-snapshot")])

@@ -51,7 +51,7 @@ def test_standard_output_is_left_as_it_is_wherever_it_leads(tmp_path: Path) -> N
         kept = os.dup(1)
         os.dup2(out.fileno(), 1)
         try:
-            assert atomic_write.what_else(Path("/dev/stdout")) == "a device"
+            assert atomic_write.describe_non_file(Path("/dev/stdout")) == "a device"
         finally:
             os.dup2(kept, 1)
             os.close(kept)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.languages import cel_cost
-from reconciler.languages.cel import Failed, Language, Unfit
+from reconciler.languages.cel import EvaluationFailed, InvalidExpression, Language
 
 LANGUAGE = Language("resource")
 LONG = f"'{'a' * 100}'"
@@ -33,7 +33,7 @@ GROWING = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_an_expression_that_grows_without_bounds_is_refused_before_it_runs(text: str) -> None:
     began = time.process_time()
-    with pytest.raises(Unfit, match="could build more than 64 million characters and items"):
+    with pytest.raises(InvalidExpression, match="could build more than 64 million characters and items"):
         LANGUAGE.expression(text, "")
     assert time.process_time() - began < 5
 
@@ -42,10 +42,10 @@ def test_an_expression_that_grows_without_bounds_is_refused_before_it_runs(text:
 def test_what_grows_with_what_is_declared_is_refused_only_where_there_is_much(text: str) -> None:
     expression = LANGUAGE.expression(text)
     little: dict[str, Any] = {"text": "aa", "list": ["a", "b"]}
-    assert expression.ask(LANGUAGE.given({"resource": little})) is True
+    assert expression.ask(LANGUAGE.bind({"resource": little})) is True
     much = {"text": "a" * 20_000, "list": ["a" * 50] * 2_000}
-    with pytest.raises(Failed, match="could build more than 64 million"):
-        expression.ask(LANGUAGE.given({"resource": much}))
+    with pytest.raises(EvaluationFailed, match="could build more than 64 million"):
+        expression.ask(LANGUAGE.bind({"resource": much}))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_policies_do_is_not_refused_on_large_resources(text: str) -> None:
         "policy": "p" * 200_000,
         "rules": [{"name": f"r{number}", "ports": [1, 2]} for number in range(90)],
     }
-    assert LANGUAGE.expression(text).ask(LANGUAGE.given({"resource": resource})) is True
+    assert LANGUAGE.expression(text).ask(LANGUAGE.bind({"resource": resource})) is True
 
 
 TEXTS = st.recursive(
@@ -91,14 +91,14 @@ def test_nothing_is_built_beyond_the_estimate(text: str, value: str, several: li
         most = cel_cost.estimate(expression.written, values)
         if most > 1e6:
             return
-        answer = expression.ask(LANGUAGE.given(values))
-    except (Unfit, Failed):
+        answer = expression.ask(LANGUAGE.bind(values))
+    except (InvalidExpression, EvaluationFailed):
         return
     assert isinstance(answer, str)
     assert most == 0 or len(answer) <= most
-    size = LANGUAGE.given(values).size
+    size = LANGUAGE.bind(values).size
     if size <= expression.room:
-        assert most <= cel_cost.MOST
+        assert most <= cel_cost.MAX_COST
 
 
 def test_values_are_measured_with_everything_in_them_written_out() -> None:

@@ -14,7 +14,7 @@ from reconciler.languages import cel, cel_check, cel_fast_path, traffic_catalog,
 from reconciler.model.problem import Severity
 
 _FILE = Path(__file__).parent / "corpus" / "traffic_policies.yaml"
-_READ = yaml_fast_path.documents(_FILE.read_bytes())
+_READ = yaml_fast_path.read_documents(_FILE.read_bytes())
 assert _READ is not None, "the corpus is read as policies are"
 CORPUS: Any = _READ[0][0]
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
@@ -60,7 +60,7 @@ def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy: str, place: tuple[int, int]) -> None:
-    (only,) = cel_check.flaws(text)
+    (only,) = cel_check.find_flaws(text)
     assert (only.text, only.remedy, only.severity, (only.line, only.column)) == (said, remedy, ERROR, place)
     assert only.code.startswith("traffic-")
 
@@ -82,7 +82,7 @@ def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy
     ],
 )
 def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str, code: str, remedy: str) -> None:
-    (only,) = cel_check.flaws(text)
+    (only,) = cel_check.find_flaws(text)
     assert (only.code, only.remedy, only.severity) == (code, remedy, WARNING)
 
 
@@ -97,24 +97,24 @@ def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str
     ],
 )
 def test_what_the_platform_documents_is_in_order(text: str) -> None:
-    assert cel_check.flaws(text) == ()
+    assert cel_check.find_flaws(text) == ()
 
 
 def test_a_value_that_is_wanted_for_something_else_need_not_be_true_or_false() -> None:
-    assert cel_check.flaws("req.url.path.size() + 1", is_condition=False) == ()
-    assert [each.code for each in cel_check.flaws("req.url.path.size() + 1")] == ["traffic-condition"]
+    assert cel_check.find_flaws("req.url.path.size() + 1", is_condition=False) == ()
+    assert [each.code for each in cel_check.find_flaws("req.url.path.size() + 1")] == ["traffic-condition"]
 
 
 def test_every_variable_function_and_method_of_the_tables_is_accepted() -> None:
     samples = {"string": "''", "int": "1", "dyn": "vars", "list<dyn>": "[vars]", "map<string,dyn>": "{'a': vars}"}
     samples |= {"bytes": "b''", "list<string>": "['']"}
     for name, kind in traffic_catalog.variables().items():
-        assert cel.types(name, cel_check._language())[1] == (), (name, kind)
+        assert cel.check_types(name, cel_check._language())[1] == (), (name, kind)
     for table in (traffic_catalog.FUNCTIONS, traffic_catalog.METHODS):
         for receiver, name, arguments, _ in traffic_catalog.signatures(table):
             text = f"{name}({', '.join(samples[each] for each in arguments)})"
             text = f"{samples[receiver]}.{text}" if receiver else text
-            assert cel_check.flaws(text, is_condition=False) == (), text
+            assert cel_check.find_flaws(text, is_condition=False) == (), text
 
 
 NAMES = sorted(
@@ -131,7 +131,7 @@ def test_two_letters_in_each_others_place_are_never_overlooked(name: str, data: 
     swapped = last[:at] + last[at + 1] + last[at] + last[at + 2 :]
     if f"{owner}.{swapped}" in traffic_catalog.variables() or swapped == last:
         return
-    (only,) = cel_check.flaws(f"{owner}.{swapped} == 'x'")
+    (only,) = cel_check.find_flaws(f"{owner}.{swapped} == 'x'")
     assert (only.code, only.column) == ("traffic-member", len(owner) + 2)
     assert only.severity is ERROR
 
@@ -139,7 +139,7 @@ def test_two_letters_in_each_others_place_are_never_overlooked(name: str, data: 
 @given(st.text(max_size=30), st.booleans())
 def test_any_text_is_judged_and_its_flaws_are_within_it(text: str, is_condition: bool) -> None:
     lines = text.split("\n")
-    for each in cel_check.flaws(text, is_condition=is_condition):
+    for each in cel_check.find_flaws(text, is_condition=is_condition):
         assert 1 <= each.line <= len(lines) + 1
         assert each.column >= 1
-    assert cel_fast_path.is_in_order(text, is_condition=is_condition) is False or cel_check.flaws(text) == ()
+    assert cel_fast_path.is_surely_valid(text, is_condition=is_condition) is False or cel_check.find_flaws(text) == ()

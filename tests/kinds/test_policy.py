@@ -75,7 +75,7 @@ def test_a_text_means_what_the_patient_reader_says(edits: list[tuple[int, str, i
     for at, sign, gone in edits:
         text = text[:at] + sign + text[at + gone :]
     quickly = traffic_policy.parse(text)
-    with patch.object(yaml_fast_path, "documents", lambda text: None):
+    with patch.object(yaml_fast_path, "read_documents", lambda text: None):
         traffic_policy._read.cache_clear()
         patiently = traffic_policy.parse(text)
         traffic_policy._read.cache_clear()

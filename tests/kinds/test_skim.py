@@ -60,7 +60,7 @@ def typed(value: Any) -> Any:
 def check(text: str) -> bool:
     """Whether the text was skimmed; if so, it is what the careful reader finds, without a problem."""
     written = text.encode(errors="ignore")
-    skimmed = yaml_fast_path.documents(written)
+    skimmed = yaml_fast_path.read_documents(written)
     if skimmed is None:
         return False
     reading = carefully(written)
@@ -119,7 +119,7 @@ def test_ordinary_texts_are_skimmed(tmp_path: Path) -> None:
     ["a: &x 1", "a: &x {}", "a: *x", "a: !!str 1", "a: !x {}", "a: 1\na: 2", "1: a", "<<: {}", "{}: 1", "a: [", "? "],
 )
 def test_what_is_out_of_the_ordinary_is_left_to_the_careful_reader(text: str) -> None:
-    assert yaml_fast_path.documents(text.encode()) is None
+    assert yaml_fast_path.read_documents(text.encode()) is None
 
 
 TEXT = b"a: {b: {c: 'ddddddddd'}}\n---\n[1, 2, 3, 4, 5]\n---\nx: yyyyyyyyyy\n"
@@ -127,9 +127,9 @@ TEXT = b"a: {b: {c: 'ddddddddd'}}\n---\n[1, 2, 3, 4, 5]\n---\nx: yyyyyyyyyy\n"
 
 @pytest.mark.parametrize("limit", ["MAX_SCALAR", "MAX_DEPTH"])
 def test_beyond_a_limit_nothing_is_skimmed(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    assert yaml_fast_path.documents(TEXT) is not None
+    assert yaml_fast_path.read_documents(TEXT) is not None
     monkeypatch.setattr(yaml_fast_path, limit, 2)
-    assert yaml_fast_path.documents(TEXT) is None
+    assert yaml_fast_path.read_documents(TEXT) is None
 
 
 @pytest.mark.parametrize("limit", ["MAX_VALUES", "MAX_DOCUMENTS"])

@@ -100,7 +100,7 @@ def test_every_plan_keeps_the_rules_of_plan_files(before: Manifest, after: Manif
     assume(not change.problems)
     # Some of the texts in these worlds are none that the rules of their kinds accept.
     odd = {str(each) for each, declared in after.declarations.items() if not _is_valid(declared)}
-    assert [each for each in plan_rules.problems_of(change) if each.subject not in odd] == []
+    assert [each for each in plan_rules.find_problems(change) if each.subject not in odd] == []
 
 
 def _is_valid(declared: Declaration) -> bool:

@@ -22,7 +22,7 @@ from reconciler.model.owner_record import LIMIT, MOST, Owner, fit, read, write
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.value import Secret, reveal
 from reconciler.planning.comparing.canonical_fields import body_value
-from reconciler.project.manifests.checks.metadata import metadata_too_long
+from reconciler.project.manifests.checks.metadata import check_metadata
 from tests.planning import builders
 
 STACK = "s" * 63  # as long as names may be
@@ -115,7 +115,7 @@ def test_validate_tells_to_the_byte_what_the_platform_would_refuse(kind: Kind, f
     def wrong(size: int) -> list[str]:
         spec = {**fullest(kind.fields), "metadata": form % ("x" * (size - len(form % "")))}
         where = builders.declare(f"{kind.name}/{NAME}", spec, protect=True)
-        return [f"{each.text}; {each.remedy}" for each in metadata_too_long({kind: [where]}, STACK)]
+        return [f"{each.text}; {each.remedy}" for each in check_metadata({kind: [where]}, STACK)]
 
     (told,) = wrong(LIMIT)
     room = int(told.partition(" and ")[2].partition(" ")[0])

@@ -6,7 +6,7 @@ from ruamel.yaml.compat import StringIO
 
 from reconciler.model.problem import Rejected
 from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.format import ORDER, format_text, with_modeline
+from reconciler.project.yaml.format import ORDER, add_modeline, format_text
 from tests.project.test_yaml import JSON
 
 UNTIDY = """\
@@ -124,8 +124,8 @@ LINE = "# yaml-language-server: $schema=s\n"
     ],
 )
 def test_each_document_has_the_line_for_editors_once(text: str, told: str) -> None:
-    assert with_modeline(text, "s") == told
-    assert with_modeline(told, "s") == told
+    assert add_modeline(text, "s") == told
+    assert add_modeline(told, "s") == told
 
 
 def test_nothing_but_comments_stays() -> None:

@@ -21,7 +21,7 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.project.secrets import sinks as sinks_module
-from reconciler.project.secrets.sinks import ProjectSinks, is_there, place
+from reconciler.project.secrets.sinks import ProjectSinks, place, target_exists
 
 TOKEN = Secret("canary-token", "test")
 
@@ -263,10 +263,10 @@ async def test_what_is_there_is_replaced_only_where_that_is_allowed(
     root: Path, delivery: Delivery, present: str
 ) -> None:
     file = root / delivery.target
-    assert is_there(root, delivery) is False
+    assert target_exists(root, delivery) is False
     await ProjectSinks(root).prove(delivery)
     file.write_text(present)
-    assert is_there(root, delivery) is True
+    assert target_exists(root, delivery) is True
     for act in (ProjectSinks(root).prove(delivery), ProjectSinks(root).deliver(delivery, TOKEN)):
         with pytest.raises(Undeliverable, match="exists, and is not known to be ours"):
             await act
@@ -280,7 +280,7 @@ async def test_what_is_there_is_replaced_only_where_that_is_allowed(
 async def test_an_empty_place_holds_nothing_to_lose(root: Path, present: str) -> None:
     delivery = dotenv() if present else to(".env")
     (root / ".env").write_text(present)
-    assert is_there(root, delivery) is False
+    assert target_exists(root, delivery) is False
     await ProjectSinks(root).deliver(delivery, TOKEN)
     assert "canary-token" in (root / ".env").read_text()
 

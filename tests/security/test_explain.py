@@ -117,6 +117,6 @@ def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
         declared = {**loaded.manifest.declarations, **loaded.rendered}
         settled = variables.settle_variables(read.settings, {}, [])
         for below in ((), *places(SPECS[kind])):
-            traces = value_trace.traces(declared[Address(kind, name)], below, read, settled, declared)
+            traces = value_trace.trace_values(declared[Address(kind, name)], below, read, settled, declared)
             assert CANARY not in repr(traces)
             assert CANARY not in provenance.text("it", traces, [None] * len(traces), 10_000)

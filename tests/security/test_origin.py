@@ -19,7 +19,7 @@ from reconciler.api.origin import Origin
 from reconciler.api.platform import open_platform
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
-from reconciler.project.settings.connection import address_of_platform
+from reconciler.project.settings.connection import check_platform_url
 from tests.api import wire
 from tests.engine.world import VirtualClock
 from tests.security.addresses import filled, generated
@@ -182,14 +182,14 @@ NOT_LOOPBACK = [
 @pytest.mark.parametrize("host", LOOPBACK)
 def test_plain_http_is_allowed_to_this_very_machine(host: str) -> None:
     assert Origin.parse(f"http://{host}").is_loopback
-    assert address_of_platform(f"http://{host}") is None
+    assert check_platform_url(f"http://{host}") is None
 
 
 @pytest.mark.parametrize("host", NOT_LOOPBACK)
 def test_plain_http_is_refused_to_everything_else(host: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Origin.parse(f"http://{host}")
-    assert address_of_platform(f"http://{host}") is not None
+    assert check_platform_url(f"http://{host}") is not None
 
 
 @given(st.text(max_size=30))
@@ -199,4 +199,4 @@ def test_what_the_project_file_takes_for_an_address_the_client_takes_too(host: s
             Origin.parse(f"{scheme}://{host}")
         except ValueError:
             continue
-        assert address_of_platform(f"{scheme}://{host}") is None
+        assert check_platform_url(f"{scheme}://{host}") is None

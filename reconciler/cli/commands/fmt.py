@@ -55,7 +55,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
             continue
         if modeline:
             schemas = os.path.relpath(root / format_yaml.SCHEMAS, (root / name).parent)
-            laid_out = format_yaml.with_modeline(laid_out, f"{schemas}/{others.get(name, 'manifest')}.json")
+            laid_out = format_yaml.add_modeline(laid_out, f"{schemas}/{others.get(name, 'manifest')}.json")
         if laid_out == text:
             continue
         is_same = False

@@ -87,7 +87,7 @@ def command(
         profile or _PROFILES[0],
         base_url or runtime.environ.get("RECONCILER_BASE_URL") or None,
         host or init_project.default_host(folder),
-        pipelines.installed_from() if package is None else package,
+        pipelines.find_install_source() if package is None else package,
     )
     choices = _ask(proposed, given={stack, profile, base_url, host, package}) if asking else proposed
     _check_choices(choices)

@@ -81,7 +81,7 @@ class PlanOutput:
             from reconciler.project import atomic_write
 
             text, place = self.spelt(form, output.FILE_WIDTH, coloured=False), Path(file)
-            if form == "json" and not atomic_write.what_else(place):
+            if form == "json" and not atomic_write.describe_non_file(place):
                 atomic_write.write(place, text)  # as --out does: it is a plan file
             else:
                 atomic_write.write_output(place, text)

@@ -151,7 +151,7 @@ class Place(click.Path):
 def _what_else(place: Any) -> str:
     from reconciler.project import atomic_write
 
-    return atomic_write.what_else(Path(place))
+    return atomic_write.describe_non_file(Path(place))
 
 
 _PROJECT = [

@@ -68,7 +68,7 @@ def plan_offline(common: Options, file: Path, max_age: int) -> tuple[Workspace, 
     opened = snapshot_files.open_with_snapshot(workspaces.source_of(common), file, max_age)
     workspace = workspaces.select(opened.workspace, common)
     if not common.quiet:
-        output.print_note(f"Planned from {file}, which is {snapshots.in_words(opened.age)} old.")
+        output.print_note(f"Planned from {file}, which is {snapshots.format_age(opened.age)} old.")
         if not opened.is_verified:
             output.print_note(
                 "note: its signature was not checked: there is no snapshots.public_key in reconciler.yaml"

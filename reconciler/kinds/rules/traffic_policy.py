@@ -83,9 +83,9 @@ def _decode(text: str) -> Any:
 def _decode_yaml(text: str) -> Any:
     """What is unusual goes to a reader that says where something is wrong, and takes long."""
     octets = text.encode(errors="surrogatepass")
-    if (wrong := yaml_fast_path.misreading(octets)) is not None:
+    if (wrong := yaml_fast_path.find_misreading(octets)) is not None:
         raise _Unreadable(f"{wrong.text} at line {wrong.line + 1}, column {wrong.column + 1}; {wrong.remedy}")
-    skimmed = None if _OLDER.search(text) else yaml_fast_path.documents(octets)
+    skimmed = None if _OLDER.search(text) else yaml_fast_path.read_documents(octets)
     documents = _read_patiently(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
     if len(documents) > 1:
         raise _Unreadable("the policy is several documents; keep one, and no line of --- between its rules")
@@ -237,7 +237,7 @@ def _expressions(written: Any, at: Path) -> Iterator[Finding]:
         if not isinstance(each, str) or not each.strip():
             yield Finding((*at, index), "is not an expression", "write it as text, in quotes", code="traffic-shape")
         else:
-            yield from (_placed(flaw, (*at, index)) for flaw in cel_check.flaws(each))
+            yield from (_placed(flaw, (*at, index)) for flaw in cel_check.find_flaws(each))
 
 
 def _placed(flaw: cel_check.Flaw, at: Path, text: str = "", begin: int = 0) -> Finding:
@@ -302,7 +302,7 @@ def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, 
         if name in known:
             yield from _setting(value, known[name], (*at, key), action, (*above, name))
             continue
-        meant = cel_check.misspelling(key, known)
+        meant = cel_check.find_misspelling(key, known)
         what = f"{action} has no setting {_shown((*above, key))!r}"
         if meant is not None:
             yield Finding((*at, key), what, f"did you mean {meant}?", code="traffic-setting", is_key=True)
@@ -324,7 +324,7 @@ def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, 
         return
     if known.is_expression:
         for path, each in _texts(value, at):
-            yield from (_placed(flaw, path) for flaw in cel_check.flaws(each, is_condition=False))
+            yield from (_placed(flaw, path) for flaw in cel_check.find_flaws(each, is_condition=False))
         return
     if known.settings and isinstance(value, (dict, list)):
         items = [(at, value)] if isinstance(value, dict) else [((*at, index), each) for index, each in enumerate(value)]
@@ -348,7 +348,7 @@ def _embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding]:
     """
     for path, text in _texts(value, at):
         for found in _EMBEDDED.finditer(text):
-            for flaw in cel_check.flaws(found[1], is_condition=False):
+            for flaw in cel_check.find_flaws(found[1], is_condition=False):
                 each = _placed(flaw, path, text, found.start(1))
                 is_text = flaw.code == "traffic-syntax"
                 foreign = is_text or (flaw.line, flaw.column) == (1, 1)

@@ -216,7 +216,7 @@ def check_rules(file: PlanFile, plan: Plan) -> None:
     """Raises Rejected if the plan of a file breaks a rule of manifests, or delivers a token elsewhere than they say."""
     declared = file.loaded.manifest.declarations.items() if file.loaded is not None else ()
     absent = {address for address, each in declared if each.ensure is Ensure.ABSENT}
-    problems = [*plan_rules.problems_of(plan, absent), *_deliveries(file, plan)]
+    problems = [*plan_rules.find_problems(plan, absent), *_deliveries(file, plan)]
     if problems:
         raise Rejected([replace(problem, subject=f"{file.name}: {problem.subject}") for problem in problems])
 

@@ -53,7 +53,7 @@ class DeclaredValues:
     def trace(self, address: Address, path: Path) -> list[Trace]:
         """The values at and below a path of the spec, each with its origins."""
         settings = variables.settle_variables(self.config.settings, self.source.variables, [])
-        return value_trace.traces(self.declarations[address], path, self.config, settings, self.declarations)
+        return value_trace.trace_values(self.declarations[address], path, self.config, settings, self.declarations)
 
 
 def read_values(source: ProjectSource) -> DeclaredValues:
@@ -89,7 +89,7 @@ def _live_value(
         if f"{trace.path}.".startswith(f"{field_change.path}.") or field_change.path.startswith(f"{trace.path}.")
     )
     first = next(about, None)
-    value = value_trace.show_value(address.kind, path, validation.at(held, path))
+    value = value_trace.show_value(address.kind, path, validation.value_at(held, path))
     return LiveValue(value, first.changed_by if held and first is not None else None)
 
 

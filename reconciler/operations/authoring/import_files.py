@@ -39,7 +39,7 @@ def is_read(config: Config, folder: str) -> bool:
 def read_manifests(root: Path, folder: str) -> dict[str, str]:
     """The manifests right in a folder, by path. Without those that cannot be read: `write` raises if it needs one."""
     found = {}
-    for path in sorted(write_manifests.below(folder, path.name) for path in (root / folder).glob("*.yaml")):
+    for path in sorted(write_manifests.join_path(folder, path.name) for path in (root / folder).glob("*.yaml")):
         with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
             found[path] = files.read(root, path, MAX_BYTES).decode()
     return found

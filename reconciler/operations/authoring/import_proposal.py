@@ -106,7 +106,9 @@ def propose(
     refused: dict[survey.Key, str] = {}
     while True:
         found = survey.survey(workspace.manifest, snapshot, kinds.planned(), selects=selects, refused=refused)
-        texts, included = write_manifests.layout(found.imported, {kind.name: kind for kind in kinds.every()}, folder)
+        texts, included = write_manifests.render_files(
+            found.imported, {kind.name: kind for kind in kinds.every()}, folder
+        )
         texts = {path: write_manifests.append((present or {}).get(path, ""), text) for path, text in texts.items()}
         # What is there stays there: a new text counts beside it, unless it is the old one with something added.
         read = {path if present is not None else f"{path} (new)": text for path, text in texts.items()}

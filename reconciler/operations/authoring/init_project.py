@@ -84,11 +84,11 @@ def default_host(folder: Path) -> str:
 
 def check_choices(choices: ProjectChoices) -> Mapping[str, str]:
     """What is wrong with each choice, in the words that the project file's own check has for it."""
-    wrong = {"stack": project_file.stack_name(choices.stack)}
+    wrong = {"stack": project_file.check_stack_name(choices.stack)}
     if choices.base_url is not None:
-        wrong["base_url"] = connection.address_of_platform(choices.base_url)
+        wrong["base_url"] = connection.check_platform_url(choices.base_url)
     if choices.package:
-        wrong["package"] = pipelines.package(choices.package)
+        wrong["package"] = pipelines.check_package(choices.package)
     return {name: text for name, text in wrong.items() if text}
 
 

@@ -70,7 +70,7 @@ async def _targets(workspace: Workspace, snapshot: Snapshot, issued: Sequence[Is
     from reconciler.project.secrets import sinks
 
     root = workspace.config.root
-    place, is_there = partial(sinks.place, root), partial(sinks.is_there, root)
+    place, is_there = partial(sinks.place, root), partial(sinks.target_exists, root)
     return await asyncio.to_thread(
         delivery_targets.find_targets, workspace.manifest, snapshot, declared, issued, place, is_there
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.rules import traffic_policy as traffic
-from reconciler.languages.cel import Failed, Given, spelt
+from reconciler.languages.cel import Bindings, EvaluationFailed, to_cel_values
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.fields.field import Field, Shape
@@ -54,7 +54,7 @@ class _Subject:
     """What a rule is asked about: a resource, a change of one, or, with no name, the plan."""
 
     name: str
-    given: Given
+    bind: Bindings
     declaration: Declaration | None = None
     position: Position | None = None
 
@@ -77,9 +77,9 @@ class _Judge:
 
     def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
         try:
-            if rule.check.ask(subject.given):
+            if rule.check.ask(subject.bind):
                 return None
-        except Failed as why:
+        except EvaluationFailed as why:
             return _unanswered(rule, subject, str(why))
         exemption = rule.exemption(subject.name)
         if exemption is not None and exemption.until >= self._today.date():
@@ -95,7 +95,7 @@ class _Judge:
         for address in self._declared():
             yield from self._about(address, self._changes.get(address), of_resources)
         rest = [rule for rule in rules if not rule.is_of_changes and not rule.is_of_resources]
-        yield from ((rule, _Subject("", LANGUAGE.given({}, self._around))) for rule in rest)
+        yield from ((rule, _Subject("", LANGUAGE.bind({}, self._around))) for rule in rest)
 
     def _about(self, address: Address, change: Change | None, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
         covering = [rule for rule in rules if rule.covers(address)]
@@ -122,7 +122,7 @@ class _Judge:
         live = _plain(seen.fields) if seen is not None else None
         values = {"resource": self._resource(address, declaration, live), "change": change and _change(change, live)}
         position = declaration.position if declaration else change.position if change else None
-        return _Subject(str(address), LANGUAGE.given(values, self._around), declaration, position)
+        return _Subject(str(address), LANGUAGE.bind(values, self._around), declaration, position)
 
     # --- what expressions see -------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class _Judge:
                 for change in plan.changes
             ],
         }
-        return spelt({"plan": told, "now": self._today, "change": None, "resource": None})
+        return to_cel_values({"plan": told, "now": self._today, "change": None, "resource": None})
 
 
 def _change(change: Change, live: Json) -> Json:
@@ -231,7 +231,7 @@ def _plain(value: Value) -> Json:
 
 
 def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
-    message = "".join(_part(part, subject.given) for part in rule.message)
+    message = "".join(_part(part, subject.bind) for part in rule.message)
     ended = (
         f"; its exemption at {expired.position} ended on {expired.until} ({expired.reason})"
         if expired is not None
@@ -252,12 +252,12 @@ def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem
     )
 
 
-def _part(part: Any, given: Given) -> str:
+def _part(part: Any, given: Bindings) -> str:
     if isinstance(part, str):
         return part
     try:
         answer = part.ask(given)
-    except Failed as why:
+    except EvaluationFailed as why:
         return f"({why})"
     return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
 

@@ -135,7 +135,7 @@ def _validate(value: dict[str, Any], kind: Kind | None) -> tuple[ManifestDocumen
 def _with_example(finding: Finding, kind: Kind | None) -> Finding:
     """With an example of what to write, where a value has the wrong type."""
     if finding.code == "unknown-field" and len(finding.path) == 1:
-        remedy = misplaced(str(finding.path[0]), kind)
+        remedy = suggest_place(str(finding.path[0]), kind)
         return replace(finding, remedy=remedy) if remedy else finding
     if finding.code != "wrong-type" or not finding.path:
         return finding
@@ -147,7 +147,7 @@ def _with_example(finding: Finding, kind: Kind | None) -> Finding:
     return finding
 
 
-def misplaced(name: str, kind: Kind | None) -> str:
+def suggest_place(name: str, kind: Kind | None) -> str:
     """What to do about a key of a manifest that belongs further inside; empty if it belongs nowhere."""
     for part, form in _PARTS.items():
         if name in form.model_fields:
@@ -169,7 +169,7 @@ def _read_name(draft: Draft, value: dict[str, Any]) -> list[Finding]:
         return []
     findings = []
     if kind is None:
-        findings.append(references.unknown_kind(("kind",), kind_name))
+        findings.append(references.report_unknown_kind(("kind",), kind_name))
     if isinstance(name, str):
         try:
             draft.address = Address.parse(f"{kind_name}/{name}")

@@ -20,15 +20,15 @@ EXAMPLE_OF_DURATION = "write a duration, as in 90d or 24h"
 NO_EXCEPTIONS = Lifecycle()  # one for all, since most manifests have none
 
 
-def _duration(text: str) -> str | None:
+def _check_duration(text: str) -> str | None:
     return None if _DURATION.fullmatch(text) else f"{text!r} is not a duration; {EXAMPLE_OF_DURATION}"
 
 
-def _entry(text: str) -> str | None:
+def _check_entry_name(text: str) -> str | None:
     return None if _ENTRY.fullmatch(text) else f"{text!r} cannot name an entry; use letters, digits and '_'"
 
 
-def _variable(text: str) -> str | None:
+def _check_variable_name(text: str) -> str | None:
     if not _ENTRY.fullmatch(text):
         return f"{text!r} cannot name an environment variable; use letters, digits and '_'"
     if text.startswith("RECONCILER_"):
@@ -36,17 +36,17 @@ def _variable(text: str) -> str | None:
     return None
 
 
-def _object(text: str) -> str | None:
+def _check_object_name(text: str) -> str | None:
     wrong = f"{text!r} cannot name a Secret; use lower-case letters, digits, '-' and '.'"
     return None if _OBJECT.fullmatch(text) else wrong
 
 
-def _namespace(text: str) -> str | None:
+def _check_namespace(text: str) -> str | None:
     wrong = f"{text!r} cannot name a namespace; use up to 63 lower-case letters, digits and '-'"
     return None if _NAMESPACE.fullmatch(text) else wrong
 
 
-def _datum(text: str) -> str | None:
+def _check_secret_key(text: str) -> str | None:
     wrong = f"{text!r} cannot be a key of a Secret; use letters, digits, '-', '_' and '.'"
     return None if _DATUM.fullmatch(text) else wrong
 
@@ -55,16 +55,16 @@ class DotenvEntry(Written):
     """An entry of a dotenv file; its other lines stay as they are."""
 
     file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, checked(_entry), Doc("The entry's name.")]
+    name: Annotated[str, checked(_check_entry_name), Doc("The entry's name.")]
 
 
 class KubernetesSecret(Written):
     """A file with a Secret manifest, to be applied by whoever may."""
 
     file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, checked(_object), Doc("The Secret's name.")]
-    key: Annotated[str, checked(_datum), Doc("The key of the secret within it.")] = "token"
-    namespace: Annotated[Annotated[str, checked(_namespace)] | None, Doc("The Secret's namespace.")] = None
+    name: Annotated[str, checked(_check_object_name), Doc("The Secret's name.")]
+    key: Annotated[str, checked(_check_secret_key), Doc("The key of the secret within it.")] = "token"
+    namespace: Annotated[Annotated[str, checked(_check_namespace)] | None, Doc("The Secret's namespace.")] = None
 
 
 class Command(Written):
@@ -77,7 +77,7 @@ class Command(Written):
     run: Annotated[list[str], Field(min_length=1), Doc("The command and its arguments.")]
     check: Annotated[list[str], Doc("A command whose success says that `run` would work.")] = []
     env: Annotated[
-        list[Annotated[str, checked(_variable)]],
+        list[Annotated[str, checked(_check_variable_name)]],
         Doc("Names of environment variables that both commands get, besides PATH, HOME, LANG, LANGUAGE and LC_*."),
     ] = []
 
@@ -94,8 +94,8 @@ class DeliveryTarget(Written):
 class RotationSettings(Written):
     """When it is renewed: created anew, delivered, and the old one deleted after the overlap."""
 
-    after: Annotated[str, checked(_duration), Doc("Its age at renewal, such as 90d.")]
-    overlap: Annotated[str, checked(_duration), Doc("How long both live, such as 24h.")] = "0s"
+    after: Annotated[str, checked(_check_duration), Doc("Its age at renewal, such as 90d.")]
+    overlap: Annotated[str, checked(_check_duration), Doc("How long both live, such as 24h.")] = "0s"
 
 
 class ManifestDocument(Written):

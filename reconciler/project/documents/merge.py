@@ -41,7 +41,7 @@ class SourceLocation:
         return self.places.key(self.path) if self.of_key else self.places.nearest(self.path)
 
     @property
-    def written(self) -> Json:
+    def written_value(self) -> Json:
         return self.path[-1] if self.of_key else find_path(self.places.root, self.path)[0]
 
     def below(self, part: str | int) -> SourceLocation:
@@ -104,7 +104,7 @@ class MergedDocument(Places):
         self.layers = tuple(layers)
         self.own = own
 
-    def let_go(self, again: Again) -> None:
+    def release(self, again: Again) -> None:
         """Nothing: its layers are those of other documents as well."""
 
     def layer(self, path: Path) -> Layer:

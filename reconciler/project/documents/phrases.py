@@ -60,7 +60,7 @@ def describe_found(value: Value) -> str:
     return "something else"
 
 
-def dotted(path: Path) -> str:
+def format_path(path: Path) -> str:
     """`("hostports", 0)` as `hostports[0]`."""
     text = ""
     for part in path:

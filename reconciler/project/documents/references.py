@@ -147,7 +147,7 @@ class References:
         raise Unresolved(text, remedy, code="unknown-reference", values=values)
 
 
-def unknown_kind(path: Path, name: str) -> Finding:
+def report_unknown_kind(path: Path, name: str) -> Finding:
     """The finding about the name of a kind that there is not."""
     values = _values_of_unknown_kind(name)
     return Finding(path, f"unknown kind {name!r}", suggest_kind(name), code="unknown-kind", values=values)

@@ -51,7 +51,7 @@ _SECRET_NAME: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VisibleValue:
     """A value from outside the manifests, in a field that plans and reports show. `text` is None if it is not there."""
 
     address: Address
@@ -78,7 +78,7 @@ class Resolver:
         self._absent = absent
         self._sources = sources  # of variables whose value is not written in a file: `env:NAME`, `--var`
         self.findings: list[Finding] = []
-        self.shown: list[Shown] = []  # of all specs
+        self.visible_values: list[VisibleValue] = []  # of all specs
         self.secret_sources: set[str] = set()  # where the secrets of all specs come from
         self.links: list[tuple[Address, Path]] = []  # what the spec refers to, and where
         self._subject: str | Address = ""
@@ -109,9 +109,9 @@ class Resolver:
     def _value(self, item: Json, slot: Slot, path: Path) -> Value:
         if isinstance(item, str):
             if "${{" in item:
-                return self._guarded(self._text, item, slot, path)
+                return self._resolve_or_report(self._text, item, slot, path)
             if slot.refs and "/" in item:
-                return self._guarded(self._id, item, slot, path)
+                return self._resolve_or_report(self._id, item, slot, path)
             return self._literal(item, path) if slot.sensitive else item
         if isinstance(item, dict):
             return self._map(item, slot, path)
@@ -142,7 +142,7 @@ class Resolver:
             remedy = f"write {name}: {{from_env: NAME}} or {{from_file: PATH}}"
             text_found = "the secret is written here in plain text"
             self.findings.append(Finding(path, text_found, remedy, Severity.WARNING, code="literal-secret"))
-        return Secret(text, self._here(path))
+        return Secret(text, self._source_at(path))
 
     def _map(self, item: dict[str, Json], slot: Slot, path: Path) -> Value:
         match slot.shape:
@@ -156,19 +156,19 @@ class Resolver:
                 return item if all(map(is_, found.values(), item.values())) else found
             case Shape.ANY:
                 if len(item) == 1 and next(iter(item)) in phrases.EXPRESSIONS:
-                    return self._guarded(self._expression, item, slot, path)
+                    return self._resolve_or_report(self._expression, item, slot, path)
                 return self._free(item, slot, path)
             case Shape.LIST | Shape.MAP:
                 return item
         if any(key in phrases.EXPRESSIONS for key in item):
-            return self._guarded(self._expression, item, slot, path)
+            return self._resolve_or_report(self._expression, item, slot, path)
         return item
 
     def _free(self, item: Json, slot: Slot, path: Path) -> Value:
         """Free-form content: only text is looked into."""
         match item:
             case str() if "${{" in item:
-                return self._guarded(self._text, item, slot, path)
+                return self._resolve_or_report(self._text, item, slot, path)
             case dict():
                 found = {key: self._free(each, slot, (*path, key)) for key, each in item.items()}
                 return item if all(map(is_, found.values(), item.values())) else found
@@ -177,7 +177,7 @@ class Resolver:
                 return item if all(map(is_, values, item)) else values
         return item
 
-    def _guarded(self, resolve: Any, item: Json, slot: Slot, path: Path) -> Value:
+    def _resolve_or_report(self, resolve: Any, item: Json, slot: Slot, path: Path) -> Value:
         if len(self.findings) > validation.MAX_FINDINGS:
             return PENDING
         try:
@@ -216,7 +216,7 @@ class Resolver:
                 return value
         text = self._outside.read(word, operand, is_secret=slot.sensitive)
         self._note(source, text, slot, path)
-        return self._converted(text, source, slot)
+        return self._convert(text, source, slot)
 
     def _is_of_platform(self, path: Path) -> bool:
         """Whether it is in the section `platform` of the project's settings, which no plan shows."""
@@ -230,7 +230,7 @@ class Resolver:
             return
         assert isinstance(self._subject, Address)
         for each in {source, origin} - {""}:
-            self.shown.append(Shown(self._subject, path, each, text if isinstance(text, str) else None))
+            self.visible_values.append(VisibleValue(self._subject, path, each, text if isinstance(text, str) else None))
         word, _, name = (origin or source).partition(":")
         if word == "env" and _SECRET_NAME.search(name):
             warning = f"{cut(name)} is named like a secret, and plans, reports and snapshots show this field"
@@ -243,7 +243,7 @@ class Resolver:
         is_resource = isinstance(self._subject, Address) and kinds.get(self._subject.kind).home is not Home.FILE
         return is_resource and not slot.sensitive and slot.shape in (Shape.TEXT, Shape.ANY)
 
-    def _converted(self, text: Variable, source: str, slot: Slot) -> Value:
+    def _convert(self, text: Variable, source: str, slot: Slot) -> Value:
         """Text from elsewhere as the field wants it: hidden, or a number or flag where the field holds one."""
         if isinstance(text, (list, dict)):
             return self._whole(text, source, slot)
@@ -265,7 +265,7 @@ class Resolver:
         return [self._inside(item, source, slot.item if slot.shape is Shape.LIST else None) for item in value]
 
     def _inside(self, item: Json, source: str, slot: Slot | None) -> Value:
-        return item if slot is None or item is None else self._converted(item, source, slot)
+        return item if slot is None or item is None else self._convert(item, source, slot)
 
     def _text(self, text: str, slot: Slot, path: Path) -> Value:
         """A text with `${{ … }}` inside."""
@@ -299,26 +299,26 @@ class Resolver:
                     warning = f"the secret is the variable {variable[1]}, which is written in plain text"
                     self.findings.append(Finding(path, warning, remedy, Severity.WARNING, code="literal-secret"))
                 if whole:
-                    return self._converted(value, self._here(path), slot)
+                    return self._convert(value, self._source_at(path), slot)
                 parts.append(_within_text(value, variable[1]))
             elif slot.sensitive and not whole:
                 raise Unresolved(*_NOT_PUT_TOGETHER, code="secret-in-template")
             else:
                 parts.append(self._reference(inner, slot if whole else None, path))
         parts.append(text[end:])
-        return self._joined(parts, slot, path)
+        return self._join(parts, slot, path)
 
-    def _joined(self, parts: list[str | Ref], slot: Slot, path: Path) -> Value:
+    def _join(self, parts: list[str | Ref], slot: Slot, path: Path) -> Value:
         kept = [part for part in parts if part != ""]
         if len(kept) == 1 and isinstance(kept[0], Ref):
             return kept[0]
         if any(isinstance(part, Ref) for part in kept):
             return Template(tuple(kept))
         text = self._id("".join(str(part) for part in kept), slot, path)
-        return Secret(text, self._here(path)) if slot.sensitive else text
+        return Secret(text, self._source_at(path)) if slot.sensitive else text
 
-    def _here(self, path: Path) -> str:
-        return f"manifest:{self._subject}.{phrases.dotted(path)}"
+    def _source_at(self, path: Path) -> str:
+        return f"manifest:{self._subject}.{phrases.format_path(path)}"
 
     def _variable(self, name: str) -> Variable | None:
         """None if it waits for a value: that is told of the variable, once."""

@@ -59,20 +59,20 @@ def problems_of(error: ValidationError, value: Value, fields: Sequence[Field]) -
     for detail in error.errors(include_url=False, include_input=False):
         by_path.setdefault(_path(detail, value), []).append(detail)
     # One more than are reported: the caller sees that there are more.
-    return [_finding(path, by_path[path], value, fields) for path in islice(by_path, MAX_FINDINGS + 1)]
+    return [_make_finding(path, by_path[path], value, fields) for path in islice(by_path, MAX_FINDINGS + 1)]
 
 
-def problem(finding: Finding, places: Places, subject: str = "", below: Path = ()) -> Problem:
+def to_problem(finding: Finding, places: Places, subject: str = "", below: Path = ()) -> Problem:
     """The finding at its place; its path begins `below` that of the document, and is shown after the subject."""
     path = (*below, *finding.path)
     is_key = finding.is_key and not finding.within and path in places
     where = places.key(path) if is_key else places.nearest(path)
-    shown = ".".join(each for each in (subject, phrases.dotted(finding.path)) if each)
+    shown = ".".join(each for each in (subject, phrases.format_path(finding.path)) if each)
     code, values = finding.code, finding.values
     return Problem(finding.text, finding.remedy, shown, where, finding.severity, code=code, values=values)
 
 
-def unknown_field(path: Path, known: Sequence[str], remedy: str = "") -> Finding:
+def report_unknown_field(path: Path, known: Sequence[str], remedy: str = "") -> Finding:
     """The finding about a key that means nothing; `remedy` if there is a better one than its spelling."""
     name = str(path[-1])
     remedy = (
@@ -82,7 +82,7 @@ def unknown_field(path: Path, known: Sequence[str], remedy: str = "") -> Finding
     return Finding(path, "unknown field", remedy, code="unknown-field", values=values, is_key=True)
 
 
-def missing_field(path: Path, remedy: str = "") -> Finding:
+def report_missing_field(path: Path, remedy: str = "") -> Finding:
     """The finding about a field that has to be there."""
     return Finding(path, MISSING, remedy, code="missing-field", values={"field": str(path[-1])})
 
@@ -138,7 +138,7 @@ def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
     return here, sensitive
 
 
-def at(value: Value, path: Path) -> Value:
+def value_at(value: Value, path: Path) -> Value:
     """The value that a path leads to; None where it leads nowhere."""
     for part in path:
         try:
@@ -168,17 +168,17 @@ def _holds(value: Value, part: str | int) -> bool:
     return isinstance(value, dict) and part in value
 
 
-def _finding(path: Path, details: list[ErrorDetails], value: Value, fields: Sequence[Field]) -> Finding:
+def _make_finding(path: Path, details: list[ErrorDetails], value: Value, fields: Sequence[Field]) -> Finding:
     field, sensitive = field_at(fields, path)
-    here = at(value, path)
+    here = value_at(value, path)
     kind, context = details[0]["type"], details[0].get("ctx", {})
     if kind == "missing":
-        return missing_field(path)
+        return report_missing_field(path)
     if kind == "extra_forbidden":
         around, _ = field_at(fields, path[:-1])
-        return unknown_field(path, [field.name for field in (around.fields if around else fields)])
+        return report_unknown_field(path, [field.name for field in (around.fields if around else fields)])
     if kind == "literal_error":
-        return _no_choice(path, here, field.choices if field else (), sensitive)
+        return _report_unknown_choice(path, here, field.choices if field else (), sensitive)
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         values = {"limit": context[key]}
@@ -186,7 +186,7 @@ def _finding(path: Path, details: list[ErrorDetails], value: Value, fields: Sequ
     expected = list(dict.fromkeys(_EXPECTED[detail["type"]] for detail in details if detail["type"] in _EXPECTED))
     rules = [detail for detail in details if detail["type"] not in _EXPECTED]
     if expected and not rules:
-        return _wrong_type(path, phrases.join_words(expected), here)
+        return _report_wrong_type(path, phrases.join_words(expected), here)
     text, _, remedy = _message(rules[0]).partition("; ")
     if has_secret(here) or sensitive:
         text, remedy = _without_secret(text, here), _without_secret(remedy, here)
@@ -212,11 +212,11 @@ def _without_secret(text: str, value: Value) -> str:
     return text.replace(repr(secret), "the value").replace(secret, "…") if secret else text
 
 
-def _no_choice(path: Path, value: Value, choices: Sequence[str], sensitive: bool) -> Finding:
+def _report_unknown_choice(path: Path, value: Value, choices: Sequence[str], sensitive: bool) -> Finding:
     if len(choices) == 1 and isinstance(value, int) and not sensitive:
         return Finding(path, f"expected {choices[0]}, found {value}", f"write {choices[0]}", code="unknown-choice")
     if not isinstance(value, str):
-        return _wrong_type(path, f"one of {phrases.join_words(choices)}" if choices else "text", value)
+        return _report_wrong_type(path, f"one of {phrases.join_words(choices)}" if choices else "text", value)
     shown = "this" if sensitive else repr(value)
     return Finding(
         path,
@@ -227,15 +227,19 @@ def _no_choice(path: Path, value: Value, choices: Sequence[str], sensitive: bool
     )
 
 
-def _wrong_type(path: Path, expected: str, value: Value) -> Finding:
+def _report_wrong_type(path: Path, expected: str, value: Value) -> Finding:
     found = phrases.describe_found(value)
     values = {"expected": expected, "found": found}
     return Finding(
-        path, f"expected {expected}, found {found}", _retyped(expected, value), code="wrong-type", values=values
+        path,
+        f"expected {expected}, found {found}",
+        _suggest_type_fix(expected, value),
+        code="wrong-type",
+        values=values,
     )
 
 
-def _retyped(expected: str, value: Value) -> str:
+def _suggest_type_fix(expected: str, value: Value) -> str:
     """How the user makes it the right type."""
     if value is None:
         return "give a value, or remove the line"

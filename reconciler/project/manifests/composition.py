@@ -36,14 +36,14 @@ class Composition:
         if not isinstance(value, dict) or (KEY not in value and not self._defaults and not self._patches):
             return (document,)
         if KEY not in value:
-            return self._laid(document)
-        made, findings = for_each.instances(document, self._settings, self._budget)
+            return self._merge_layers(document)
+        made, findings = for_each.expand(document, self._settings, self._budget)
         self.complete = self.complete and not findings and made is not None
         subject = f"{value.get('kind')}/{value.get('name')}"
-        problems += [validation.problem(finding, document.places, subject) for finding in findings]
-        return [each for instance in made or () for each in self._laid(instance)]
+        problems += [validation.to_problem(finding, document.places, subject) for finding in findings]
+        return [each for instance in made or () for each in self._merge_layers(instance)]
 
-    def _laid(self, document: Document) -> tuple[Document, ...]:
+    def _merge_layers(self, document: Document) -> tuple[Document, ...]:
         """The document between the defaults and the patch; nothing if it is left out."""
         address = Address(str(document.value.get("kind")), str(document.value.get("name")))
         below, patch = self._defaults.get(address.kind), self._patches.get(address)
@@ -57,7 +57,7 @@ class Composition:
             below = None  # a tombstone holds nothing
         return (merge([layer for layer in (below, own, patch) if layer is not None], own, sound=document.sound),)
 
-    def undeclared(self, declared: Iterable[Address]) -> Iterator[Problem]:
+    def find_undeclared_patches(self, declared: Iterable[Address]) -> Iterator[Problem]:
         """The environment's patches for what no manifest declares."""
         if self._environment is None:
             return

@@ -14,7 +14,7 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Finding, Problem
 from reconciler.model.value import PENDING, Value
 from reconciler.project.documents import validation
-from reconciler.project.documents.envelope import Draft, Envelope, misplaced
+from reconciler.project.documents.envelope import Draft, Envelope, suggest_place
 from reconciler.project.documents.manifest_document import ManifestDocument
 from reconciler.project.documents.resolve import Resolver
 from reconciler.project.documents.validation import MAX_FINDINGS
@@ -35,7 +35,7 @@ def declare(
     findings = resolver.findings
     if wrong := _spec_findings(envelope, kind, spec):
         findings = findings + [
-            _suggest_place(finding) for finding in wrong if validation.at(spec, finding.path) != PENDING
+            _suggest_place(finding) for finding in wrong if validation.value_at(spec, finding.path) != PENDING
         ]
     if len(findings) > MAX_FINDINGS:
         more = Finding(
@@ -59,9 +59,9 @@ def declare(
     )
     problems = []
     for finding in findings:
-        problem = validation.problem(finding, places, draft.subject, ("spec",))
+        problem = validation.to_problem(finding, places, draft.subject, ("spec",))
         if finding.spot or finding.within:
-            as_written, value = validation.at(draft.spec, finding.path), validation.at(spec, finding.path)
+            as_written, value = validation.value_at(draft.spec, finding.path), validation.value_at(spec, finding.path)
             problem = offsets.pinpoint(problem, finding, as_written, value, sources)
         problems.append(problem)
     return declaration, problems
@@ -70,7 +70,7 @@ def declare(
 def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> list[Finding]:
     needs_all = envelope.ensure is Ensure.PRESENT
     lacking = [
-        validation.missing_field((name,), "set it, or give the id of an existing object")
+        validation.report_missing_field((name,), "set it, or give the id of an existing object")
         for name in (kind.required_unless_id if needs_all and envelope.id is None else ())
         if spec.get(name) is None
     ]
@@ -90,7 +90,7 @@ def _suggest_place(finding: Finding) -> Finding:
     if finding.code != "unknown-field" or len(finding.path) != 1:
         return finding
     name = str(finding.path[0])
-    where = "beside spec" if name in ManifestDocument.model_fields else misplaced(name, None)
+    where = "beside spec" if name in ManifestDocument.model_fields else suggest_place(name, None)
     return replace(finding, remedy=where.replace("beside", "write it beside")) if where else finding
 
 
@@ -99,7 +99,7 @@ def _fill_ignored_secrets(kind: Kind, spec: dict[str, Value], ignored: Sequence[
     for each in ignored:
         path = tuple(each.split("."))
         field, is_secret = validation.field_at(kind.fields, path)
-        if field is not None and is_secret and validation.at(spec, path) is None:
+        if field is not None and is_secret and validation.value_at(spec, path) is None:
             spec = _with_placeholder(spec, path)
     return spec
 

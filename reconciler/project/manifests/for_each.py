@@ -60,11 +60,11 @@ class Item:
     key_spot: SourceLocation | None = None
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         return repr(self.key) if self.key is not None else "an item without a key"
 
 
-def instances(
+def expand(
     document: Document, settings: Mapping[str, Setting], budget: Budget
 ) -> tuple[list[Document] | None, list[Finding]]:
     """The manifests that this one stands for, in the order of the items; paths of findings are the document's.
@@ -94,7 +94,7 @@ def instances(
             findings.setdefault((finding.path, finding.text), finding)
         first = named.setdefault(str(value.get("name")), item)
         if first is not item and not filling.findings:
-            text = f"{value.get('name')!r} names two instances, of {first.shown} and of {item.shown}"
+            text = f"{value.get('name')!r} names two instances, of {first.label} and of {item.label}"
             findings.setdefault(
                 (("name",), ""), Finding(("name",), text, "write ${{ each.key }} in it", code="invalid-for-each")
             )
@@ -188,13 +188,13 @@ class _Filling:
         try:
             whole = _EACH.fullmatch(text)
             if whole is not None and not whole[1]:
-                value, spot = self._found(whole[2], path)
+                value, spot = self._evaluate(whole[2], path)
                 self._budget.values -= size(value)
                 if spot is not None:
                     self.grafts[path] = spot
                 is_text = path == ("name",) or (isinstance(value, (int, float)) and self._takes_text(path))
-                return self._put(value, path) if is_text else value
-            filled = _EACH.sub(lambda each: self._part(each, path), text)
+                return self._to_text(value, path) if is_text else value
+            filled = _EACH.sub(lambda each: self._substitute(each, path), text)
         except _Wrong as wrong:
             self.findings.append(wrong.finding)
             return text
@@ -206,13 +206,13 @@ class _Filling:
         field, _ = validation.field_at(self._fields, path[1:]) if path[0] == "spec" else (None, False)
         return field is not None and field.shape is Shape.TEXT
 
-    def _part(self, each: re.Match[str], path: Path) -> str:
+    def _substitute(self, each: re.Match[str], path: Path) -> str:
         if each[1]:
             return each[0]  # $${{ spells the text itself
-        value, _ = self._found(each[2], path)
-        return self._put(value, path)
+        value, _ = self._evaluate(each[2], path)
+        return self._to_text(value, path)
 
-    def _put(self, value: Json, path: Path) -> str:
+    def _to_text(self, value: Json, path: Path) -> str:
         if isinstance(value, bool):
             return str(value).lower()
         if not isinstance(value, (str, int, float)):
@@ -220,7 +220,7 @@ class _Filling:
             raise _Wrong(path, text, "name a value inside it, as in ${{ each.value.name }}")
         return str(value)
 
-    def _found(self, expression: str, path: Path) -> tuple[Json, SourceLocation | None]:
+    def _evaluate(self, expression: str, path: Path) -> tuple[Json, SourceLocation | None]:
         """What is meant by `.key` or `.value.a.b`."""
         meant = _PATH.fullmatch(expression)
         if meant is None:
@@ -236,7 +236,7 @@ class _Filling:
         for name in filter(None, meant[1].split(".")):
             if not isinstance(value, dict) or name not in value:
                 known = phrases.did_you_mean(name, value) if isinstance(value, dict) else ""
-                text = f"each{expression.rstrip()} is not there for {self._item.shown}"
+                text = f"each{expression.rstrip()} is not there for {self._item.label}"
                 raise _Wrong(path, text, known or "add it to each item")
             value, spot = value[name], spot and spot.below(name)
         if spot is not None:

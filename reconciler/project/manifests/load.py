@@ -29,17 +29,17 @@ from reconciler.project.documents.envelope import Draft
 from reconciler.project.documents.references import Declared
 from reconciler.project.documents.resolve import Absent, Resolver, Variable
 from reconciler.project.manifests.checks.by_kind import group_by_kind
-from reconciler.project.manifests.checks.circular_references import Links, circular_references
-from reconciler.project.manifests.checks.deliveries import conflicting_deliveries, undelivered_secrets
+from reconciler.project.manifests.checks.circular_references import Links, find_circular_references
+from reconciler.project.manifests.checks.deliveries import find_conflicting_deliveries, find_undelivered_secrets
 from reconciler.project.manifests.checks.duplicates import (
-    contested_moves,
-    declared_twice_in_parent,
-    duplicate_address,
-    duplicate_objects,
+    find_children_declared_in_parent,
+    find_conflicting_moves,
+    find_duplicate_objects,
+    report_duplicate_address,
 )
-from reconciler.project.manifests.checks.exposed_secrets import exposed_secrets
-from reconciler.project.manifests.checks.metadata import metadata_too_long
-from reconciler.project.manifests.checks.retired_kinds import retired_kinds
+from reconciler.project.manifests.checks.exposed_secrets import find_exposed_secrets
+from reconciler.project.manifests.checks.metadata import check_metadata
+from reconciler.project.manifests.checks.retired_kinds import find_retired_kinds
 from reconciler.project.manifests.composition import Composition
 from reconciler.project.manifests.declarations import declare
 from reconciler.project.settings import variables
@@ -138,13 +138,13 @@ def _assemble(
     written = ChainMap(dict(texts), resolver.included, dict(config.sources))
     declarations, links = _declarations(drafts, resolver, written, problems)
     problems += config.warnings
-    problems += exposed_secrets(config, environ, declarations, resolver)
+    problems += find_exposed_secrets(config, environ, declarations, resolver)
     problems += _check_together(declarations, links, config, partial(_places_with, config, texts, resolver.included))
     problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
     if any(problem.is_error for problem in problems):
         raise Rejected(problems)
     for each in drafts if sources else ():
-        each.document.places.let_go(sources[each.file])
+        each.document.places.release(sources[each.file])
     digest = digest_of({**texts, **resolver.included, **config.sources, **_digest_variables(given or {}, config.stack)})
     rendered = {address: each for address, each in declarations.items() if kinds.get(address.kind).home is Home.FILE}
     planned = {address: each for address, each in declarations.items() if address not in rendered}
@@ -191,7 +191,7 @@ def _read_drafts(
                 continue  # nothing between two `---`
             for document in composition.documents(written, problems):
                 draft, findings = envelope.read_draft(file, document)
-                problems += [validation.problem(finding, document.places, draft.subject) for finding in findings]
+                problems += [validation.to_problem(finding, document.places, draft.subject) for finding in findings]
                 if draft.address is not None:
                     declared.add(draft.address, draft.ensure)
                 elif findings:
@@ -200,7 +200,7 @@ def _read_drafts(
     declared.left_out = composition.left_out
     declared.complete = declared.complete and composition.complete
     if declared.complete:
-        problems += composition.undeclared(declared.ensures)
+        problems += composition.find_undeclared_patches(declared.ensures)
     declared.complete = declared.complete and not any(problem.is_error for problem in problems if not problem.subject)
     return drafts, declared
 
@@ -218,7 +218,7 @@ def _declarations(
         problems += wrong
         first = declarations.setdefault(draft.address, declaration)
         if first is not declaration:
-            problems.append(duplicate_address(draft, first))
+            problems.append(report_duplicate_address(draft, first))
         elif resolver.links:
             links[draft.address] = resolver.links
     return declarations, links
@@ -232,14 +232,14 @@ def _check_together(
 ) -> Iterator[Problem]:
     """What no declaration shows by itself."""
     by_kind = group_by_kind(declarations.values())
-    yield from circular_references(declarations, links)
-    yield from duplicate_objects(by_kind)
-    yield from declared_twice_in_parent(by_kind, declarations)
-    yield from undelivered_secrets(by_kind)
-    yield from conflicting_deliveries(by_kind, config.place, own)
-    yield from contested_moves(declarations)
-    yield from metadata_too_long(by_kind, config.stack)
-    yield from retired_kinds(declarations.values(), DIALECTS[config.profile])
+    yield from find_circular_references(declarations, links)
+    yield from find_duplicate_objects(by_kind)
+    yield from find_children_declared_in_parent(by_kind, declarations)
+    yield from find_undelivered_secrets(by_kind)
+    yield from find_conflicting_deliveries(by_kind, config.place, own)
+    yield from find_conflicting_moves(declarations)
+    yield from check_metadata(by_kind, config.stack)
+    yield from find_retired_kinds(declarations.values(), DIALECTS[config.profile])
 
 
 def own_places(config: Config) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ def path_of(dotted: str) -> Path:
     return tuple(int(part[1:-1]) if part.startswith("[") else part for part in _PART.findall(dotted))
 
 
-def traces(
+def trace_values(
     declaration: Declaration,
     below: Path,
     config: Config,
@@ -44,18 +44,18 @@ def traces(
     """The values at and below a path of the spec, each with its origins; of a path that nothing says, one of its
     default."""
     kind = declaration.address.kind
-    value = validation.at(declaration.spec, below)
+    value = validation.value_at(declaration.spec, below)
     paths = list(_leaves(value, below)) if below or declaration.spec else []
     found = []
     for path in paths or [below]:
-        here = validation.at(declaration.spec, path)
+        here = validation.value_at(declaration.spec, path)
         origins = [
             *_origins_of_value(declaration, path, config, settings),
             *_origins_of_references(here, others),
         ]
         if not any(origin.counts and not origin.feeds for origin in origins):
-            origins.insert(0, _default(validation.field_at(kinds.get(kind).fields, path)[0]))
-        found.append(Trace(phrases.dotted(path), show_value(kind, path, here), tuple(origins)))
+            origins.insert(0, _default_origin(validation.field_at(kinds.get(kind).fields, path)[0]))
+        found.append(Trace(phrases.format_path(path), show_value(kind, path, here), tuple(origins)))
     return found
 
 
@@ -64,10 +64,10 @@ def show_value(kind: str, path: Path, value: Value) -> Value:
     whole = Field("spec", Shape.OBJECT, fields=kinds.get(kind).fields)
     fields = [validation.field_at((whole,), ("spec", *path[:depth])) for depth in range(len(path) + 1)]
     # What is free in form has no fields inside.
-    return _shown(value, *next((field for field in fields if field[0] and field[0].shape is Shape.ANY), fields[-1]))
+    return _redact(value, *next((field for field in fields if field[0] and field[0].shape is Shape.ANY), fields[-1]))
 
 
-def _shown(value: Value, field: Field | None, sensitive: bool) -> Value:
+def _redact(value: Value, field: Field | None, sensitive: bool) -> Value:
     if value is None:
         return None
     if field is None:
@@ -76,11 +76,11 @@ def _shown(value: Value, field: Field | None, sensitive: bool) -> Value:
     match value, field.shape:
         case dict(), Shape.OBJECT:
             within = {each.name: each for each in field.fields}
-            return {key: _shown(each, within.get(key), sensitive) for key, each in value.items()}
+            return {key: _redact(each, within.get(key), sensitive) for key, each in value.items()}
         case dict(), Shape.MAP:
-            return {key: _shown(each, field.item, sensitive) for key, each in value.items()}
+            return {key: _redact(each, field.item, sensitive) for key, each in value.items()}
         case list(), Shape.LIST:
-            return [_shown(each, field.item, sensitive) for each in value]
+            return [_redact(each, field.item, sensitive) for each in value]
     if _is_source(value):
         return value
     misplaced = isinstance(value, (dict, list)) and field.shape is not Shape.ANY
@@ -114,43 +114,45 @@ def _origins_of_value(
         value, _ = find_path(layer.value, full)
         if is_atom(value) and depth <= deepest:
             counts = False  # a map took its place
-        if depth == len(full) or _holds(value, full[depth:], settings):
-            yield from _of_layer(kind, layer, full, counts, config, settings)
+        if depth == len(full) or _has_value_below(value, full[depth:], settings):
+            yield from _origins_of_layer(kind, layer, full, counts, config, settings)
         if is_atom(value):
             counts = False  # whatever lies below it is covered
         deepest = max(deepest, depth)
 
 
-def _holds(value: Json, rest: Path, settings: Mapping[str, Setting]) -> bool:
+def _has_value_below(value: Json, rest: Path, settings: Mapping[str, Setting]) -> bool:
     """Whether it is a variable with something at the rest of a path."""
     whole = _VARIABLE.fullmatch(value.strip()) if isinstance(value, str) else None
     return whole is not None and whole[1] in settings and find_path(settings[whole[1]].value, rest)[1]
 
 
-def _of_layer(
+def _origins_of_layer(
     kind: str, layer: Layer, full: Path, counts: bool, config: Config, settings: Mapping[str, Setting]
 ) -> Iterator[Origin]:
     what = str(layer.role)
     if layer.role is Role.ENVIRONMENT and config.environment is not None:
         what = f"environment {config.environment.name}"
     template = layer.template(full)
-    yield Origin(what, template.position, show_value(kind, full[1:], template.written), counts)
+    yield Origin(what, template.position, show_value(kind, full[1:], template.written_value), counts)
     fed: dict[object, tuple[SourceLocation, list[Path]]] = {}
     for path, spot in ((path, spot) for path, spots in layer.fed.items() for spot in spots):
         if path[: len(full)] == full[: len(path)]:  # into it, or into what it is a part of
             fed.setdefault((id(spot.places), spot.path, spot.of_key), (spot, []))[1].append(path)
     for spot, paths in fed.values():
-        yield _feed(kind, "for_each", spot.position, spot.written, paths, counts)
+        yield _input_origin(kind, "for_each", spot.position, spot.written_value, paths, counts)
     mentions = list(_variables(find_path(layer.value, full)[0], full))
     for name in dict.fromkeys(name for name, _ in mentions):
         setting = settings.get(name)
         if setting is not None:
             where = setting.spot.position if setting.spot else None
             paths = [path for each, path in mentions if each == name]
-            yield _feed(kind, f"variable {name}, from {setting.source}", where, setting.value, paths, counts)
+            yield _input_origin(kind, f"variable {name}, from {setting.source}", where, setting.value, paths, counts)
 
 
-def _feed(kind: str, what: str, where: Position | None, value: Value, paths: Iterable[Path], counts: bool) -> Origin:
+def _input_origin(
+    kind: str, what: str, where: Position | None, value: Value, paths: Iterable[Path], counts: bool
+) -> Origin:
     """What was put in at paths. Of a map or list, which may be for more than this, only that it is one."""
     if isinstance(value, (dict, list)):
         gist = phrases.describe_found(value) + (f" of {len(value)}" if isinstance(value, list) else "")
@@ -175,7 +177,7 @@ def _origins_of_references(value: Value, others: Mapping[Address, Declaration]) 
             yield Origin(f"refers to {target}", other.position, None, feeds=True)
 
 
-def _default(field: Field | None) -> Origin:
+def _default_origin(field: Field | None) -> Origin:
     if field is None:
         return Origin("not declared", None, None)
     if Behaviour.SERVER_DEFAULT in field:

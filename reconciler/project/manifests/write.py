@@ -14,7 +14,7 @@ from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.importing.describe import Attachment
 from reconciler.planning.importing.naming import kebab
 from reconciler.planning.importing.survey import Imported
-from reconciler.project.documents.phrases import dotted
+from reconciler.project.documents.phrases import format_path
 from reconciler.project.yaml import emit
 
 ATTACHMENTS: Final = "files"  # the folder for long texts, below that of the manifests
@@ -23,30 +23,32 @@ _WHY_IGNORED: Final = (
 )
 
 
-def layout(
+def render_files(
     imported: Iterable[Imported], kinds: Mapping[str, Kind], folder: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Texts by path, relative to the project's root: manifests, and what they include."""
     families: dict[str, list[Imported]] = defaultdict(list)
     for each in imported:
-        families[family(kinds[each.address.kind], kinds)].append(each)
+        families[family_of(kinds[each.address.kind], kinds)].append(each)
     manifests: dict[str, str] = {}
     included: dict[str, str] = {}
     for name, members in sorted(families.items()):
         path = _path(folder, name)
-        manifests[path] = "---\n".join(document(imported, folder, included) for imported in _in_turn(members, name))
+        manifests[path] = "---\n".join(
+            render_document(imported, folder, included) for imported in _sort_members(members, name)
+        )
     return manifests, included
 
 
 def file_of(each: Imported, kinds: Mapping[str, Kind], folder: str) -> str:
-    return _path(folder, family(kinds[each.address.kind], kinds))
+    return _path(folder, family_of(kinds[each.address.kind], kinds))
 
 
 def _path(folder: str, name: str) -> str:
-    return below(folder, f"{kebab(name)}.yaml")
+    return join_path(folder, f"{kebab(name)}.yaml")
 
 
-def below(folder: str, path: str) -> str:
+def join_path(folder: str, path: str) -> str:
     return path if folder == "." else f"{folder}/{path}"
 
 
@@ -57,23 +59,23 @@ def append(present: str, text: str) -> str:
     return f"{present}{'' if present.endswith(chr(10)) else chr(10)}---\n{text}"
 
 
-def family(kind: Kind, kinds: Mapping[str, Kind]) -> str:
+def family_of(kind: Kind, kinds: Mapping[str, Kind]) -> str:
     """The kind in whose file it is kept: what it cannot be told apart without."""
     above = next((target for part in kind.identity for target in kind.by_name[part].refs), None)
     return above if above is not None and above in kinds else kind.name
 
 
-def _in_turn(members: list[Imported], head: str) -> list[Imported]:
+def _sort_members(members: list[Imported], head: str) -> list[Imported]:
     return sorted(members, key=lambda each: (each.address.kind != head, each.address))
 
 
-def document(each: Imported, folder: str, included: dict[str, str]) -> str:
+def render_document(each: Imported, folder: str, included: dict[str, str]) -> str:
     """One declaration; long texts go to `included`."""
     lines = [f"kind: {each.address.kind}", f"name: {emit.scalar(each.address.name)}"]
     if each.id is not None:
         lines.append(f"id: {emit.scalar(each.id)}")
     lines += _lifecycle(each)
-    spec = {name: _written(value, each, (name,), folder, included) for name, value in each.spec.items()}
+    spec = {name: _to_yaml_value(value, each, (name,), folder, included) for name, value in each.spec.items()}
     lines += emit.block({"spec": spec})
     return "\n".join(lines) + "\n"
 
@@ -88,7 +90,7 @@ def _lifecycle(each: Imported) -> Iterator[str]:
         yield f"{emit.INDENT}ignore: {emit.flow(list(each.ignore))}"
 
 
-def _written(
+def _to_yaml_value(
     value: Value, of: Imported, path: tuple[str | int, ...], folder: str, included: dict[str, str]
 ) -> dict[str, Any] | Any:
     match value:
@@ -97,16 +99,16 @@ def _written(
         case Template():
             return str(value)
         case Attachment() if value.document is not None:
-            return _written(value.document, of, path, folder, included)
+            return _to_yaml_value(value.document, of, path, folder, included)
         case Attachment(text, ending):
-            name = f"{of.address.name}.{dotted(path)}.{ending}"
-            file = below(folder, f"{ATTACHMENTS}/{kebab(of.address.kind)}/{name}")
+            name = f"{of.address.name}.{format_path(path)}.{ending}"
+            file = join_path(folder, f"{ATTACHMENTS}/{kebab(of.address.kind)}/{name}")
             included[file] = text
             return {"from_file": file}
         case str():
             return value.replace("${{", "$${{")
         case dict():
-            return {key: _written(each, of, (*path, key), folder, included) for key, each in value.items()}
+            return {key: _to_yaml_value(each, of, (*path, key), folder, included) for key, each in value.items()}
         case list():
-            return [_written(each, of, (*path, index), folder, included) for index, each in enumerate(value)]
+            return [_to_yaml_value(each, of, (*path, index), folder, included) for index, each in enumerate(value)]
     return value

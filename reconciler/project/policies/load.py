@@ -17,7 +17,7 @@ from typing_extensions import Doc
 
 from reconciler import kinds
 from reconciler.kinds.types.fields import NonEmpty, checked
-from reconciler.languages.cel import Expression, Unfit
+from reconciler.languages.cel import Expression, InvalidExpression
 from reconciler.model.change import Action
 from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import Written
@@ -36,13 +36,13 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _EMBEDDED: Final = re.compile(r"\$\{([^{}]*)\}")
 
 
-def _name(text: str) -> str | None:
+def _check_name(text: str) -> str | None:
     if _NAME.fullmatch(text):
         return None
     return "is not a name; use up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
-def _day(text: str) -> str | None:
+def _check_day(text: str) -> str | None:
     try:
         return None if date.fromisoformat(text).isoformat() == text else _NO_DAY
     except ValueError:
@@ -68,13 +68,13 @@ class ExemptionEntry(Written):
 
     address: Annotated[NonEmpty, Doc("An address, Kind/name, with * and ? as globs.")]
     reason: Annotated[NonEmpty, Doc("Why, for whoever reviews it.")]
-    until: Annotated[Annotated[str, checked(_day)], Doc("The last day it holds, as 2030-12-31, in UTC.")]
+    until: Annotated[Annotated[str, checked(_check_day)], Doc("The last day it holds, as 2030-12-31, in UTC.")]
 
 
 class PolicyDocument(Written):
     """One policy; a file may hold several, parted by ---."""
 
-    policy: Annotated[Annotated[str, checked(_name)], Doc("Its name, unique in the project.")]
+    policy: Annotated[Annotated[str, checked(_check_name)], Doc("Its name, unique in the project.")]
     description: Annotated[str, Doc("What it is for.")] = ""
     severity: Annotated[Literal["error", "warning"], Doc("An error blocks a plan; a warning tells.")] = "error"
     scope: Scope = Scope()
@@ -98,7 +98,7 @@ def load_policies(config: Config) -> tuple[Rule, ...]:
                 continue
             reader = _Reader(lines, document.places)
             rule = reader.rule(document.value)
-            problems += [validation.problem(finding, document.places, reader.subject) for finding in reader.findings]
+            problems += [validation.to_problem(finding, document.places, reader.subject) for finding in reader.findings]
             problems += reader.problems
             if rule is not None and (first := rules.setdefault(rule.name, rule)) is not rule:
                 where = document.places.nearest(("policy",))
@@ -202,7 +202,7 @@ class _Reader:
         """The expression that begins at an offset of a text."""
         try:
             return LANGUAGE.expression(text, answers)
-        except Unfit as unfit:
+        except InvalidExpression as unfit:
             wrong = unfit.wrong
             where = self._at(path, whole, begin + offsets.offset(text, wrong.line, wrong.column))
             remedy = (

@@ -39,9 +39,9 @@ def prove(root: Path, target: str, content: Content, reserved: Reserved | None =
     """
     with _open_place(root, target, reserved, create=False) as (directory, name):
         _lock(directory)
-        _sweep(directory, name or _PROOF)
-        content(None if name is None else _present(directory, name))
-        os.unlink(_temporary(directory, name or _PROOF, b"proof"), dir_fd=directory)
+        _remove_leftovers(directory, name or _PROOF)
+        content(None if name is None else _read_existing(directory, name))
+        os.unlink(_write_temporary(directory, name or _PROOF, b"proof"), dir_fd=directory)
 
 
 def write(root: Path, target: str, content: Content, reserved: Reserved | None = None) -> None:
@@ -52,10 +52,10 @@ def write(root: Path, target: str, content: Content, reserved: Reserved | None =
     with _open_place(root, target, reserved, create=True) as (directory, name):
         assert name is not None
         _lock(directory)
-        _sweep(directory, name)
+        _remove_leftovers(directory, name)
         for _ in range(_ATTEMPTS):
-            present = _present(directory, name)
-            if _put(directory, name, content(present).encode(), replaces=present is not None):
+            present = _read_existing(directory, name)
+            if _replace_file(directory, name, content(present).encode(), replaces=present is not None):
                 return
         raise Undeliverable("another program keeps creating it")
 
@@ -63,7 +63,7 @@ def write(root: Path, target: str, content: Content, reserved: Reserved | None =
 def read(root: Path, target: str) -> str | None:
     """The present text; None if there is no file. Raises Undeliverable for what `write` would not replace."""
     with _open_place(root, target, None, create=False) as (directory, name):
-        return None if name is None else _present(directory, name)
+        return None if name is None else _read_existing(directory, name)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _open_place(
 ) -> Iterator[tuple[int, str | None]]:
     """The open directory of the target, and its name there; the deepest directory there is and None if one is missing
     and not to be created."""
-    directories, name = _parts(target)
+    directories, name = _split_target(target)
     try:
         if reserved is not None:
             _refuse(reserved.use(f"{os.path.realpath(root)}/{PurePosixPath(target)}"))
@@ -99,7 +99,7 @@ def _refuse(use: str | None) -> None:
         raise Undeliverable(f"no secret is written there: it is {use}; choose a file of its own, as in secrets/token")
 
 
-def _present(directory: int, name: str) -> str | None:
+def _read_existing(directory: int, name: str) -> str | None:
     try:
         descriptor = os.open(name, _OLD, dir_fd=directory)
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def _present(directory: int, name: str) -> str | None:
         raise Undeliverable("the file is not UTF-8; choose another") from None
 
 
-def _parts(target: str) -> tuple[list[str], str]:
+def _split_target(target: str) -> tuple[list[str], str]:
     path = PurePosixPath(target)
     if path.is_absolute() or ".." in path.parts or not path.name or "\0" in target:
         raise Undeliverable(f"{target!r} does not lie below the project's root; write a path inside the project")
@@ -178,7 +178,7 @@ def _check_target(directory: int, name: str, reserved: Reserved | None) -> None:
         raise Undeliverable("there is something that is not a plain file; remove it or choose another path")
 
 
-def _sweep(directory: int, name: str) -> None:
+def _remove_leftovers(directory: int, name: str) -> None:
     """Remove what a process that was killed in the middle of a write left beside the file: it may hold a secret."""
     ours = re.compile(rf"{re.escape(_temporary_prefix(name))}[0-9a-f]{{12}}")
     for found in os.listdir(directory):
@@ -192,7 +192,7 @@ def _temporary_prefix(name: str) -> str:
     return f".reconciler-unfinished-{hashlib.blake2b(os.fsencode(name), digest_size=6).hexdigest()}-"
 
 
-def _temporary(directory: int, name: str, content: bytes) -> str:
+def _write_temporary(directory: int, name: str, content: bytes) -> str:
     """The name of a new file beside the target that holds the content, on disk."""
     temporary = f"{_temporary_prefix(name)}{secrets.token_hex(6)}"
     descriptor = os.open(temporary, _NEW, 0o600, dir_fd=directory)
@@ -208,13 +208,13 @@ def _temporary(directory: int, name: str, content: bytes) -> str:
     return temporary
 
 
-def _put(directory: int, name: str, content: bytes, *, replaces: bool) -> bool:
+def _replace_file(directory: int, name: str, content: bytes, *, replaces: bool) -> bool:
     """False: a file was not to be replaced, and there is one by now."""
-    temporary = _temporary(directory, name, content)
+    temporary = _write_temporary(directory, name, content)
     try:
         if replaces:
             os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        elif not _name_anew(directory, temporary, name):
+        elif not _link_if_absent(directory, temporary, name):
             return False
     finally:
         with suppress(FileNotFoundError):
@@ -223,7 +223,7 @@ def _put(directory: int, name: str, content: bytes, *, replaces: bool) -> bool:
     return True
 
 
-def _name_anew(directory: int, temporary: str, name: str) -> bool:
+def _link_if_absent(directory: int, temporary: str, name: str) -> bool:
     """Gives the file its name unless another has it: unlike a rename, a link replaces nothing."""
     try:
         os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)

@@ -47,11 +47,13 @@ class Reserved:
     def use(self, place: str) -> str | None:
         """What a place, given as a real path, is reserved for; None if a secret may go there."""
         folded = fold(place)
-        own = next((self._own[upward] for upward in _upwards(folded) if upward in self._own), None)
+        own = next((self._own[upward] for upward in _with_parents(folded) if upward in self._own), None)
         if own is not None:
             return f"a place of the project's own {own}"
         names = PurePosixPath(folded).parts
-        below = PurePosixPath(folded).relative_to(self._root).parts if self._root in _upwards(folded) else names[-1:]
+        below = (
+            PurePosixPath(folded).relative_to(self._root).parts if self._root in _with_parents(folded) else names[-1:]
+        )
         found = next((_ANYWHERE[name] for name in names if name in _ANYWHERE), None)
         found = found or next((_BELOW_ROOT[name] for name in below if name in _BELOW_ROOT), None)
         return found or (_PIPELINES if _PIPELINE_FILE.fullmatch(names[-1]) else None)
@@ -72,7 +74,7 @@ def _fold_name(name: str) -> str:
     return legible.casefold().rstrip(". ") or name
 
 
-def _upwards(place: str) -> list[str]:
+def _with_parents(place: str) -> list[str]:
     return [place, *map(str, PurePosixPath(place).parents)]
 
 

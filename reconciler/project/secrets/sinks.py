@@ -34,7 +34,7 @@ GRACE = 5.0  # seconds of these that are left to it once the run is to stop
 _PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none of a command's business
 _PASSED = ("PATH", "HOME", "LANG", "LANGUAGE")  # to every command, with LC_*
 _MACHINE = Path("/etc/machine-id")
-_STAND_IN = Secret("secret", "proof")
+_TRIAL_SECRET = Secret("secret", "proof")
 
 OwnPlaces = Callable[[], Mapping[str, str]]
 
@@ -51,7 +51,7 @@ class ProjectSinks:
         self._turn = asyncio.Lock()  # entries share files
 
     @cached_property
-    def _reserved(self) -> Reserved:
+    def _reserved_paths(self) -> Reserved:
         return Reserved(os.path.realpath(self._root), self._own())
 
     def place(self, delivery: Delivery) -> Place:
@@ -61,10 +61,10 @@ class ProjectSinks:
         if delivery.way not in WAYS:
             raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
         if delivery.way != "to_command":
-            content = _contents(delivery, _STAND_IN, overwrites)
+            content = _make_content(delivery, _TRIAL_SECRET, overwrites)
             async with self._turn:
                 await asyncio.to_thread(
-                    secret_files.prove, self._root, delivery.target, content, await self._reserved_places()
+                    secret_files.prove, self._root, delivery.target, content, await self._load_reserved()
                 )
             return
         program = delivery.target
@@ -80,14 +80,14 @@ class ProjectSinks:
             settings = delivery.settings
             await self._run(settings["run"], secret.reveal().encode(), settings.get("env", ()))
             return
-        content = _contents(delivery, secret, overwrites)
+        content = _make_content(delivery, secret, overwrites)
         async with self._turn:
             await asyncio.to_thread(
-                secret_files.write, self._root, delivery.target, content, await self._reserved_places()
+                secret_files.write, self._root, delivery.target, content, await self._load_reserved()
             )
 
-    async def _reserved_places(self) -> Reserved:
-        return await asyncio.to_thread(lambda: self._reserved)
+    async def _load_reserved(self) -> Reserved:
+        return await asyncio.to_thread(lambda: self._reserved_paths)
 
     async def _run(self, arguments: Sequence[str], text: bytes, passed: Collection[str]) -> None:
         program = arguments[0]
@@ -177,7 +177,7 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def is_there(root: Path, delivery: Delivery) -> bool | None:
+def target_exists(root: Path, delivery: Delivery) -> bool | None:
     """Whether a delivery to a file would overwrite something; None where that cannot be told."""
     try:
         return _is_taken(delivery, secret_files.read(root, delivery.target))
@@ -191,7 +191,7 @@ def _is_taken(delivery: Delivery, present: str | None) -> bool:
     return bool(present)
 
 
-def _contents(delivery: Delivery, secret: Secret, overwrites: bool) -> secret_files.Content:
+def _make_content(delivery: Delivery, secret: Secret, overwrites: bool) -> secret_files.Content:
     def content(present: str | None) -> str:
         if not overwrites and _is_taken(delivery, present):
             what = f"the entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "it"
@@ -201,13 +201,13 @@ def _contents(delivery: Delivery, secret: Secret, overwrites: bool) -> secret_fi
             case "to_file":
                 return secret.reveal()
             case "to_dotenv":
-                return dotenv.with_entry(present or "", str(delivery.settings["name"]), _spelt(secret.reveal()))
+                return dotenv.with_entry(present or "", str(delivery.settings["name"]), _quote_dotenv(secret.reveal()))
         return _kubernetes_secret(delivery, secret.reveal())
 
     return content
 
 
-def _spelt(secret: str) -> str:
+def _quote_dotenv(secret: str) -> str:
     """As the value of a dotenv entry."""
     return secret if re.fullmatch(r"[A-Za-z0-9_./:@%+=-]*", secret) else json.dumps(secret)
 

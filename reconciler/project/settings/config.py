@@ -25,7 +25,7 @@ from reconciler.project.documents.resolve import Absent, Resolver, Variable
 from reconciler.project.settings import connection, defaults, environments, variables
 from reconciler.project.settings.connection import AGENT_URL, Overrides, is_loopback
 from reconciler.project.settings.environments import Environment
-from reconciler.project.settings.one_document import MAX_BYTES, not_a_map, read_map
+from reconciler.project.settings.one_document import MAX_BYTES, read_map, report_not_a_map
 from reconciler.project.settings.project_file import Guards, Limits, ProjectFile, Snapshots
 from reconciler.project.settings.variables import Setting
 from reconciler.project.yaml.positions import Places
@@ -106,21 +106,21 @@ def load_config(
     """
     name = environment or environ.get("RECONCILER_ENV")
     chosen = environments.read_environment(root, name) if name else None
-    written, places = _with_environment(_read(root), chosen)
+    written, places = _with_environment(_read_project_file(root), chosen)
     reading = _read_values(written, Resolver(root, environ, {}, Declared(), absent), leaves_out=absent is not None)
     overrides, problems = connection.read_overrides(environ)
     layers, wrong_defaults = defaults.read_defaults(written.get("defaults"), places)
     settings, wrong_variables = variables.read_variables(reading.file.variables, written.get("variables"), places)
     findings = [*reading.findings, *wrong_defaults, *wrong_variables]
-    problems += [validation.problem(finding, places) for finding in findings]
+    problems += [validation.to_problem(finding, places) for finding in findings]
     included = reading.included
     if chosen is not None and not problems:
         resolver = Resolver(root, environ, {}, Declared(), absent)
-        settings, problems = _overlay(settings, chosen, resolver)
+        settings, problems = _apply_environment(settings, chosen, resolver)
         included |= resolver.included.keys()
     if problems:
         raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
-    return _config(root, reading, places, overrides, settings, layers, chosen, included)
+    return _build_config(root, reading, places, overrides, settings, layers, chosen, included)
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,11 @@ def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out:
         unresolved = {finding.path for finding in findings}
         wrong_values = validation.problems_of(error, values, fields_of(ProjectFile))
         findings += [finding for finding in wrong_values if finding.path not in unresolved]
-    findings += [*_bad_paths("manifests", file.manifests), *_bad_paths("policies", file.policies)]
+    findings += [*_check_paths("manifests", file.manifests), *_check_paths("policies", file.policies)]
     return _Reading(file, findings, warnings, unmet, set(resolver.included))
 
 
-def _config(
+def _build_config(
     root: Path,
     reading: _Reading,
     places: Places,
@@ -169,15 +169,15 @@ def _config(
     included: set[str],
 ) -> Config:
     file, platform = reading.file, reading.file.platform
-    written_key = connection.key(platform.api_key)
-    base_url = connection.address(overrides.base_url or platform.base_url, platform.profile)
-    api_key = connection.key(overrides.api_key) if overrides.api_key is not None else written_key
+    written_key = connection.parse_key(platform.api_key)
+    base_url = connection.resolve_base_url(overrides.base_url or platform.base_url, platform.profile)
+    api_key = connection.parse_key(overrides.api_key) if overrides.api_key is not None else written_key
     missing = [
-        validation.problem(finding, places)
+        validation.to_problem(finding, places)
         for finding in reading.unmet
         if getattr(overrides, str(finding.path[-1]), None) is None
     ]
-    if api_key is not None and (wrong := connection.key_problem(api_key, places)) is not None:
+    if api_key is not None and (wrong := connection.check_key(api_key, places)) is not None:
         api_key = None
         missing.append(wrong)
     return Config(
@@ -203,14 +203,14 @@ def _config(
         store=overrides.store or file.store,
         agent_url=(overrides.agent_url or file.agent.base_url).rstrip("/"),
         positions=places,
-        unmet=tuple(missing or connection.missing(places, base_url, api_key)),
+        unmet=tuple(missing or connection.find_missing_settings(places, base_url, api_key)),
         # Without the file that the key is read from: the next key may go there.
         included=tuple(included - ({written_key.source.removeprefix("file:")} if written_key else set())),
-        warnings=tuple(validation.problem(secret, places) for secret in _literal_secrets(reading, base_url)),
+        warnings=tuple(validation.to_problem(secret, places) for secret in _find_literal_secrets(reading, base_url)),
     )
 
 
-def _read(root: Path) -> Document:
+def _read_project_file(root: Path) -> Document:
     try:
         text = files.read(root, FILE, MAX_BYTES)
     except files.Unreadable as wrong:
@@ -219,21 +219,21 @@ def _read(root: Path) -> Document:
         raise Rejected([Problem(str(wrong), remedy, code=wrong.code)]) from None
     document = read_map(text, FILE, _EMPTY)
     if document is None:
-        raise Rejected([not_a_map(None, FILE, _EMPTY)])
+        raise Rejected([report_not_a_map(None, FILE, _EMPTY)])
     return document
 
 
 _EMPTY: Final = "begin with version: 1"
 
 
-def _overlay(
+def _apply_environment(
     settings: Mapping[str, Setting], chosen: Environment, resolver: Resolver
 ) -> tuple[dict[str, Setting], list[Problem]]:
     """The variables with the values of the environment's file, and what is wrong with those."""
     raw: dict[str, Json] = {"variables": chosen.variables}
     values = resolver.resolve(_Variables, chosen.file, raw)["variables"]
     merged, findings = variables.apply_environment(settings, values, chosen)
-    return merged, [validation.problem(finding, chosen.places) for finding in (*resolver.findings, *findings)]
+    return merged, [validation.to_problem(finding, chosen.places) for finding in (*resolver.findings, *findings)]
 
 
 class _Variables(BaseModel):
@@ -249,7 +249,7 @@ def _without_pending(value: Value) -> Value:
     return value
 
 
-def _literal_secrets(reading: _Reading, base_url: str | None) -> Iterator[Finding]:
+def _find_literal_secrets(reading: _Reading, base_url: str | None) -> Iterator[Finding]:
     """Secrets that the settings write in plain text. The key to a sandbox on this machine is none."""
     store = reading.file.store
     host = urlsplit(base_url or "").hostname
@@ -274,7 +274,7 @@ def _with_environment(document: Document, chosen: Environment | None) -> tuple[M
     return merged.value, merged.places
 
 
-def _bad_paths(name: str, paths: list[str]) -> list[Finding]:
+def _check_paths(name: str, paths: list[str]) -> list[Finding]:
     findings = []
     for index, path in enumerate(paths):
         try:

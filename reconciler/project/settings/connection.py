@@ -18,7 +18,7 @@ from reconciler.project.yaml.positions import Places
 AGENT_URL: Final = "http://127.0.0.1:4040"  # where an agent serves its API unless it is told otherwise
 
 
-def address_of_platform(text: str) -> str | None:
+def check_platform_url(text: str) -> str | None:
     """What is wrong with a base address, as `what; what to do`. Plain http is for loopback only."""
     try:
         parts = urlsplit(text)
@@ -36,9 +36,9 @@ def address_of_platform(text: str) -> str | None:
     return None
 
 
-def address_of_agent(text: str) -> str | None:
+def check_agent_url(text: str) -> str | None:
     """As of a platform. Nobody signs in to an agent: whoever reaches it may start tunnels."""
-    wrong = address_of_platform(text)
+    wrong = check_platform_url(text)
     if wrong is not None and wrong.startswith("would send"):
         return "is plain http to another machine; use https (plain http is for loopback only)"
     return wrong and wrong.replace("https://api.example.com", AGENT_URL).replace(", and set api_key", "")
@@ -65,7 +65,7 @@ class Overrides:
 
 def read_overrides(environ: Mapping[str, str]) -> tuple[Overrides, list[Problem]]:
     problems = []
-    for name, check in (("RECONCILER_BASE_URL", address_of_platform), ("RECONCILER_AGENT_URL", address_of_agent)):
+    for name, check in (("RECONCILER_BASE_URL", check_platform_url), ("RECONCILER_AGENT_URL", check_agent_url)):
         if (url := environ.get(name)) and (wrong := check(url)):
             text, _, remedy = wrong.partition("; ")
             problems.append(Problem(text, remedy, name, code="invalid-value"))
@@ -79,20 +79,20 @@ def read_overrides(environ: Mapping[str, str]) -> tuple[Overrides, list[Problem]
     return overrides, problems
 
 
-def address(written: Any, profile: Name) -> str | None:
+def resolve_base_url(written: Any, profile: Name) -> str | None:
     """The platform's address, or that of its profile. What could not be resolved is a Template, and none."""
     base_url = written or DIALECTS[profile].base_url
     return base_url.rstrip("/") if isinstance(base_url, str) else None
 
 
-def key(written: Any) -> Secret | None:
+def parse_key(written: Any) -> Secret | None:
     """The API key without line breaks at its end; None if there is none, or none that is known."""
     if not isinstance(written, Secret) or isinstance(written, Sealed):
         return None
     return Secret(written.reveal().rstrip("\r\n"), written.source)
 
 
-def key_problem(api_key: Secret, places: Places) -> Problem | None:
+def check_key(api_key: Secret, places: Places) -> Problem | None:
     """Why no header could carry the key, without a character of it."""
     text_of_key = api_key.reveal()
     if is_key(text_of_key):
@@ -122,7 +122,7 @@ def is_key(text: str) -> bool:
     return re.fullmatch(r"[!-~]+", text) is not None
 
 
-def missing(places: Places, base_url: str | None, api_key: Secret | None) -> list[Problem]:
+def find_missing_settings(places: Places, base_url: str | None, api_key: Secret | None) -> list[Problem]:
     """What a command that connects lacks."""
     where = places.nearest(("platform",))
     lacking = []

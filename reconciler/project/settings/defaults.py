@@ -12,8 +12,8 @@ from reconciler import kinds
 from reconciler.model.problem import Finding
 from reconciler.project.documents import phrases
 from reconciler.project.documents.merge import Layer, Role
-from reconciler.project.documents.references import unknown_kind
-from reconciler.project.settings.environments import unknown_keys
+from reconciler.project.documents.references import report_unknown_kind
+from reconciler.project.settings.environments import report_unknown_keys
 from reconciler.project.yaml.positions import Places
 
 PARTS: Final = ("spec", "lifecycle", "rotate")  # what a manifest says that may be said of all of its kind
@@ -31,11 +31,11 @@ def read_defaults(written: Any, places: Places) -> tuple[dict[str, Layer], list[
     for name, item in written.items():
         path = ("defaults", name)
         if not name.isidentifier() or kinds.find(name) is None:
-            findings.append(unknown_kind(path, name))
+            findings.append(report_unknown_kind(path, name))
         elif not isinstance(item, dict):
             text = f"expected a map, found {phrases.describe_found(item)}"
             findings.append(Finding(path, text, "write {spec: {…}}", code="wrong-type"))
         else:
-            findings += unknown_keys(item, path, PARTS, kinds.find(name))
+            findings += report_unknown_keys(item, path, PARTS, kinds.find(name))
             layers[name] = Layer(Role.DEFAULTS, item, places, path)
     return layers, findings

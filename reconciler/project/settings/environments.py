@@ -20,10 +20,10 @@ from reconciler.model.problem import Finding, Position, Problem, Rejected
 from reconciler.model.value import Json
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
-from reconciler.project.documents.envelope import misplaced
+from reconciler.project.documents.envelope import suggest_place
 from reconciler.project.documents.manifest_document import ManifestDocument
 from reconciler.project.documents.merge import Layer, Role
-from reconciler.project.documents.references import unknown_kind
+from reconciler.project.documents.references import report_unknown_kind
 from reconciler.project.settings.one_document import MAX_BYTES, read_map
 from reconciler.project.yaml.positions import Places
 from reconciler.project.yaml.reader import Document
@@ -96,7 +96,7 @@ def read_environment(root: Folder, name: str) -> Environment:
             )
         )
     if findings:
-        raise Rejected([validation.problem(finding, document.places) for finding in findings])
+        raise Rejected([validation.to_problem(finding, document.places) for finding in findings])
     settings = {key: item for key, item in document.value.items() if "/" not in key and key != "variables"}
     return Environment(name, file, text, document.places, settings, variables, patches)
 
@@ -109,7 +109,7 @@ def _read_patches(document: Document, patches: dict[Address, Layer]) -> Iterator
             continue
         kind_name = key.partition("/")[0]
         if not kind_name.isidentifier() or kinds.find(kind_name) is None:
-            yield unknown_kind((key,), kind_name)
+            yield report_unknown_kind((key,), kind_name)
             continue
         try:
             address = Address.parse(key)
@@ -121,17 +121,17 @@ def _read_patches(document: Document, patches: dict[Address, Layer]) -> Iterator
             text = f"expected a map, or null to leave it out, found {phrases.describe_found(patch)}"
             yield Finding((key,), text, "write what differs, as in {spec: {…}}", code="wrong-type")
             continue
-        yield from unknown_keys(patch or {}, (key,), PATCHED, kinds.find(kind_name))
+        yield from report_unknown_keys(patch or {}, (key,), PATCHED, kinds.find(kind_name))
         patches[address] = Layer(Role.ENVIRONMENT, patch, document.places, (key,))
 
 
-def unknown_keys(
+def report_unknown_keys(
     patch: Mapping[str, Json], path: tuple[str, ...], known: tuple[str, ...], kind: Kind | None
 ) -> Iterator[Finding]:
     """What stands in a part of a manifest and does not belong there."""
     for each in patch:
         if each not in known:
-            yield validation.unknown_field((*path, each), known, misplaced(each, kind))
+            yield validation.report_unknown_field((*path, each), known, suggest_place(each, kind))
 
 
 def environment_names(root: Folder) -> list[str]:

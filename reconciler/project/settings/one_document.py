@@ -27,10 +27,10 @@ def read_map(text: bytes, file: str, remedy: str) -> Document | None:
         return None
     document = reading.documents[0]
     if not isinstance(document.value, dict):
-        raise Rejected([not_a_map(document.value, file, remedy)])
+        raise Rejected([report_not_a_map(document.value, file, remedy)])
     return document
 
 
-def not_a_map(value: Json, file: str, remedy: str) -> Problem:
+def report_not_a_map(value: Json, file: str, remedy: str) -> Problem:
     text = f"expected a map, found {phrases.describe_found(value)}"
     return Problem(text, remedy, "", Position(file, 1, 1), code="wrong-type")

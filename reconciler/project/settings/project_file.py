@@ -10,13 +10,13 @@ from reconciler.kinds.types.fields import Deferred, checked
 from reconciler.model import dialect
 from reconciler.model.fields.annotations import Between, Sensitive
 from reconciler.model.fields.spec import Written
-from reconciler.project.settings.connection import AGENT_URL, address_of_agent, address_of_platform
+from reconciler.project.settings.connection import AGENT_URL, check_agent_url, check_platform_url
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves room for the owner record in 4096 bytes
 
 
-def stack_name(text: str) -> str | None:
+def check_stack_name(text: str) -> str | None:
     """What is wrong with a stack's name, as `what; what to do`."""
     if _STACK.fullmatch(text):
         return None
@@ -29,7 +29,7 @@ class Platform(Written):
     """Where the account is, and the key to it."""
 
     base_url: Annotated[
-        Annotated[str, checked(address_of_platform), Deferred] | None,
+        Annotated[str, checked(check_platform_url), Deferred] | None,
         Doc("The platform's address. The profile ngrok knows its own."),
     ] = None
     api_key: Annotated[
@@ -45,7 +45,7 @@ class Agent(Written):
     """Where the agent is whose tunnels are declared."""
 
     base_url: Annotated[
-        Annotated[str, checked(address_of_agent), Deferred], Doc("The address of its local API; no key is sent to it.")
+        Annotated[str, checked(check_agent_url), Deferred], Doc("The address of its local API; no key is sent to it.")
     ] = AGENT_URL
 
 
@@ -74,7 +74,7 @@ class Guards(Written):
     max_update_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may update.")] = 30
 
 
-def _date(text: str) -> str | None:
+def _check_date(text: str) -> str | None:
     """What is wrong with a date, as `what; what to do`."""
     wrong = f"{text!r} is not a date; write it like 2026-12-31"
     try:
@@ -84,14 +84,14 @@ def _date(text: str) -> str | None:
     return None if _DATE.fullmatch(text) else wrong
 
 
-def _drift_pattern(text: str) -> str | None:
+def _check_drift_pattern(text: str) -> str | None:
     kind, slash, name = text.partition("/")
     if slash and kind and name:
         return None
     return f"{text!r} names no difference; write Kind/name or Kind/name.field, with * for any text"
 
 
-def _reason(text: str) -> str | None:
+def _check_reason(text: str) -> str | None:
     return None if text.strip() else "is empty; say why the difference is expected"
 
 
@@ -99,10 +99,10 @@ class ExpectedDrift(Written):
     """A difference that is expected for a while."""
 
     match: Annotated[
-        str, checked(_drift_pattern), Deferred, Doc("Kind/name, or Kind/name.field; * stands for any text.")
+        str, checked(_check_drift_pattern), Deferred, Doc("Kind/name, or Kind/name.field; * stands for any text.")
     ]
-    until: Annotated[str, checked(_date), Deferred, Doc("The last day on which it is ignored, in UTC.")]
-    reason: Annotated[str, checked(_reason), Deferred, Doc("Why it is expected.")]
+    until: Annotated[str, checked(_check_date), Deferred, Doc("The last day on which it is ignored, in UTC.")]
+    reason: Annotated[str, checked(_check_reason), Deferred, Doc("Why it is expected.")]
 
 
 class Drift(Written):
@@ -111,7 +111,7 @@ class Drift(Written):
     ignore: Annotated[list[ExpectedDrift], Doc("Known drift, each with a date and a reason.")] = []
 
 
-def _public_key(text: str) -> str | None:
+def _check_public_key(text: str) -> str | None:
     from reconciler.project import snapshots  # and with it cryptography
 
     return snapshots.check_public_key(text)
@@ -121,7 +121,7 @@ class Snapshots(Written):
     """What `plan --snapshot` trusts."""
 
     public_key: Annotated[
-        Annotated[str, checked(_public_key), Deferred] | None,
+        Annotated[str, checked(_check_public_key), Deferred] | None,
         Doc("An Ed25519 public key in PEM, best {from_file: snapshot.pub}: only what it vouches for is read."),
     ] = None
 
@@ -130,7 +130,9 @@ class ProjectFile(Written):
     """The project file."""
 
     version: Annotated[Literal[1], Doc("The version of this file's format.")] = 1
-    stack: Annotated[Annotated[str, checked(stack_name), Deferred], Doc("The ownership scope, unique in the account.")]
+    stack: Annotated[
+        Annotated[str, checked(check_stack_name), Deferred], Doc("The ownership scope, unique in the account.")
+    ]
     platform: Platform = Platform()
     agent: Agent = Agent()
     manifests: Annotated[list[str], Doc("Files and folders of manifests, below this file's folder.")] = ["manifests"]

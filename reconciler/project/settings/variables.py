@@ -98,7 +98,7 @@ def read_variables(values: Mapping[str, Any], written: Any, places: Places) -> t
 
 
 def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...], findings: list[Finding]) -> Setting:
-    findings += [validation.unknown_field((*path, key), _KEYS) for key in item if key not in _KEYS]
+    findings += [validation.report_unknown_field((*path, key), _KEYS) for key in item if key not in _KEYS]
     kind, default = item.get("type"), item.get("default")
     if kind is not None and kind not in TYPES:
         remedy = phrases.did_you_mean(str(kind), TYPES) or f"use {phrases.join_words(TYPES)}"
@@ -106,7 +106,7 @@ def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...
         kind = None
     if default is None:
         return Setting(type=kind, spot=SourceLocation(places, path))
-    if (wrong := _type_problem(default, kind)) is not None:
+    if (wrong := _check_type(default, kind)) is not None:
         findings.append(Finding((*path, "default"), *wrong, code="wrong-type"))
     return Setting(default, kind, spot=SourceLocation(places, (*path, "default")))
 
@@ -126,7 +126,7 @@ def apply_environment(
                 Finding(
                     path,
                     f"there is no variable {name}",
-                    _unknown(name, settings),
+                    _suggest_variable(name, settings),
                     code="unknown-variable",
                     values=phrases.with_suggestion("variable", name, settings),
                 )
@@ -137,7 +137,7 @@ def apply_environment(
                     path, "expected a value, found nothing", "remove the line to keep the default", code="wrong-type"
                 )
             )
-        elif (wrong := _type_problem(value, known.type)) is not None:
+        elif (wrong := _check_type(value, known.type)) is not None:
             findings.append(Finding(path, *wrong, code="wrong-type"))
         else:
             merged[name] = Setting(
@@ -150,7 +150,7 @@ def apply_environment(
     return merged, findings
 
 
-def _unknown(name: str, settings: Mapping[str, Setting]) -> str:
+def _suggest_variable(name: str, settings: Mapping[str, Setting]) -> str:
     """What to do about the name of a variable that there is not."""
     return phrases.did_you_mean(name, settings) or "define it under variables: in reconciler.yaml"
 
@@ -163,7 +163,7 @@ def settle_variables(
     for name, value in given.items():
         known = settings.get(name)
         if known is None:
-            problems.append(_undeclared(name, settings))
+            problems.append(_report_undeclared(name, settings))
             continue
         merged[name] = replace(known, value=value, source="--var", spot=None, origin="")
         if known.type is not None:
@@ -173,27 +173,27 @@ def settle_variables(
                 text, _ = wrong
                 remedy = f"write --var '{name}={_EXAMPLES.get(known.type, 'text')}'"
                 problems.append(Problem(text, remedy, f"--var {name}", code="wrong-type"))
-    problems += _missing(merged)
+    problems += _report_unset(merged)
     return merged
 
 
 def check_names(settings: Mapping[str, Setting], given: Iterable[str]) -> None:
     """Rejected if the command line names a variable that there is not."""
-    if wrong := [_undeclared(name, settings) for name in given if name not in settings]:
+    if wrong := [_report_undeclared(name, settings) for name in given if name not in settings]:
         raise Rejected(wrong)
 
 
-def _undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
+def _report_undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
     return Problem(
         "there is no such variable",
-        _unknown(name, settings),
+        _suggest_variable(name, settings),
         f"--var {name}",
         code="unknown-variable",
         values=phrases.with_suggestion("variable", name, settings),
     )
 
 
-def _missing(settings: Mapping[str, Setting]) -> Iterator[Problem]:
+def _report_unset(settings: Mapping[str, Setting]) -> Iterator[Problem]:
     for name, each in settings.items():
         if each.value is None:
             remedy = f"set it by --var {name}=…, in the environment's file, or give it a default"
@@ -214,10 +214,10 @@ def _convert(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | No
             meant = yaml_scalars.plain(value)
         except ValueError:
             meant = value
-    return meant, _type_problem(meant, kind)
+    return meant, _check_type(meant, kind)
 
 
-def _type_problem(value: Json, kind: str | None) -> tuple[str, str] | None:
+def _check_type(value: Json, kind: str | None) -> tuple[str, str] | None:
     """What is wrong with a value of this type, and what to do."""
     if kind is None or value is PENDING:
         return None

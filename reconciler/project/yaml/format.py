@@ -32,7 +32,7 @@ _END: Final = re.compile(r"^\.\.\.\n\Z", re.MULTILINE)  # ruamel.yaml ends a tex
 _ROUNDS: Final = 4  # a comment may settle only when written again
 
 
-class _AsWritten(VersionedResolver):
+class _TextScalars(VersionedResolver):
     """Takes every unquoted scalar for text, so that it is written as it was: ruamel.yaml would round large numbers."""
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
@@ -41,7 +41,7 @@ class _AsWritten(VersionedResolver):
         return super().resolve(kind, value, implicit)
 
 
-class _Legible(RoundTripEmitter):
+class _EscapingEmitter(RoundTripEmitter):
     """In double quotes what cannot be seen is spelt out: it may turn the text around it, or pass for nothing."""
 
     def write_double_quoted(self, text: Any, split: Any = True) -> None:
@@ -53,11 +53,11 @@ def format_text(text: str, file: str) -> str:
     before = yaml.read(text.encode(), file)
     if before.problems:
         raise Rejected(before.problems)
-    laid_out = _once(text, file)
+    laid_out = _format_once(text, file)
     for _ in range(_ROUNDS):
         if (lost := _find_loss(before, text, laid_out, file)) is not None:
             raise Rejected([lost])
-        again = _once(laid_out, file)
+        again = _format_once(laid_out, file)
         if again == laid_out:
             return laid_out
         laid_out = again
@@ -103,12 +103,12 @@ def _cannot_format(file: str) -> Problem:
     )
 
 
-def _once(text: str, file: str) -> str:
+def _format_once(text: str, file: str) -> str:
     pieces = [_document(piece, file) for piece in _documents(text, file)]
     return "---\n".join(piece for piece in pieces if piece)
 
 
-def with_modeline(text: str, schema: str) -> str:
+def add_modeline(text: str, schema: str) -> str:
     """The text with the line that tells editors its schema, on top of each document without one: the language server
     takes it to be about one document only."""
     line = f"# yaml-language-server: $schema={schema}\n"
@@ -172,8 +172,8 @@ def _document(text: str, file: str) -> str:
     if not documents or not isinstance(documents[0].value, (dict, list)):
         return text if text.strip() else ""
     writer = YAML()
-    writer.Resolver = _AsWritten
-    writer.Emitter = _Legible
+    writer.Resolver = _TextScalars
+    writer.Emitter = _EscapingEmitter
     writer.preserve_quotes = True
     writer.width = _WIDTH
     writer.brace_single_entry_mapping_in_flow_sequence = True

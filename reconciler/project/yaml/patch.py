@@ -48,7 +48,7 @@ def patch_text(text: str, line: int, path: Path, value: Json) -> str:
             changed = _splice(changed, edit)
     except (ValueError, IndexError, libyaml.YAMLError):
         raise Unpatchable("its layout does not allow it") from None
-    wanted = _with(whole, path, value)
+    wanted = _set_value(whole, path, value)
     if canonical(_value(changed)) != canonical(wanted):
         raise Unpatchable("its layout does not allow it")
     return text[:start] + changed + text[end:]
@@ -126,18 +126,18 @@ def _at(value: Json, path: Path) -> Any:
     return value
 
 
-def _with(whole: Json, path: Path, value: Json) -> Json:
+def _set_value(whole: Json, path: Path, value: Json) -> Json:
     """The document with the value at the path; maps on the way that are not there are made."""
     if not path:
         return value
     head, *rest = path
     if isinstance(whole, list) and isinstance(head, int):
-        return [_with(each, tuple(rest), value) if at == head else each for at, each in enumerate(whole)]
+        return [_set_value(each, tuple(rest), value) if at == head else each for at, each in enumerate(whole)]
     inside = dict(whole) if isinstance(whole, dict) else {}
     if not rest and value is GONE:
         inside.pop(str(head), None)
         return inside
-    return {**inside, str(head): _with(inside.get(str(head)), tuple(rest), value)}
+    return {**inside, str(head): _set_value(inside.get(str(head)), tuple(rest), value)}
 
 
 # --- in the text ------------------------------------------------------------------------------------------------------
@@ -150,16 +150,16 @@ def _splice(text: str, edit: _Edit) -> str:
     last = edit.path[-1]
     if edit.insert:
         assert isinstance(parent, SequenceNode)
-        return where.item_inserted(parent, int(last), edit.value)
+        return where.insert_item(parent, int(last), edit.value)
     if isinstance(parent, SequenceNode) and node is not None:
-        return where.item_gone(parent, int(last)) if edit.value is GONE else where.replaced(node, edit.value)
+        return where.remove_item(parent, int(last)) if edit.value is GONE else where.replace_item(node, edit.value)
     if not isinstance(parent, MappingNode):
         raise Unpatchable("what surrounds it is no map")
     if edit.value is GONE:
-        return where.key_gone(parent, str(last))
+        return where.remove_key(parent, str(last))
     if node is None or key is None:
-        return where.key_added(parent, str(last), edit.value)
-    return where.value_replaced(key, node, edit.value, flow=bool(parent.flow_style))
+        return where.add_key(parent, str(last), edit.value)
+    return where.replace_value(key, node, edit.value, flow=bool(parent.flow_style))
 
 
 def _find(root: Node | None, edit: _Edit) -> tuple[Node, Node | None, Node | None]:
@@ -202,7 +202,7 @@ class _Text:
             return self.start(node) + len(self.text[self.start(node) : end].rstrip())
         return end
 
-    def cut(self, start: int, end: int, put: str) -> str:
+    def splice(self, start: int, end: int, put: str) -> str:
         return self.text[:start] + put.replace("\n", self._newline) + self.text[end:]
 
     def line_end(self, offset: int) -> int:
@@ -220,18 +220,18 @@ class _Text:
 
     # --- changes
 
-    def replaced(self, node: Node, value: Json) -> str:
+    def replace_item(self, node: Node, value: Json) -> str:
         """An item, or a value that stays on its line."""
         start, end = self.start(node), self.end(node)
         self._keep_comments(start, end)
-        return self.cut(start, end, _inside(value))
+        return self.splice(start, end, _inside(value))
 
-    def value_replaced(self, key: Node, node: Node, value: Json, *, flow: bool) -> str:
+    def replace_value(self, key: Node, node: Node, value: Json, *, flow: bool) -> str:
         start, end, colon = self.start(node), self.end(node), self.text.index(":", self.end(key)) + 1
         if not flow and not _is_one_line(value):
             start, end = self.start(key), max(end, colon)
             self._keep_comments(start, end)
-            return self.cut(start, end, _entry(str(key.value), value, key.start_mark.column))
+            return self.splice(start, end, _entry(str(key.value), value, key.start_mark.column))
         put = _inside(value) if flow else emit.flow(value)
         if start == end or (node.start_mark.line != key.end_mark.line and not flow):  # nothing, or below the key
             start, end, put = colon, max(end, colon), f" {put}"
@@ -239,86 +239,90 @@ class _Text:
         is_block = isinstance(node, (MappingNode, SequenceNode)) and not node.flow_style
         if value in ([], {}) and is_block and "\n" in self.text[start:end]:
             end = self.line_end(end)  # what is said of the last that goes, goes with it
-        return self.cut(start, end, put)
+        return self.splice(start, end, put)
 
-    def key_added(self, parent: MappingNode, name: str, value: Json) -> str:
+    def add_key(self, parent: MappingNode, name: str, value: Json) -> str:
         if parent.flow_style:
             if not parent.value:
-                return self.cut(self.start(parent), self.end(parent), "{" + f"{_inside(name)}: {_inside(value)}" + "}")
+                return self.splice(
+                    self.start(parent), self.end(parent), "{" + f"{_inside(name)}: {_inside(value)}" + "}"
+                )
             at = self.end(parent.value[-1][1])
-            return self.cut(at, at, f", {_inside(name)}: {_inside(value)}")
+            return self.splice(at, at, f", {_inside(name)}: {_inside(value)}")
         first, last = parent.value[0][0], parent.value[-1]
         at = self.line_end(max(self.end(last[1]), self.end(last[0])))
         indent = first.start_mark.column
-        return self.cut(at, at, "\n" + " " * indent + _entry(name, value, indent))
+        return self.splice(at, at, "\n" + " " * indent + _entry(name, value, indent))
 
-    def key_gone(self, parent: MappingNode, name: str) -> str:
+    def remove_key(self, parent: MappingNode, name: str) -> str:
         index = next((at for at, (key, _) in enumerate(parent.value) if key.value == name), None)
         if index is None:
             return self.text
         key, node = parent.value[index]
         start, end = self.start(key), max(self.end(node), self.text.index(":", self.end(key)) + 1)
         if len(parent.value) == 1:
-            return self._emptied(parent, "{}", end)
+            return self._empty_parent(parent, "{}", end)
         following = self.start(parent.value[index + 1][0]) if index + 1 < len(parent.value) else self.end(parent)
         if parent.flow_style:
-            return self._flow_gone(self.end(parent.value[index - 1][1]) if index else None, start, end, following)
+            return self._remove_from_flow(
+                self.end(parent.value[index - 1][1]) if index else None, start, end, following
+            )
         self._keep_comments(start, end)
         if self.text[self.line_start(start) : start].strip():  # the first key behind a dash
             self._keep_comments(self.line_end(end), following)
-            return self.cut(start, following, "")
-        return self.cut(self.line_start(start), self.next_line(end), "")
+            return self.splice(start, following, "")
+        return self.splice(self.line_start(start), self.next_line(end), "")
 
-    def _emptied(self, parent: Node, put: str, end: int) -> str:
+    def _empty_parent(self, parent: Node, put: str, end: int) -> str:
         """A map or list with nothing left in it stays on the line of its key."""
         if getattr(parent, "flow_style", False):
             self._keep_comments(self.start(parent), self.end(parent))
-            return self.cut(self.start(parent), self.end(parent), put)
+            return self.splice(self.start(parent), self.end(parent), put)
         self._keep_comments(self.start(parent), end)
         before = self.text[: self.start(parent)].rstrip()
         if "\n" in self.text[len(before) : self.start(parent)]:
             end = self.line_end(end)  # what is said of it goes with it
-        return self.cut(len(before), end, f" {put}") if before else self.cut(self.start(parent), end, put)
+        return self.splice(len(before), end, f" {put}") if before else self.splice(self.start(parent), end, put)
 
-    def _flow_gone(self, before: int | None, start: int, end: int, following: int) -> str:
+    def _remove_from_flow(self, before: int | None, start: int, end: int, following: int) -> str:
         """Without what stands between brackets from the start to the end; `before` is the end of what comes before."""
         first, last = (before, end) if before is not None else (start, following)
         rest = self.text[end : self.line_end(end)].lstrip(", \t")
         is_alone = not self.text[self.line_start(start) : start].strip() and (not rest or rest.startswith("#"))
         if is_alone and (rest or _COMMENT.search(self.text[first:last])):
             self._keep_comments(start, end)
-            return self.cut(self.line_start(start), self.next_line(end), "")
+            return self.splice(self.line_start(start), self.next_line(end), "")
         self._keep_comments(first, last)
-        return self.cut(first, last, "")
+        return self.splice(first, last, "")
 
-    def item_gone(self, parent: SequenceNode, index: int) -> str:
+    def remove_item(self, parent: SequenceNode, index: int) -> str:
         node = parent.value[index]
         start, end = self.start(node), self.end(node)
         if len(parent.value) == 1:
-            return self._emptied(parent, "[]", end)
+            return self._empty_parent(parent, "[]", end)
         if parent.flow_style:
             before = self.end(parent.value[index - 1]) if index else None
             following = self.start(parent.value[index + 1]) if index + 1 < len(parent.value) else self.end(parent)
-            return self._flow_gone(before, start, end, following)
+            return self._remove_from_flow(before, start, end, following)
         self._keep_comments(start, end)
         if self.text[self.line_start(start) : start].strip() != "-":
             raise Unpatchable("its layout does not allow it")
-        return self.cut(self.line_start(start), self.next_line(end), "")
+        return self.splice(self.line_start(start), self.next_line(end), "")
 
-    def item_inserted(self, parent: SequenceNode, index: int, value: Json) -> str:
+    def insert_item(self, parent: SequenceNode, index: int, value: Json) -> str:
         put = _inside(value)
         if parent.flow_style:
             if index:
                 at = self.end(parent.value[index - 1])
-                return self.cut(at, at, f", {put}")
+                return self.splice(at, at, f", {put}")
             at = self.start(parent.value[0])
-            return self.cut(at, at, f"{put}, ")
+            return self.splice(at, at, f"{put}, ")
         dash = " " * parent.start_mark.column + "- "
         if index:
             at = self.line_end(self.end(parent.value[index - 1]))
-            return self.cut(at, at, f"\n{dash}{put}")
+            return self.splice(at, at, f"\n{dash}{put}")
         at = self.line_start(self.start(parent.value[0]))
-        return self.cut(at, at, f"{dash}{put}\n")
+        return self.splice(at, at, f"{dash}{put}\n")
 
     def _keep_comments(self, start: int, end: int) -> None:
         if "\n" in self.text[start:end] and _COMMENT.search(self.text[start:end]):

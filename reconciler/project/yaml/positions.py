@@ -38,13 +38,13 @@ class Places(Mapping[Path, Position]):
 
     @classmethod
     def unread(cls, file: str, start: int, index: int, again: Again) -> Self:
-        """Those of a document of which only the mark of its start is known; `again` as for `let_go`."""
+        """Those of a document of which only the mark of its start is known; `again` as for `release`."""
         made = cls.__new__(cls)
         made._file, made._start, made._index = file, start, index
         made._written, made._again = None, again
         return made
 
-    def let_go(self, again: Again) -> None:
+    def release(self, again: Again) -> None:
         """Forgets all but the start; `again` answers with the documents of the file, if they are the same still."""
         self._written, self._again = None, again
 

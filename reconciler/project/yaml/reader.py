@@ -18,7 +18,7 @@ from yaml import events
 from yaml._yaml import CParser
 
 from reconciler.languages import yaml_fast_path
-from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR, Skimmed
+from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR, ParsedDocuments
 from reconciler.languages.yaml_scalars import MAY_BE_PLAIN, plain
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
@@ -56,13 +56,13 @@ class Reading:
 def read(text: bytes, file: str) -> Reading:
     """The documents of a file; `file` is its name in positions."""
     reading = Reading()
-    unreadable = bytes_problem(text, file) or _excess(text, file) or _misread(text, file)
+    unreadable = bytes_problem(text, file) or _check_size(text, file) or _check_misreading(text, file)
     if unreadable is not None:
         reading.problems.append(unreadable)
         reading.complete = False
         return reading
     text = text.removeprefix(b"\xef\xbb\xbf")
-    skimmed = yaml_fast_path.documents(text)
+    skimmed = yaml_fast_path.read_documents(text)
     if skimmed is None or _is_excess(text, skimmed):
         _Reader(text, file, reading).run()
     else:
@@ -73,7 +73,7 @@ def read(text: bytes, file: str) -> Reading:
     return reading
 
 
-def _is_excess(text: bytes, skimmed: Skimmed) -> bool:
+def _is_excess(text: bytes, skimmed: ParsedDocuments) -> bool:
     if len(skimmed) > MAX_DOCUMENTS:
         return True
     # No value takes less than a byte.
@@ -87,7 +87,7 @@ def places(text: bytes, file: str) -> list[Places]:
     return [document.places for document in reading.documents]
 
 
-def _excess(text: bytes, file: str) -> Problem | None:
+def _check_size(text: bytes, file: str) -> Problem | None:
     """What is refused for its size without being read: reading half a million values would take a second."""
     if len(text) <= _SMALL:
         return None
@@ -104,8 +104,8 @@ def _excess(text: bytes, file: str) -> Problem | None:
     return None
 
 
-def _misread(text: bytes, file: str) -> Problem | None:
-    found = yaml_fast_path.misreading(text)
+def _check_misreading(text: bytes, file: str) -> Problem | None:
+    found = yaml_fast_path.find_misreading(text)
     if found is None:
         return None
     return Problem(
@@ -156,13 +156,13 @@ class _Reader:
                 if isinstance(event, events.DocumentStartEvent):
                     self._document(event)
         except _Stop as stop:
-            self._stopped(Problem(str(stop), stop.remedy, position=self._at(stop.mark), code=stop.code))
+            self._stop(Problem(str(stop), stop.remedy, position=self._at(stop.mark), code=stop.code))
         except yaml_error.MarkedYAMLError as error:
-            self._stopped(syntax_problem(error, self._file))
+            self._stop(syntax_problem(error, self._file))
         except yaml_error.YAMLError as error:
-            self._stopped(Problem(f"invalid YAML: {error}", position=Position(self._file, 1, 1), code="invalid-yaml"))
+            self._stop(Problem(f"invalid YAML: {error}", position=Position(self._file, 1, 1), code="invalid-yaml"))
 
-    def _stopped(self, problem: Problem) -> None:
+    def _stop(self, problem: Problem) -> None:
         self._reading.problems.append(problem)
         self._reading.complete = False
 
@@ -199,7 +199,7 @@ class _Reader:
                 if is_long and len(value) > MAX_SCALAR:
                     raise _Stop(mark, f"a text of more than {MAX_SCALAR // 1024 // 1024} MiB", "shorten it")
                 if event.tag is not None:
-                    value = self._tagged(event)
+                    value = self._read_tagged_scalar(event)
                 elif not event.style and (not value or value[0] in MAY_BE_PLAIN):
                     value = self._plain(event)
                 marks.append(mark.line << COLUMN_BITS | mark.column)
@@ -244,7 +244,7 @@ class _Reader:
             raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
         expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
         if event.tag not in (None, "!", _TAG + expected):
-            self._problem(mark, f"unknown tag {_shown_tag(event.tag)}", "remove it, or quote the text")
+            self._problem(mark, f"unknown tag {_quote_tag(event.tag)}", "remove it, or quote the text")
         # Scalars were counted before anything was read; what nests, or is repeated by alias, is counted here.
         if len(self._marks) > MAX_VALUES:
             raise _Stop(mark, _TOO_MANY, "split it")
@@ -288,7 +288,7 @@ class _Reader:
             self._problem(event.start_mark, str(error), "quote it if it is text")
             return event.value
 
-    def _tagged(self, event: Any) -> Json:
+    def _read_tagged_scalar(self, event: Any) -> Json:
         """A scalar with a tag: the core schema's tags assert what the text must be."""
         tag, text = event.tag, event.value
         if tag in ("!", _TAG + "str"):
@@ -305,9 +305,9 @@ class _Reader:
             case ("float", int()) if not isinstance(value, bool):
                 return float(value)
             case (("null" | "bool" | "int" | "float"), _):
-                self._problem(event.start_mark, f"{_shown_tag(tag)} does not fit this value", "remove the tag")
+                self._problem(event.start_mark, f"{_quote_tag(tag)} does not fit this value", "remove the tag")
             case _:
-                self._problem(event.start_mark, f"unknown tag {_shown_tag(tag)}", "remove it, or quote the text")
+                self._problem(event.start_mark, f"unknown tag {_quote_tag(tag)}", "remove it, or quote the text")
         return text
 
     def _odd_key(self, event: Any, value: Json) -> str:
@@ -317,11 +317,11 @@ class _Reader:
             self._problem(event.start_mark, "merge keys (<<) are not part of YAML 1.2", "write the fields out")
         else:
             shown = getattr(event, "value", "") or "(empty)"
-            self._problem(event.start_mark, f"the key {_shown(shown)} is not text", "quote it")
+            self._problem(event.start_mark, f"the key {_quote(shown)} is not text", "quote it")
         return f"\0{len(self._marks)}"  # keeps the document's shape; no user's key holds a NUL
 
     def _duplicate(self, event: Any, container: dict[str, Json], key: str) -> str:
-        text = f"the key {_shown(key)} is written twice"
+        text = f"the key {_quote(key)} is written twice"
         if len(self._marks) - self._start < _NEAR:
             first = position(self._file, key_mark(self._marks, container, key, len(self._marks) - 1))
             text += f", first in line {first.line}, column {first.column}"
@@ -349,12 +349,12 @@ def _height(value: Json) -> int:
     return 0
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     """A piece of the user's text within a message: quoted, on one line, not too long."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def _shown_tag(tag: str) -> str:
+def _quote_tag(tag: str) -> str:
     """A tag of YAML's own by its name; any other may be a secret that begins with an exclamation mark."""
     name = tag.removeprefix(_TAG)
     return f"!!{name}" if tag.startswith(_TAG) and name in _KNOWN else "(!)"

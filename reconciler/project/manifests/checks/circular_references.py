@@ -12,7 +12,7 @@ from reconciler.model.problem import Problem
 Links = Mapping[Address, list[tuple[Address, Path]]]  # what each declaration refers to, and where in its spec
 
 
-def circular_references(declarations: Mapping[Address, Declaration], written: Links) -> Iterator[Problem]:
+def find_circular_references(declarations: Mapping[Address, Declaration], written: Links) -> Iterator[Problem]:
     """Each cycle once, in the order in which its members refer to each other."""
     if not _may_be_circular(written):
         return
@@ -21,8 +21,8 @@ def circular_references(declarations: Mapping[Address, Declaration], written: Li
         try:
             graphlib.TopologicalSorter({each: [to for to, _ in inside] for each, inside in links.items()}).prepare()
         except graphlib.CycleError as error:
-            cycle = _from_first(list(reversed(error.args[1][1:])))  # graphlib lists the needed before the needing
-            yield _problem(cycle, links, declarations)
+            cycle = _rotate_to_first(list(reversed(error.args[1][1:])))  # graphlib lists the needed before the needing
+            yield _report_cycle(cycle, links, declarations)
             first, second = cycle[0], cycle[1 % len(cycle)]
             links[first] = [link for link in links[first] if link[0] != second]
         else:
@@ -41,13 +41,13 @@ def _may_be_circular(written: Links) -> bool:
     return False
 
 
-def _from_first(cycle: list[Address]) -> list[Address]:
+def _rotate_to_first(cycle: list[Address]) -> list[Address]:
     """The cycle beginning with its least member, so that the message does not depend on where it was found."""
     start = cycle.index(min(cycle))
     return cycle[start:] + cycle[:start]
 
 
-def _problem(cycle: list[Address], links: Links, declarations: Mapping[Address, Declaration]) -> Problem:
+def _report_cycle(cycle: list[Address], links: Links, declarations: Mapping[Address, Declaration]) -> Problem:
     places = []
     for here, there in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
         path = next(path for target, path in links[here] if target == there)

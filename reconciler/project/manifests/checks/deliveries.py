@@ -14,7 +14,7 @@ from reconciler.project.manifests.checks.by_kind import ByKind, group_by_kind
 from reconciler.project.secrets.reserved_places import Reserved, fold
 
 
-def undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
+def find_undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
     """One-time secrets that would have nowhere to go if the object had to be created; one named by id is there."""
     for kind, declarations in by_kind.items():
         secret = kind.one_time
@@ -33,7 +33,7 @@ def undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
             )
 
 
-def conflicting_deliveries(
+def find_conflicting_deliveries(
     by_kind: ByKind, place_of: Callable[[str], str], own_places: Callable[[], Mapping[str, str]]
 ) -> Iterator[Problem]:
     """One-time secrets that would overwrite each other, or a place that is reserved.
@@ -55,16 +55,16 @@ def conflicting_deliveries(
                 remedy = f"name a file of its own, as in secrets/{each.declaration.address.name}"
                 yield each.problem(f"goes to {delivery.target}, {use}", remedy, "reserved-delivery-target")
                 continue
-            if (crossing := _enter_file(each, fold(place), by_file, by_folder)) is not None:
+            if (crossing := _check_file_paths(each, fold(place), by_file, by_folder)) is not None:
                 yield crossing
                 continue
         key, where = _target(delivery, place_of)
         other = by_target.setdefault(key, each)
         if other is not each:
-            yield _shared_target(each, other, where)
+            yield _report_shared_target(each, other, where)
 
 
-def shared_targets(
+def find_shared_targets(
     declared: Mapping[str | None, Iterable[Declaration]], place_of: Callable[[str], str]
 ) -> Iterator[tuple[Problem, Collection[str | None]]]:
     """Targets that deliveries of several environments share, and which environments. None: the project without one.
@@ -89,23 +89,25 @@ def shared_targets(
     problems: dict[Problem, Collection[str | None]] = {}  # a Kubernetes Secret shares its file and its key
     for by_environment in found.values():
         if len(by_environment) > 1:
-            problems.setdefault(_shared_problem(by_environment, place_of), by_environment.keys())
+            problems.setdefault(_report_shared_by_environments(by_environment, place_of), by_environment.keys())
     yield from problems.items()
 
 
-def _shared_problem(by_environment: Mapping[str | None, _DeclaredDelivery], place_of: Callable[[str], str]) -> Problem:
+def _report_shared_by_environments(
+    by_environment: Mapping[str | None, _DeclaredDelivery], place_of: Callable[[str], str]
+) -> Problem:
     first = next(iter(by_environment.values()))
     names = [name or "the project without an environment" for name in by_environment]
     text = f"goes to {_target(first.delivery, place_of)[1]} in several environments ({', '.join(names)})"
     address = first.declaration.address
     remedy = (
         "the later apply would overwrite the other's secret: give each a place of its own in environments/NAME.yaml, "
-        f"as in `{address}: {{deliver: {{{first.output}: {_own_place(first)}}}}}`"
+        f"as in `{address}: {{deliver: {{{first.output}: {_suggest_patch(first)}}}}}`"
     )
     return first.problem(text, remedy, "shared-delivery-target", Severity.WARNING)
 
 
-def _own_place(each: _DeclaredDelivery) -> str:
+def _suggest_patch(each: _DeclaredDelivery) -> str:
     """An example of a patch in an environment's file. It has the same way: a patch keeps what it does not name."""
     delivery = each.delivery
     match delivery.way:
@@ -130,7 +132,7 @@ class _DeclaredDelivery(NamedTuple):
         return Problem(text, remedy, subject, self.delivery.position, severity, code=code)
 
 
-def _enter_file(
+def _check_file_paths(
     each: _DeclaredDelivery, place: str, by_file: dict[str, _DeclaredDelivery], by_folder: dict[str, _DeclaredDelivery]
 ) -> Problem | None:
     """Remembers the file and its folders; what is wrong if another secret takes it, or one is both file and folder."""
@@ -144,10 +146,10 @@ def _enter_file(
         by_folder.setdefault(folder, each)
     first = by_file.setdefault(place, each)
     has_entries = each.delivery.way == first.delivery.way == "to_dotenv"
-    return None if first is each or has_entries else _shared_target(each, first, each.delivery.target)
+    return None if first is each or has_entries else _report_shared_target(each, first, each.delivery.target)
 
 
-def _shared_target(each: _DeclaredDelivery, other: _DeclaredDelivery, where: str) -> Problem:
+def _report_shared_target(each: _DeclaredDelivery, other: _DeclaredDelivery, where: str) -> Problem:
     text = f"goes to {where}, where that of {other.declaration.address} goes too ({other.delivery.position})"
     is_same_line = other.delivery.position == each.delivery.position  # of for_each
     return each.problem(text, "write ${{ each.key }} in it" if is_same_line else _APART, "shared-delivery-target")

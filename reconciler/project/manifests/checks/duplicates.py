@@ -15,7 +15,7 @@ from reconciler.project.documents.envelope import Draft
 from reconciler.project.manifests.checks.by_kind import ByKind
 
 
-def duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
+def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
     """Declarations that would be one and the same object: by id, or by a key that the platform keeps unique."""
     by_id: dict[tuple[str, str], Declaration] = {}
     by_key: dict[tuple[str, Hashable], Declaration] = {}
@@ -29,19 +29,19 @@ def duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
                 # Two kinds of the same objects name them by ids that differ in their prefix.
                 first = by_id.setdefault((same, declaration.id.removeprefix(kind.id_prefix)), declaration)
                 if first is not declaration:
-                    yield _duplicate(
+                    yield _report_duplicate(
                         declaration,
                         first,
                         f"the id {declaration.id}",
                         declaration.positions.get(("id",), declaration.position),
                     )
-            key = _key(named.get(declaration.address, declaration), kind) if kind.unique else None
+            key = _identity_key(named.get(declaration.address, declaration), kind) if kind.unique else None
             if key is None or (first := by_key.setdefault((same, key), declaration)) is declaration:
                 continue
             if kind.is_unique(declaration.spec) or kind.is_unique(first.spec):
                 what, share = f"the same {', '.join(kind.identity)}", kind.shared_while
                 remedy = f"keep one of them, or set {share} in all of them" if share else "keep one of them"
-                yield _duplicate(declaration, first, what, declaration.at(kind.identity[-1]), remedy)
+                yield _report_duplicate(declaration, first, what, declaration.at(kind.identity[-1]), remedy)
 
 
 def _resolve_names(by_kind: ByKind) -> Mapping[Address, Declaration]:
@@ -53,7 +53,7 @@ def _resolve_names(by_kind: ByKind) -> Mapping[Address, Declaration]:
     )
 
 
-def _duplicate(
+def _report_duplicate(
     second: Declaration, first: Declaration, what: str, where: Position, remedy: str = "keep one of them"
 ) -> Problem:
     text = f"has {what} as {first.address} ({first.position})"
@@ -62,7 +62,7 @@ def _duplicate(
     )
 
 
-def _key(declaration: Declaration, kind: Kind) -> Hashable | None:
+def _identity_key(declaration: Declaration, kind: Kind) -> Hashable | None:
     """What the platform would tell the object by; None if that is not known yet."""
     if not kind.identity:
         return None
@@ -80,15 +80,15 @@ def _key(declaration: Declaration, kind: Kind) -> Hashable | None:
     return tuple(parts)
 
 
-def declared_twice_in_parent(by_kind: ByKind, declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
+def find_children_declared_in_parent(by_kind: ByKind, declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
     """Children that are declared both within their parent and by themselves."""
     for kind, parent in ((kind, kind.parent) for kind in by_kind):
         # What a parent does not take in its own spec cannot be declared there.
         if parent is not None and parent.embedded in kinds.get(parent.kind).by_name:
-            yield from _declared_twice(by_kind[kind], parent, declarations)
+            yield from _find_in_parent(by_kind[kind], parent, declarations)
 
 
-def _declared_twice(
+def _find_in_parent(
     children: Iterable[Declaration], parent: Parent, declarations: Mapping[Address, Declaration]
 ) -> Iterator[Problem]:
     for child in children:
@@ -107,7 +107,7 @@ def _declared_twice(
             )
 
 
-def duplicate_address(second: Draft, first: Declaration) -> Problem:
+def report_duplicate_address(second: Draft, first: Declaration) -> Problem:
     """Another manifest with the address of a declaration."""
     return Problem(
         f"declared twice, first at {first.position}",
@@ -119,7 +119,7 @@ def duplicate_address(second: Draft, first: Declaration) -> Problem:
     )
 
 
-def contested_moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
+def find_conflicting_moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
     """Earlier addresses that another declaration has, or had too."""
     claimed: dict[Address, Declaration] = {}
     for declaration in declarations.values():

@@ -36,7 +36,7 @@ class _KnownSecrets:
         return any(own == text or (len(text) >= 2 * _MIN_LENGTH and text in own) for text in self.texts)
 
 
-def _known_secrets(
+def _collect_secrets(
     config: Config, environ: Mapping[str, str], declarations: Iterable[Declaration], resolver: Resolver
 ) -> _KnownSecrets:
     """The keys of this program, every declared secret, and the targets of deliveries."""
@@ -49,15 +49,15 @@ def _known_secrets(
     return _KnownSecrets(frozenset(map(str.strip, texts)), frozenset(files_of | resolver.secret_sources))
 
 
-def exposed_secrets(
+def find_exposed_secrets(
     config: Config, environ: Mapping[str, str], declarations: Mapping[Address, Declaration], resolver: Resolver
 ) -> Iterator[Problem]:
     """Secrets in fields that plans, reports and the account show; each field once."""
-    if not resolver.shown:
+    if not resolver.visible_values:
         return
     reported = set()
-    is_secret = cache(_known_secrets(config, environ, declarations.values(), resolver).contain)
-    for shown in resolver.shown:
+    is_secret = cache(_collect_secrets(config, environ, declarations.values(), resolver).contain)
+    for shown in resolver.visible_values:
         field = shown.address, shown.path
         if field not in reported and shown.address in declarations and is_secret(shown.source, shown.text or ""):
             reported.add(field)
@@ -65,7 +65,7 @@ def exposed_secrets(
             yield Problem(
                 f"{_SOURCES[word]} {name} is a secret, and this field is shown in plans and on the platform",
                 "put it only into fields that take secrets",
-                f"{shown.address}.{phrases.dotted(shown.path)}",
+                f"{shown.address}.{phrases.format_path(shown.path)}",
                 declarations[shown.address].at(*shown.path),
                 code="secret-shown",
             )

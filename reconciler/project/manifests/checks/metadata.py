@@ -15,14 +15,14 @@ from reconciler.model.problem import Problem
 from reconciler.project.manifests.checks.by_kind import ByKind
 
 
-def metadata_too_long(by_kind: ByKind, stack: str) -> Iterator[Problem]:
+def check_metadata(by_kind: ByKind, stack: str) -> Iterator[Problem]:
     """The user's metadata must leave room for the owner record, and must not look like it."""
     for declaration in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.keeps_owner):
-        if "metadata" in declaration.spec and (wrong := _metadata(declaration, stack)) is not None:
+        if "metadata" in declaration.spec and (wrong := _check_one(declaration, stack)) is not None:
             yield wrong
 
 
-def _metadata(declaration: Declaration, stack: str) -> Problem | None:
+def _check_one(declaration: Declaration, stack: str) -> Problem | None:
     text = declaration.spec["metadata"]
     if not isinstance(text, str) or not text:
         return None

@@ -9,7 +9,7 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem, Severity
 
 
-def retired_kinds(declarations: Iterable[Declaration], profile: Dialect) -> Iterator[Problem]:
+def find_retired_kinds(declarations: Iterable[Declaration], profile: Dialect) -> Iterator[Problem]:
     """Kinds that the platform of this profile no longer offers, each told once."""
     found: dict[str, list[Declaration]] = {}
     for declaration in declarations:
