@@ -35,7 +35,7 @@ def pytest_collection_finish() -> None:
 def _in_plain_words() -> Iterator[None]:
     """A command chooses for its process how it speaks, and here many commands share one."""
     yield
-    output.use("")
+    output.set_log_format("")
 
 
 @pytest.fixture(scope="session")

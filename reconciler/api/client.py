@@ -166,7 +166,7 @@ class Client:
             try:
                 return await self._exchange(method, address, body, exchange)
             except Exception as failure:
-                exchange.failed(failure)
+                exchange.on_failure(failure)
                 raise
 
     async def _exchange(
@@ -179,7 +179,7 @@ class Client:
             raise failure.as_failure(method, self._redact) from None
         self.has_been_answered = True
         if exchange is not None:
-            exchange.answered(response.status)
+            exchange.on_response(response.status)
         try:
             return self._decode(method, response)
         except Failure:
@@ -269,7 +269,7 @@ async def open_client(
     """
     origin = Origin.parse(account.base_url)
     if account.observer is not None:
-        on_wait = _both(on_wait, account.observer.waited)
+        on_wait = _both(on_wait, account.observer.on_wait)
     async with (
         open_connection(
             origin, seconds=account.timeout, connections=account.connections, transport=transport

@@ -12,9 +12,9 @@ from typing import Protocol
 class Exchange(Protocol):
     """One request under way."""
 
-    def answered(self, status: int) -> None: ...
+    def on_response(self, status: int) -> None: ...
 
-    def failed(self, failure: Exception) -> None: ...
+    def on_failure(self, failure: Exception) -> None: ...
 
 
 class Observer(Protocol):
@@ -24,5 +24,5 @@ class Observer(Protocol):
     def listing(self, path: str) -> AbstractContextManager[None]:
         """Around all pages of one collection."""
 
-    def waited(self, seconds: float) -> None:
+    def on_wait(self, seconds: float) -> None:
         """The budget makes everybody wait."""

@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None, runtime: Runtime | None = None)
     # What a command builds lives until it ends: to look for garbage in it would be a third of the work.
     gc.set_threshold(1_000_000, 20, 100)
     lean_imports.install()
-    with _terminable():
+    with _handle_sigterm():
         return _main(arguments, runtime)
 
 
@@ -113,11 +113,11 @@ def _main(arguments: Sequence[str], runtime: Runtime | None) -> int:
         code = _run(list(arguments), runtime)
         sys.stdout.flush()
     except BrokenPipeError:
-        return _hung_up()
+        return _handle_closed_pipe()
     except (KeyboardInterrupt, click.Abort, EOFError):
-        return _explain(exit_codes.Stop(exit_codes.INTERRUPTED, "interrupted"))
+        return _print_error(exit_codes.Stop(exit_codes.INTERRUPTED, "interrupted"))
     except Exception as error:  # noqa: BLE001 - the last stop before a traceback
-        return _explain(error)
+        return _print_error(error)
     return code
 
 
@@ -132,7 +132,7 @@ def _open_streams() -> None:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def _handle_sigterm() -> Iterator[None]:
     """SIGTERM is an interrupt like SIGINT, from the first moment on."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -158,18 +158,18 @@ def _run(arguments: list[str], runtime: Runtime | None) -> int:
     return answer if isinstance(answer, int) else exit_codes.DONE
 
 
-def _hung_up() -> int:
+def _handle_closed_pipe() -> int:
     """Whoever read our output has left, as `head` does: no reason to complain."""
     from reconciler.cli.terminal import output
 
-    output.drop(sys.stdout)  # what is still buffered has nowhere to go, and the interpreter would say so at its end
+    output.discard(sys.stdout)  # what is still buffered has nowhere to go, and the interpreter would say so at its end
     return exit_codes.ERROR
 
 
-def _explain(error: Exception) -> int:
+def _print_error(error: Exception) -> int:
     from reconciler.cli.terminal import output
 
     try:
-        return output.explain(error)
+        return output.print_error(error)
     except BrokenPipeError:
         return exit_codes.ERROR

@@ -25,7 +25,7 @@ OnRetry = Callable[[float, str], None]
 class RunObserver(Observer, Protocol):
     """Hears of every request, and of the plan."""
 
-    def planned(self, plan: Plan) -> None:
+    def on_plan(self, plan: Plan) -> None:
         """A plan was made; may be called more than once in a run."""
 
 

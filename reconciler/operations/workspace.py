@@ -308,7 +308,7 @@ class Workspace:
         """The plan for a snapshot, without what project policies say of it."""
         plan = planner.plan(self.manifest, snapshot, kinds.planned(), self.options)
         if self.runtime.observer is not None:
-            self.runtime.observer.planned(plan)
+            self.runtime.observer.on_plan(plan)
         return replace(plan, problems=(*self.warnings, *plan.problems), account=self.account_name)
 
     def judge(self, plan: Plan) -> Plan:

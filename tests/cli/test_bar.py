@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.cli.applying.bar import State, clock, pieces
+from reconciler.cli.applying.bar import State, fit_line, format_duration
 from tests.end_to_end.project import Shell
 from tests.platform import Sandbox
 
@@ -35,31 +35,31 @@ STATES = st.builds(
 
 @given(STATES, st.integers(20, 200))
 def test_it_fits_in_one_line_and_always_says_how_many(state: State, width: int) -> None:
-    before, bar, after = pieces(state, width)
+    before, bar, after = fit_line(state, width)
     assert sum(len(each) + 1 for each in (before, *after) if each) + bar <= width
     assert any(each.endswith(f"/{state.total}") for each in after)
 
 
 def test_a_wide_terminal_is_told_all() -> None:
-    assert pieces(State(12, 34, 3.25), 100) == ("applying", 40, ["12/34", "3.2/s", "0:07 left"])
+    assert fit_line(State(12, 34, 3.25), 100) == ("applying", 40, ["12/34", "3.2/s", "0:07 left"])
 
 
 def test_a_narrow_terminal_loses_the_rate_first() -> None:
-    assert pieces(State(12, 134, 3.25), 40) == ("applying", 12, [" 12/134", "0:38 left"])
+    assert fit_line(State(12, 134, 3.25), 40) == ("applying", 12, [" 12/134", "0:38 left"])
 
 
 def test_a_wait_is_told_and_counted_into_what_is_left() -> None:
-    before, _, after = pieces(State(50, 100, 10.0, wait=41.0), 100)
+    before, _, after = fit_line(State(50, 100, 10.0, wait=41.0), 100)
     assert (before, after) == ("waiting 0:41 for the request budget", [" 50/100", "10/s", "0:46 left"])
 
 
 def test_nothing_is_said_of_a_rate_before_there_is_one() -> None:
-    assert pieces(State(0, 9), 80) == ("applying", 40, ["0/9"])
+    assert fit_line(State(0, 9), 80) == ("applying", 40, ["0/9"])
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.2, "0:00"), (7.4, "0:07"), (750, "12:30"), (3723, "1:02:03")])
 def test_times_read_as_on_a_clock(seconds: float, told: str) -> None:
-    assert clock(seconds) == told
+    assert format_duration(seconds) == told
 
 
 @dataclass

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_generated_files_in_the_repository_are_current() -> None:
-    assert generate.stale(ROOT) == []
+    assert generate.find_stale(ROOT) == []
 
 
 def test_what_was_just_written_is_current(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from reconciler.cli.main import reconciler as command
 from reconciler.cli.terminal import exit_codes
 
 ROOT = Path(__file__).parents[2]
-PAGE = man_page.page(command)
+PAGE = man_page.render_page(command)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -8,26 +8,26 @@ import pytest
 from rich.console import Console
 
 from reconciler.cli.applying.bar import Bar, Line
-from reconciler.cli.applying.progress import Drawn, EventLog, Lines, Records
+from reconciler.cli.applying.progress import BarReporter, EventFileReporter, EventLog, LineReporter
 from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.event import Waited
 
 
 def test_a_wait_before_the_first_call_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    EventLog().waited(41.25)
+    EventLog().report_wait(41.25)
     assert capsys.readouterr().err == "waiting 41.2 s for the request budget\n"
 
 
 def test_a_wait_during_the_calls_is_told_to_whoever_tells(capsys: pytest.CaptureFixture[str]) -> None:
     record = io.StringIO()
-    EventLog(tellers=[Lines(120), Records(record, "a file")]).waited(12)
+    EventLog(reporters=[LineReporter(120), EventFileReporter(record, "a file")]).report_wait(12)
     assert capsys.readouterr().err.strip() == "waiting 12.0 s for the request budget"
     assert record.getvalue() == '{"version": 1, "event": "waited", "seconds": 12}\n'
 
 
 def test_a_wait_of_an_instant_is_worth_no_line(capsys: pytest.CaptureFixture[str]) -> None:
-    EventLog().waited(0.2)
-    EventLog(tellers=[Lines(120)]).waited(0.2)
+    EventLog().report_wait(0.2)
+    EventLog(reporters=[LineReporter(120)]).report_wait(0.2)
     assert capsys.readouterr().err == ""
 
 
@@ -35,7 +35,7 @@ def test_the_bar_counts_a_wait_down() -> None:
     now = 100.0
     line = Line(console=Console(file=io.StringIO(), force_terminal=True), get_time=lambda: now)
     drawing = Bar(line, line.add_task("applying", total=9))
-    Drawn(drawing).tell(Waited(7.5), 0)
+    BarReporter(drawing).report(Waited(7.5), 0)
     now = 102.0
     assert line.state(line.tasks[0]).wait == 5.5
     now = 110.0
@@ -45,19 +45,19 @@ def test_the_bar_counts_a_wait_down() -> None:
 def test_a_reason_to_try_again_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     told = ReadProgress()
     for _ in range(20):
-        told.retried("cannot reach http://127.0.0.1:1: connection refused")
+        told.report_retry("cannot reach http://127.0.0.1:1: connection refused")
     assert capsys.readouterr().err == "cannot reach http://127.0.0.1:1: connection refused; trying again\n"
 
 
 def test_the_number_of_the_request_makes_no_other_reason(capsys: pytest.CaptureFixture[str]) -> None:
     told = ReadProgress()
     for number in range(20):
-        told.retried(f"500 internal error (operation op_2Xy{number})")
+        told.report_retry(f"500 internal error (operation op_2Xy{number})")
     assert capsys.readouterr().err == "500 internal error (operation op_2Xy0); trying again\n"
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     told = ReadProgress(quiet=True)
-    told.retried("cannot reach it")
-    told.waited(30)
+    told.report_retry("cannot reach it")
+    told.report_wait(30)
     assert capsys.readouterr().err == ""

@@ -286,7 +286,7 @@ def test_drift_is_shown_before_anybody_is_told(drifted: Project, monkeypatch: py
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reconciler.cli.terminal.notifying.tell", interrupted)
+    monkeypatch.setattr("reconciler.cli.terminal.notifying.notify", interrupted)
     assert "IPPolicy/office" in drifted("drift", "--notify", "http://127.0.0.1:9/").out
 
 

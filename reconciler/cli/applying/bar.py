@@ -15,9 +15,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-WIDEST = 40  # cells of the bar itself; a longer one tells no more
-NARROWEST = 8  # a shorter one tells nothing
-SETTLED = 1.0  # seconds after which a rate is worth showing
+MAX_WIDTH = 40  # cells of the bar itself; a longer one tells no more
+MIN_WIDTH = 8  # a shorter one tells nothing
+MIN_ELAPSED = 1.0  # seconds after which a rate is worth showing
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class State:
     wait: float = 0.0  # until the request budget lets the next one go
 
     @property
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         return (self.total - self.ended) / self.rate + self.wait if self.rate else None
 
 
-def pieces(state: State, width: int) -> tuple[str, int, list[str]]:
+def fit_line(state: State, width: int) -> tuple[str, int, list[str]]:
     """What stands before the bar, its width, and what stands after it: as much as fits, the count in any case."""
     count = f"{state.ended:>{len(str(state.total))}}/{state.total}"
-    rate = f"{_short(state.rate)}/s" if state.rate else ""
-    left = f"{clock(state.left)} left" if state.left is not None else ""
-    words = _words(state)
+    rate = f"{_format_rate(state.rate)}/s" if state.rate else ""
+    left = f"{format_duration(state.seconds_left)} left" if state.seconds_left is not None else ""
+    words = _labels(state)
     for before, after in (
         (words[0], [count, rate, left]),
         (words[-1], [count, rate, left]),
@@ -49,25 +49,25 @@ def pieces(state: State, width: int) -> tuple[str, int, list[str]]:
     ):
         after = [each for each in after if each]
         taken = sum(len(each) + 1 for each in (before, *after) if each)
-        if taken + NARROWEST < width:
-            return before, min(WIDEST, width - taken - 1), after
+        if taken + MIN_WIDTH < width:
+            return before, min(MAX_WIDTH, width - taken - 1), after
     return "", 0, [count]
 
 
-def _words(state: State) -> list[str]:
+def _labels(state: State) -> list[str]:
     if not state.wait:
         return ["applying"]
-    return [f"waiting {clock(state.wait)} for the request budget", f"waiting {clock(state.wait)}"]
+    return [f"waiting {format_duration(state.wait)} for the request budget", f"waiting {format_duration(state.wait)}"]
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """`0:07`, `12:30`, `1:02:03`"""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _short(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
 
 
@@ -76,19 +76,19 @@ class Line(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         for task in self.tasks:
-            yield _drawn(self.state(task), self.console.width)
+            yield _render_line(self.state(task), self.console.width)
 
     def state(self, task: Task) -> State:
         until = task.fields.get("until", 0.0)
         wait = max(0.0, until - self.get_time())
         ended, elapsed = int(task.completed), task.elapsed or 0.0
         # Of the whole run: what a budget lets through in a moment says nothing of the hour to come.
-        rate = ended / elapsed if elapsed >= SETTLED and ended else None
+        rate = ended / elapsed if elapsed >= MIN_ELAPSED and ended else None
         return State(ended, int(task.total or 0), rate, wait)
 
 
-def _drawn(state: State, width: int) -> RenderableType:
-    before, bar, after = pieces(state, width)
+def _render_line(state: State, width: int) -> RenderableType:
+    before, bar, after = fit_line(state, width)
     line = Table.grid(padding=(0, 1, 0, 0))
     cells: list[RenderableType] = [Text(before)] if before else []
     if bar:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from reconciler.cli.applying.progress import EventLog, reporting
+from reconciler.cli.applying.progress import EventLog, report_progress
 from reconciler.cli.applying.summary import Wording, print_summary, report_interrupted
 from reconciler.cli.commands.plan import show
 from reconciler.cli.terminal import output, signals, workspaces
@@ -77,27 +77,27 @@ class _Presenter:
                 self._begin(total, is_cleanup=is_cleanup)
             case CallsEnded():
                 self.calls.close()
-                signals.cancel()
+                signals.cancel_on_signal()
             case Note() | ReadRetried():
                 self.log.reading(event)
             case _:
-                self.log.tell(event)
+                self.log.report(event)
 
     def _show(self, plan: Plan) -> None:
         self.plan = plan
         if self.ask or not self.options.quiet:
             show(plan, self.workspace, self.options, [("text", "")])
-            workspaces.tell_problems(plan)
+            workspaces.print_tally(plan)
         else:
-            output.problems(plan.problems)  # what is wrong is printed even where the plan is not shown
+            output.print_problems(plan.problems)  # what is wrong is printed even where the plan is not shown
 
     def _begin(self, total: int, *, is_cleanup: bool) -> None:
         if not self.has_begun:
             self.has_begun = True
-            self.open.enter_context(output.heard_or_not())
+            self.open.enter_context(output.ignore_closed_output())
         self.calls = ExitStack()
         if not is_cleanup:
-            self.calls.enter_context(reporting(self.log, self.options, total))
+            self.calls.enter_context(report_progress(self.log, self.options, total))
         self._catch_signals()
 
     def _catch_signals(self) -> None:
@@ -107,7 +107,7 @@ class _Presenter:
         def interrupt() -> None:
             if self.is_interrupted and task is not None:
                 task.cancel()
-                signals.let_go()
+                signals.exit_on_signal()
                 return
             self.is_interrupted = True
             self.stop.set()
@@ -115,12 +115,12 @@ class _Presenter:
                 "interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once"
             )
 
-        signals.on(interrupt)
+        signals.set_handler(interrupt)
 
     def report_interrupted(self, wording: Wording) -> None:
         if self.has_begun and self.plan is not None:
             self.calls.close()
-            signals.cancel()
+            signals.cancel_on_signal()
             report_interrupted(self.plan, self.log, wording)
 
 

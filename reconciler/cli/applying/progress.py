@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from reconciler.cli.terminal import output
 from reconciler.cli.terminal.options import Options
-from reconciler.cli.terminal.wait_notices import WORTH_TELLING, ReadProgress
+from reconciler.cli.terminal.wait_notices import MIN_REPORTED_WAIT, ReadProgress
 from reconciler.model.event import Ended, Event, Outcome, Started, Waited
 from reconciler.rendering.wire import events
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Reporter(Protocol):
-    def tell(self, event: Event, ended: int) -> None:
+    def report(self, event: Event, ended: int) -> None:
         """`ended`: how many calls are over, this one included."""
 
 
@@ -30,67 +30,67 @@ class EventLog:
     """All that happened, and who is told of it as it happens."""
 
     reading: ReadProgress = field(default_factory=ReadProgress)
-    tellers: list[Reporter] = field(default_factory=list)
+    reporters: list[Reporter] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     started: set[str] = field(default_factory=set)  # calls
 
-    def tell(self, event: Event) -> None:
+    def report(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ended.append(event)
         elif isinstance(event, Started):
             self.started.add(event.call.id)
-        for teller in self.tellers:
-            teller.tell(event, len(self.ended))
+        for teller in self.reporters:
+            teller.report(event, len(self.ended))
 
-    def waited(self, seconds: float) -> None:
-        if self.tellers:
-            self.tell(Waited(seconds))
+    def report_wait(self, seconds: float) -> None:
+        if self.reporters:
+            self.report(Waited(seconds))
         else:
-            self.reading.waited(seconds)
+            self.reading.report_wait(seconds)
 
-    def those(self, *outcomes: Outcome) -> list[Ended]:
+    def with_outcome(self, *outcomes: Outcome) -> list[Ended]:
         return [ended for ended in self.ended if ended.outcome in outcomes]
 
 
 @contextmanager
-def reporting(witness: EventLog, options: Options, total: int) -> Iterator[None]:
+def report_progress(witness: EventLog, options: Options, total: int) -> Iterator[None]:
     """For the time of one apply of so many calls."""
     with ExitStack() as opened:
         if total and not options.quiet and options.events != "-":
-            if output.is_structured():
-                witness.tellers.append(Logged())
-            elif output.is_coloured(sys.stderr, options.no_color):
-                witness.tellers.append(opened.enter_context(_drawn(total)))
+            if output.is_json_log():
+                witness.reporters.append(JsonLogReporter())
+            elif output.supports_color(sys.stderr, options.no_color):
+                witness.reporters.append(opened.enter_context(_show_bar(total)))
             else:
-                witness.tellers.append(Lines(total))
+                witness.reporters.append(LineReporter(total))
         if options.observer is not None:
-            witness.tellers.append(options.observer)
+            witness.reporters.append(options.observer)
         if options.events == "-":
-            witness.tellers.append(Records(sys.stderr, "standard error"))
+            witness.reporters.append(EventFileReporter(sys.stderr, "standard error"))
         elif options.events:
-            witness.tellers.append(opened.enter_context(_recorded(Path(options.events))))
+            witness.reporters.append(opened.enter_context(_open_event_file(Path(options.events))))
         yield
 
 
-class Lines:
+class LineReporter:
     """A line for each call that ends, numbered; never tried ones are told in the end."""
 
     def __init__(self, total: int) -> None:
         self._total = total
 
-    def tell(self, event: Event, ended: int) -> None:
-        text = _worth_telling(event)
+    def report(self, event: Event, ended: int) -> None:
+        text = _line(event)
         if text:
             digits = len(str(self._total))
             number = f"{ended:>{digits}}/{self._total}" if isinstance(event, Ended) else " " * (2 * digits + 1)
             output.print_note(f"{number}  {text}")
 
 
-class Logged:
+class JsonLogReporter:
     """As `Lines`, with the event itself beside its words."""
 
-    def tell(self, event: Event, ended: int) -> None:
-        if text := _worth_telling(event):
+    def report(self, event: Event, ended: int) -> None:
+        if text := _line(event):
             output.log("error" if _has_failed(event) else "info", text, {"event": json.loads(events.record(event))})
 
 
@@ -98,7 +98,7 @@ def _has_failed(event: Event) -> bool:
     return isinstance(event, Ended) and event.outcome in (Outcome.FAILED, Outcome.UNKNOWN)
 
 
-class Records:
+class EventFileReporter:
     """Every event as JSON, flushed, so that whoever follows the file is never behind."""
 
     def __init__(self, file: TextIO, name: str) -> None:
@@ -106,7 +106,7 @@ class Records:
         self._name = name
         self._is_full = False
 
-    def tell(self, event: Event, ended: int) -> None:
+    def report(self, event: Event, ended: int) -> None:
         if self._is_full:
             return
         try:
@@ -114,46 +114,46 @@ class Records:
             self._file.flush()
         except OSError as error:
             self._is_full = True
-            output.drop(self._file)
+            output.discard(self._file)
             output.print_note(
                 f"warning: {self._name}: {output.reason(error)}; it does not hold what happens from here on"
             )
 
 
 @contextmanager
-def _recorded(path: Path) -> Iterator[Records]:
+def _open_event_file(path: Path) -> Iterator[EventFileReporter]:
     with path.open("w", encoding="utf-8") as file:
-        yield Records(file, str(path))
+        yield EventFileReporter(file, str(path))
 
 
-class Drawn:
+class BarReporter:
     """A bar that stays in the last line, and above it a line for each call that ends."""
 
     def __init__(self, drawing: bar.Bar) -> None:
         self._bar = drawing
 
-    def tell(self, event: Event, ended: int) -> None:
+    def report(self, event: Event, ended: int) -> None:
         if isinstance(event, Waited):
-            self._bar.wait(event.seconds if event.seconds >= WORTH_TELLING else 0)
+            self._bar.wait(event.seconds if event.seconds >= MIN_REPORTED_WAIT else 0)
             return
         try:
             self._bar.advance(ended)
-            if text := _worth_telling(event):
+            if text := _line(event):
                 self._bar.print(text, is_bad=_has_failed(event))
         except OSError:  # the terminal is gone
-            output.drop(sys.stderr)
+            output.discard(sys.stderr)
 
 
 @contextmanager
-def _drawn(total: int) -> Iterator[Drawn]:
+def _show_bar(total: int) -> Iterator[BarReporter]:
     from reconciler.cli.applying import bar
 
     with bar.show_bar(total) as drawing:
-        yield Drawn(drawing)
+        yield BarReporter(drawing)
 
 
-def _worth_telling(event: Event) -> str:
-    if isinstance(event, Waited) and event.seconds < WORTH_TELLING:
+def _line(event: Event) -> str:
+    if isinstance(event, Waited) and event.seconds < MIN_REPORTED_WAIT:
         return ""
     skipped = isinstance(event, Ended) and event.outcome is Outcome.SKIPPED
     return "" if skipped else events.line(event)

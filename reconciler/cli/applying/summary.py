@@ -73,7 +73,7 @@ def _print_calls(result: ApplyResult, wording: Wording) -> None:
         output.print_note(f"{Outcome.SKIPPED}: {skipped.call.id}: {skipped.why}")
     if result.is_complete:
         if not result.plan.is_empty:
-            output.print_result(f"{wording.done} {_sums(result.plan)}")
+            output.print_result(f"{wording.done} {_count_actions(result.plan)}")
     else:
         _print_outcomes(result)
     if result.remembered:
@@ -84,7 +84,7 @@ def _print_calls(result: ApplyResult, wording: Wording) -> None:
         print_remaining(result.remaining)
     elif result.status is Status.FAILED and result.is_complete and result.problems:
         output.print_note("error: everything was carried out, and yet not all is well:")
-        output.problems(result.problems)
+        output.print_problems(result.problems)
     else:
         for problem in result.problems if result.is_complete else ():
             output.print_note(str(problem))
@@ -110,18 +110,18 @@ def _print_ended(ended: list[Ended]) -> None:
 def report_interrupted(plan: Plan, log: EventLog, wording: Wording) -> None:
     """After an interrupt that does not wait: running calls may or may not have taken effect."""
     ended = {ended.call.id for ended in log.ended}
-    succeeded, failed = log.those(Outcome.DONE, Outcome.ALREADY), log.those(Outcome.FAILED)
+    succeeded, failed = log.with_outcome(Outcome.DONE, Outcome.ALREADY), log.with_outcome(Outcome.FAILED)
     unknown = [call for call in plan.calls if call.id in log.started and call.id not in ended]
-    unknown += [ended.call for ended in log.those(Outcome.UNKNOWN)]
+    unknown += [ended.call for ended in log.with_outcome(Outcome.UNKNOWN)]
     left = [call for call in plan.calls if call.id not in log.started and call.id not in ended]
-    skipped = log.those(Outcome.SKIPPED)
+    skipped = log.with_outcome(Outcome.SKIPPED)
     _print_ended([*failed, *skipped])
     for call in unknown:
         output.print_note(f"{Outcome.UNKNOWN}: {call.id}: it was on its way; the next run finds out")
     for call in left:
         output.print_note(f"{Outcome.SKIPPED}: {call.id}: {STOPPED}")
     if len(succeeded) == len(plan.calls):
-        output.print_result(f"{wording.done} {_sums(plan)}")
+        output.print_result(f"{wording.done} {_count_actions(plan)}")
         return
     count = len(skipped) + len(left)
     calls = output.count(len(succeeded), "call")
@@ -141,7 +141,7 @@ def _print_additions(plan: Plan) -> None:
         output.print_note(f"left alone: {output.count(len(plan.additions) - _MOST, 'more addition')}")
 
 
-def _sums(plan: Plan) -> str:
+def _count_actions(plan: Plan) -> str:
     """`2 created, 1 updated.`"""
     counts = Counter(change.action for change in plan.changes)
     return ", ".join(f"{counts[action]} {_PAST[action]}" for action in Action if counts[action]) + "."
@@ -168,12 +168,12 @@ def print_remaining(changes: tuple[Change, ...]) -> None:
             + (f": {fields}" if fields else "")
         )
         if change.action is Action.UPDATE and change.fields:
-            paths = dict.fromkeys(_declared_path(change.address, field.path) for field in change.fields)
+            paths = dict.fromkeys(_field_path(change.address, field.path) for field in change.fields)
             ignore = f"lifecycle: {{ignore: [{', '.join(paths)}]}}"
             output.print_note(f"    if the platform keeps a value of its own, declare that value, or add `{ignore}`")
 
 
-def _declared_path(address: Address, path: str) -> str:
+def _field_path(address: Address, path: str) -> str:
     """The dotted path of the field that a change lies in, without the place inside a document."""
     fields, names = kinds.get(address.kind).fields, list[str]()
     for name in path.replace("[", ".").split("."):

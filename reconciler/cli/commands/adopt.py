@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.commands.apply import approve, refuse_to_guess
+from reconciler.cli.commands.apply import auto_approve_option, require_terminal
 from reconciler.cli.terminal import lookup, options
 from reconciler.cli.terminal.group import Command
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 )
 @click.argument("names", nargs=-1, required=True, metavar="KIND/NAME...")
 @click.option("--id", "id", metavar="ID", help="Which object the one name means, where nothing else says so.")
-@approve
-@options.adopting
+@auto_approve_option
+@options.adopt_options
 def command(common: options.Options, names: tuple[str, ...], id: str | None, auto_approve: bool) -> int:
     """Take over what exists and belongs to nobody: declared resources, by name."""
     addresses = _addresses(names, id)
-    refuse_to_guess("adopt", auto_approve)
+    require_terminal("adopt", auto_approve)
     from reconciler.cli.applying import presenter
     from reconciler.cli.applying.summary import Wording
     from reconciler.cli.terminal import workspaces

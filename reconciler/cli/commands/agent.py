@@ -39,10 +39,12 @@ def command(context: click.Context) -> int:
 @click.option(
     "--out",
     metavar="FILE",
-    type=options.Place("name a file, or leave --out out to print it without the token", path_type=Path, dir_okay=False),
+    type=options.OutputPath(
+        "name a file, or leave --out out to print it without the token", path_type=Path, dir_okay=False
+    ),
     help="Write it, token and all.",
 )
-@options.offline
+@options.project_options
 def config(common: options.Options, names: tuple[str, ...], out: Path | None) -> int:
     """Print the configuration file of an agent, merged from manifests of the kind AgentConfig.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
 
 
-approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
+auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
 
 
 @click.command(
@@ -37,12 +37,12 @@ approve = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
     callback=snapshot_options.parse_age,
     help="Refuse a FILE that was created longer ago, as in 12h. [default: any age]",
 )
-@approve
-@options.applying
+@auto_approve_option
+@options.apply_options
 def command(common: options.Options, file: Path | None, partial: bool, max_age: int | None, auto_approve: bool) -> int:
     """Carry out a plan: the one in FILE if the platform has not moved since, or a fresh one."""
-    refuse_to_guess("apply", auto_approve)
-    _refuse_to_mix(common, file, partial, max_age)
+    require_terminal("apply", auto_approve)
+    _check_options(common, file, partial, max_age)
     from reconciler.cli.applying import presenter
     from reconciler.cli.applying.summary import Wording
     from reconciler.cli.terminal import workspaces
@@ -70,7 +70,7 @@ def _open_with_plan(common: options.Options, file: Path, max_age: int | None) ->
     return replace(opened, options=replace(opened.options, allow=common.allow)), planned
 
 
-def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool, max_age: int | None) -> None:
+def _check_options(common: options.Options, file: Path | None, partial: bool, max_age: int | None) -> None:
     """What a plan file covers was decided when it was made, and reviewed so."""
     if file is None and max_age is not None:
         raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age is for a plan file; name the file, or omit --max-age")
@@ -91,7 +91,7 @@ def _refuse_to_mix(common: options.Options, file: Path | None, partial: bool, ma
         )
 
 
-def refuse_to_guess(name: str, auto_approve: bool) -> None:
+def require_terminal(name: str, auto_approve: bool) -> None:
     """Raises Stop if approval is required and stdin is not a terminal, as in a pipeline."""
     if not auto_approve and not sys.stdin.isatty():
         raise exit_codes.Stop(

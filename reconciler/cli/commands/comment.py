@@ -51,7 +51,7 @@ def command(file: str, number: int | None, quiet: bool) -> int:
     if note:
         output.print_note(note)
     body = formats.PlanOutput(plan, plan_json.normalize(written), Path(), phrases.Flavour.PLAN).markdown()
-    review = _review(number)
+    review = _find_review(number)
     try:
         done = review.upsert_comment(body, markdown.marker(plan.stack, plan.account))
     except Refused as refused:
@@ -69,35 +69,37 @@ def command(file: str, number: int | None, quiet: bool) -> int:
     return exit_codes.DONE
 
 
-def _review(number: int | None) -> Review:
+def _find_review(number: int | None) -> Review:
     """The review that the environment tells of."""
     from reconciler.api.code_hosts import GitHub, GitLab
 
     try:
         if os.environ.get("CI_API_V4_URL"):
-            project = _wanted("CI_PROJECT_ID", "GitLab sets it in every job")
-            found = number or _number(_wanted("CI_MERGE_REQUEST_IID", "run the job in a merge request's pipeline"))
-            return GitLab(os.environ["CI_API_V4_URL"], _token("GITLAB_TOKEN"), project, found)
+            project = _require_variable("CI_PROJECT_ID", "GitLab sets it in every job")
+            found = number or _parse_number(
+                _require_variable("CI_MERGE_REQUEST_IID", "run the job in a merge request's pipeline")
+            )
+            return GitLab(os.environ["CI_API_V4_URL"], _read_token("GITLAB_TOKEN"), project, found)
         if os.environ.get("GITHUB_REPOSITORY"):
             repository = os.environ["GITHUB_REPOSITORY"]
             if not re.fullmatch(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+", repository):
-                raise _stopped(f"GITHUB_REPOSITORY is not owner/name: {repository}")
+                raise _usage_error(f"GITHUB_REPOSITORY is not owner/name: {repository}")
             base_url = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
-            return GitHub(base_url, _token("GITHUB_TOKEN"), repository, number or _pull_request())
+            return GitHub(base_url, _read_token("GITHUB_TOKEN"), repository, number or _find_pull_request())
     except ValueError as error:
-        raise _stopped(f"the API's address: {error}") from None
-    raise _stopped(
+        raise _usage_error(f"the API's address: {error}") from None
+    raise _usage_error(
         "nothing tells which review to comment on; run it in a pipeline, or set GITHUB_REPOSITORY and GITHUB_TOKEN, "
         "or CI_API_V4_URL, CI_PROJECT_ID and GITLAB_TOKEN"
     )
 
 
-def _pull_request() -> int:
+def _find_pull_request() -> int:
     """Of the event that started the workflow, or of the ref it runs on."""
     file = os.environ.get("GITHUB_EVENT_PATH")
     if file and Path(file).is_file():
         try:
-            event = json.loads(output.read(Path(file)))
+            event = json.loads(output.read_file(Path(file)))
         except ValueError:
             event = {}
         for part in ("pull_request", "issue"):
@@ -106,31 +108,33 @@ def _pull_request() -> int:
                 return int(found["number"])
     if found_ref := _PULL.fullmatch(os.environ.get("GITHUB_REF", "")):
         return int(found_ref[1])
-    raise _stopped("neither the event nor GITHUB_REF names a pull request; run it on pull_request, or give --number")
+    raise _usage_error(
+        "neither the event nor GITHUB_REF names a pull request; run it on pull_request, or give --number"
+    )
 
 
-def _token(name: str) -> Secret:
+def _read_token(name: str) -> Secret:
     from reconciler.model.value import Secret
     from reconciler.project.settings.connection import is_key
 
-    token = _wanted(name, "give the step a token that may write comments")
+    token = _require_variable(name, "give the step a token that may write comments")
     if not is_key(token):
-        raise _stopped(f"{name} holds a character that no token has; set it to the token alone")
+        raise _usage_error(f"{name} holds a character that no token has; set it to the token alone")
     return Secret(token, f"env:{name}")
 
 
-def _wanted(name: str, remedy: str) -> str:
+def _require_variable(name: str, remedy: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
-        raise _stopped(f"{name} is not set; {remedy}")
+        raise _usage_error(f"{name} is not set; {remedy}")
     return value
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,12}", text):
-        raise _stopped(f"CI_MERGE_REQUEST_IID is not a number: {text}")
+        raise _usage_error(f"CI_MERGE_REQUEST_IID is not a number: {text}")
     return int(text)
 
 
-def _stopped(what: str) -> exit_codes.Stop:
+def _usage_error(what: str) -> exit_codes.Stop:
     return exit_codes.Stop(exit_codes.USAGE, f"error: {what}")

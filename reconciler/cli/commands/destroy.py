@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from reconciler.cli.commands.apply import approve, refuse_to_guess
+from reconciler.cli.commands.apply import auto_approve_option, require_terminal
 from reconciler.cli.terminal import options
 from reconciler.cli.terminal.group import Command
 
@@ -17,11 +17,11 @@ from reconciler.cli.terminal.group import Command
         reconciler destroy --target 'TLSEdge/*'
     """,
 )
-@approve
-@options.destroying
+@auto_approve_option
+@options.destroy_options
 def command(common: options.Options, auto_approve: bool) -> int:
     """Delete everything this stack owns, and nothing else."""
-    refuse_to_guess("destroy", auto_approve)
+    require_terminal("destroy", auto_approve)
     from reconciler.cli.applying import presenter
     from reconciler.cli.applying.summary import Wording
     from reconciler.cli.terminal import workspaces

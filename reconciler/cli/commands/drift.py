@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 @click.option("--both", is_flag=True, help="Of --accept: also what was changed in Git too, or nobody knows by whom.")
 @click.option("--unmanaged", is_flag=True, help="Also list the objects that no stack manages.")
 @click.argument("named", nargs=-1, metavar="[KIND/NAME]...")
-@options.drifting
+@options.drift_options
 def command(
     common: options.Options,
-    chosen: formats.Chosen,
+    chosen: formats.Outputs,
     pending: bool,
     ignored: tuple[str, ...],
     record: bool,
@@ -66,7 +66,7 @@ def command(
     """
     if record and (common.targets or common.excludes or (named and not accept)):
         raise exit_codes.Stop(exit_codes.USAGE, "error: --record covers the whole stack; select no resources")
-    _refuse_to_mix(accept, both, unmanaged, chosen)
+    _check_options(accept, both, unmanaged, chosen)
     notifying.check(targets_told)
 
     from reconciler.cli.commands import plan
@@ -78,7 +78,7 @@ def command(
         common = replace(common, targets=(*common.targets, *named))
     opened = workspaces.open_workspace(common)
     if record:
-        _refuse_forgetfulness(opened)
+        _require_lasting_store(opened)
     drift = workspaces.run(opened.drift(ignore=ignored, on_event=ReadProgress(common.quiet)))
     _check_names(named, opened, drift)
     if record:
@@ -89,10 +89,10 @@ def command(
         plan.show(drift.plan, opened, common, chosen, Flavour.DRIFT)
         if unmanaged:
             _show_unmanaged(drift.plan, drift.snapshot)
-        workspaces.tell_problems(drift.plan)
+        workspaces.print_tally(drift.plan)
         code = _exit_of(drift.plan, pending=pending)
     # Others last: whatever becomes of that, it was shown here.
-    notifying.tell(targets_told, drift.plan, opened.options.now, quiet=common.quiet)
+    notifying.notify(targets_told, drift.plan, opened.options.now, quiet=common.quiet)
     return code
 
 
@@ -100,7 +100,7 @@ def _exit_of(plan: Plan, *, pending: bool) -> int:
     from reconciler.cli.terminal import workspaces
 
     if plan.errors:
-        return workspaces.exit_of(plan)
+        return workspaces.exit_code(plan)
     return exit_codes.CHANGES if plan.has_drift or (pending and plan.has_pending) else exit_codes.DONE
 
 
@@ -120,7 +120,7 @@ def _show_unmanaged(plan: Plan, snapshot: Snapshot) -> None:
         output.print_result(f"Managed by other stacks: {listed}.")
 
 
-def _refuse_to_mix(accept: bool, both: bool, unmanaged: bool, chosen: formats.Chosen) -> None:
+def _check_options(accept: bool, both: bool, unmanaged: bool, chosen: formats.Outputs) -> None:
     if not accept and both:
         raise exit_codes.Stop(exit_codes.USAGE, "error: --both is for --accept; give that too")
     if accept and any(form != "text" or file for form, file in chosen):
@@ -161,11 +161,11 @@ def _accept(
     if not common.quiet:
         where = f" in {output.count(len(found.texts), 'file')}" if found.texts else ""
         output.print_note(f"Accepted {output.count(len(found.accepted), 'value')}{where}.")
-    output.problems(found.left.problems)
+    output.print_problems(found.left.problems)
     return _exit_of(without_known_drift(opened, found.left, ignored), pending=True)
 
 
-def _refuse_forgetfulness(opened: Workspace) -> None:
+def _require_lasting_store(opened: Workspace) -> None:
     from reconciler.operations.drift import keeps_history
     from reconciler.store.errors import MEMORY
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 )
 @click.argument("what", metavar="KIND[/NAME][.FIELD]|CODE", shell_complete=lookup.complete)
 @click.option("--live", is_flag=True, help="Of a resource: ask the platform too, and say who moved what differs.")
-@options.offline
+@options.project_options
 def command(common: options.Options, what: str, live: bool) -> int:
     """Explain a kind, a field, a word beside its spec, a problem's code, or where a resource's values come from."""
     if "/" in what:
-        return _resource(common, what, live=live)
+        return _explain_resource(common, what, live=live)
     if live:
         raise click.UsageError("--live is about a resource; name one, as in TLSEdge/payments")
     from reconciler.model.codes import CODES
@@ -47,7 +47,7 @@ def command(common: options.Options, what: str, live: bool) -> int:
         return exit_codes.DONE
     if "-" in what and what.islower():
         raise click.UsageError(
-            f"there is no code {what!r}; {lookup.nearest(what, CODES) or 'docs/errors.md lists them'}"
+            f"there is no code {what!r}; {lookup.suggest(what, CODES) or 'docs/errors.md lists them'}"
         )
     name, _, path = what.partition(".")
     kind = lookup.kind(name)
@@ -74,7 +74,7 @@ def command(common: options.Options, what: str, live: bool) -> int:
     return exit_codes.DONE
 
 
-def _resource(common: options.Options, what: str, *, live: bool) -> int:
+def _explain_resource(common: options.Options, what: str, *, live: bool) -> int:
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.operations.authoring import explain_value
@@ -83,7 +83,7 @@ def _resource(common: options.Options, what: str, *, live: bool) -> int:
     values = explain_value.read_values(workspaces.source_of(common))
     found = values.find(what)
     if found is None:
-        raise click.UsageError(_undeclared(what, list(map(str, values.declarations))))
+        raise click.UsageError(_suggest_declared(what, list(map(str, values.declarations))))
     address, path = found
     lookup.check_path(lookup.kind(address.kind), path)
     traces = values.trace(address, path)
@@ -95,8 +95,8 @@ def _resource(common: options.Options, what: str, *, live: bool) -> int:
     return exit_codes.DONE
 
 
-def _undeclared(what: str, declared: Sequence[str]) -> str:
+def _suggest_declared(what: str, declared: Sequence[str]) -> str:
     kind, _, rest = what.partition("/")
-    near = lookup.nearest(what, [each for each in declared if each.startswith(f"{kind}/")])
-    near = near or lookup.nearest(f"{kind}/{rest.partition('.')[0]}", declared)
+    near = lookup.suggest(what, [each for each in declared if each.startswith(f"{kind}/")])
+    near = near or lookup.suggest(f"{kind}/{rest.partition('.')[0]}", declared)
     return f"{what!r} is not declared; {near or '`reconciler validate` checks what is'}"

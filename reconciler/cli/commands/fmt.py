@@ -27,7 +27,7 @@ from reconciler.project import atomic_write
 @click.option(
     "--modeline", is_flag=True, help="Let files without one begin with the line that tells editors their schema."
 )
-@options.offline
+@options.project_options
 def command(common: options.Options, paths: tuple[str, ...], check: bool, modeline: bool) -> int:
     """Lay out the manifests in one style, and print the names of the files that change."""
     from reconciler.project import files
@@ -45,7 +45,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         paths = tuple(dict.fromkeys(name for entry in entries for name in files.find_manifests(root, entry)))
     problems: list[Problem] = []
     names = sorted({*others, *paths})
-    texts = {name: output.read(root / name) for name in names}  # all that are named are there, or none is written
+    texts = {name: output.read_file(root / name) for name in names}  # all that are named are there, or none is written
     is_same = True
     for name, text in texts.items():
         try:
@@ -62,7 +62,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         if not check:
             _write(root, name, laid_out, like_it=name in others)
         output.print_result(f"{terminal_text.sanitize(name)}\n")
-    output.problems(problems)
+    output.print_problems(problems)
     return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
 
 

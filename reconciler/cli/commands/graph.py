@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plan", "file", metavar="FILE", type=click.Path(path_type=Path), help="Draw the calls of a plan file instead."
 )
-@options.offline
+@options.project_options
 def command(common: options.Options, form: str, file: Path | None) -> int:
     """Draw what depends on what, from what is needed to what needs it."""
     from reconciler.rendering.plan import graph

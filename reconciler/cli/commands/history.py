@@ -37,7 +37,7 @@ _MOST = 1_000_000_000  # more than anybody reads, and no more than any database 
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
 )
-@options.offline
+@options.project_options
 def command(common: options.Options, limit: int, form: str) -> int:
     """List how the calls of earlier runs ended, the latest first."""
     from reconciler.cli.terminal import workspaces

@@ -31,7 +31,7 @@ _MOST = 20  # lines about objects that are left out: the rest is in the JSON
 @click.option(
     "--out",
     metavar="DIR",
-    type=options.Place("name a folder, or print what would be written by --dry-run", whole=False),
+    type=options.OutputPath("name a folder, or print what would be written by --dry-run", whole=False),
     help="The folder to write to; the project's first folder of manifests by default.",
 )
 @click.option("--all", "everybody", is_flag=True, help="Also what belongs to other stacks, for when they forget it.")
@@ -40,7 +40,7 @@ _MOST = 20  # lines about objects that are left out: the rest is in the JSON
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to tell it."
 )
-@options.surveying
+@options.import_options
 def command(
     common: options.Options,
     kinds: tuple[str, ...],

@@ -203,10 +203,10 @@ def _next_steps(folder: Path, choices: ProjectChoices) -> str:
         text += "RECONCILER_API_KEY. docs/gitops.md of reconciler says more.\n"
     elif choices.host == "gitlab":
         text += "The jobs want masked variables, which .gitlab-ci.yml lists at its top.\n"
-    return text + _still_to_say(folder, choices)
+    return text + _package_note(folder, choices)
 
 
-def _still_to_say(folder: Path, choices: ProjectChoices) -> str:
+def _package_note(folder: Path, choices: ProjectChoices) -> str:
     """What the pipelines do not know yet of what they install."""
     from reconciler.project import pipelines
 
@@ -214,7 +214,7 @@ def _still_to_say(folder: Path, choices: ProjectChoices) -> str:
     place = pipelines.PACKAGE_IN.get(choices.host)
     if place is None:
         return ""
-    text = output.read(folder / place)
+    text = output.read_file(folder / place)
     if not pipelines.is_mentioned(choices.host, text):
         return f"They install nothing yet: say in {place} what, as {package}.\n"
     if pipelines.wants_index(choices.package) and pipelines.with_store(choices.package) in text:

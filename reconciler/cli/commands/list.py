@@ -21,7 +21,7 @@ from reconciler.cli.terminal.group import Command
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
 )
-@options.offline
+@options.project_options
 def command(common: options.Options, kind: str, form: str) -> int:
     """List the objects of KIND on the platform, whoever they belong to."""
     from reconciler import kinds

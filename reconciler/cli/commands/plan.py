@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     metavar="FILE",
-    type=options.Place("name a file, or print the plan by --format json", path_type=Path),
+    type=options.OutputPath("name a file, or print the plan by --format json", path_type=Path),
     help="Write the plan for `apply FILE`; signed if RECONCILER_PLAN_KEY is set.",
 )
 @formats.option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 @snapshot_options.add_options
-@options.planning
+@options.plan_options
 def command(
     common: options.Options,
     out: Path | None,
-    chosen: formats.Chosen,
+    chosen: formats.Outputs,
     detailed_exitcode: bool,
     taken: Path | None,
     max_age: int,
@@ -59,26 +59,26 @@ def command(
 
         plan_files.write_plan(out, plan, opened.runtime.environ)
     show(plan, opened, common, chosen)
-    workspaces.tell_problems(plan)
-    return workspaces.exit_of(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
+    workspaces.print_tally(plan)
+    return workspaces.exit_code(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
 
 
 def show(
-    plan: Plan, opened: Workspace, common: options.Options, chosen: formats.Chosen, flavour: Flavour | None = None
+    plan: Plan, opened: Workspace, common: options.Options, chosen: formats.Outputs, flavour: Flavour | None = None
 ) -> None:
     """In each form asked for, to its file or to standard output."""
     from reconciler.rendering.plan import phrases
 
     shown = formats.PlanOutput(
         plan,
-        "" if all(form == "text" for form, _ in chosen) else _written(plan, opened),
+        "" if all(form == "text" for form, _ in chosen) else _to_json(plan, opened),
         opened.config.root,
         flavour or phrases.Flavour.PLAN,
         budget=opened.account.budget,
         resources=_resources(opened),
-        coloured=common.coloured,
+        has_color=common.has_color,
     )
-    shown.to(chosen)
+    shown.write_outputs(chosen)
 
 
 def _resources(opened: Workspace) -> Resources:
@@ -90,7 +90,7 @@ def _resources(opened: Workspace) -> Resources:
     return phrases.Selected(sum(chosen.selects(address) for address in declared), of=len(declared))
 
 
-def _written(plan: Plan, opened: Workspace) -> str:
+def _to_json(plan: Plan, opened: Workspace) -> str:
     from reconciler.operations.applying import plan_files
     from reconciler.rendering.wire import plan_json
 

@@ -21,11 +21,11 @@ from reconciler.cli.terminal.group import Command
 @click.option(
     "--out",
     metavar="FILE",
-    type=options.Place("leave --out out to print it", whole=False, path_type=Path),
+    type=options.OutputPath("leave --out out to print it", whole=False, path_type=Path),
     help="Where to; standard output by default.",
 )
 @click.option("--days", metavar="N", type=click.IntRange(1), default=90, show_default=True, help="How far back.")
-@options.offline
+@options.project_options
 def command(common: options.Options, out: Path | None, days: int) -> int:
     """Write a page about drift over time and what the applies came to.
 

@@ -31,7 +31,7 @@ from reconciler.cli.terminal.group import Command
     help="The folder the plan's manifests are in; annotations name files by it.",
 )
 @click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too.")
-def command(file: Path, chosen: formats.Chosen, project: Path, no_color: bool) -> int:
+def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) -> int:
     """Show a plan file that `plan --out` wrote."""
     from reconciler.operations.applying import plan_files
     from reconciler.rendering.plan import phrases
@@ -48,7 +48,7 @@ def command(file: Path, chosen: formats.Chosen, project: Path, no_color: bool) -
         plan_json.normalize(written),
         project,
         phrases.Flavour.PLAN,
-        coloured=output.is_coloured(sys.stdout, no_color),
+        has_color=output.supports_color(sys.stdout, no_color),
     )
-    shown.to(chosen)
+    shown.write_outputs(chosen)
     return exit_codes.DONE

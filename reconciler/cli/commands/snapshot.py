@@ -23,10 +23,10 @@ from reconciler.cli.terminal.group import Command
     "--out",
     metavar="FILE",
     required=True,
-    type=options.Place("name a file", path_type=Path),
+    type=options.OutputPath("name a file", path_type=Path),
     help="Where to write it.",
 )
-@options.looking
+@options.account_options
 def command(common: options.Options, out: Path) -> int:
     """Write down the account without its secrets, so that plans can be made where there is no key.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     """,
 )
 @click.option("--strict", is_flag=True, help="Fail on literal secrets and on warnings that are certain mistakes.")
-@options.offline
+@options.project_options
 def command(common: options.Options, strict: bool) -> int:
     """Check the manifests and the project's policies, in all environments or the one given by --env.
 
@@ -38,11 +38,11 @@ def command(common: options.Options, strict: bool) -> int:
     source = workspaces.source_of(common)
     results = validate_project(source)
     problems = [*_merge(results), *results[-1].shared]
-    output.problems(problems)
+    output.print_problems(problems)
     refused = sorted({problem.code for problem in problems if codes.is_strict(problem.code)}) if strict else []
     if refused:
         output.print_note(f"error: --strict fails on these warnings: {', '.join(refused)}")
-    code = workspaces.exit_of_problems(problems) or (exit_codes.ERROR if refused else exit_codes.DONE)
+    code = workspaces.problems_exit_code(problems) or (exit_codes.ERROR if refused else exit_codes.DONE)
     if not common.quiet and code == exit_codes.DONE:
         is_chosen = source.chosen_environment is not None
         for result in results:
@@ -65,13 +65,15 @@ def _merge(results: Sequence[ValidationResult]) -> Sequence[Problem]:
         for problem in dict.fromkeys(result.problems):
             found.setdefault(problem, []).append(result.environment)
     merged = [
-        problem if len(names) == len(results) else replace(problem, text=f"in {_named(names)}: {problem.text}")
+        problem
+        if len(names) == len(results)
+        else replace(problem, text=f"in {_name_environments(names)}: {problem.text}")
         for problem, names in found.items()
     ]
     return sorted(merged, key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
 
 
-def _named(names: Iterable[str | None]) -> str:
+def _name_environments(names: Iterable[str | None]) -> str:
     """`environments prod and staging`"""
     from reconciler.project.documents import phrases
 

@@ -34,13 +34,13 @@ _END = "<!-- end of help -->\n"
 _OURS = ("schemas/kinds", "docs/kinds")  # folders that hold nothing else
 
 
-def files(root: Path) -> Mapping[str, str]:
+def generate_files(root: Path) -> Mapping[str, str]:
     """Every generated file: its path below the root, and its text."""
     every = kinds.declarable()
     return {
         **_readme(root / "README.md"),
         "docs/decisions/README.md": _decisions(root / "docs/decisions"),
-        "docs/reconciler.1": man_page.page(command),
+        "docs/reconciler.1": man_page.render_page(command),
         "schemas/event.json": _json(events.event_schema()),
         **{f"schemas/{name}": _json(made) for name, made in editor_schemas(ProjectFile, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
@@ -73,23 +73,23 @@ def _decisions(folder: Path) -> str:
     return "# Decisions\n\nWhy things are as they are, where another might undo it unknowingly.\n\n" + "".join(lines)
 
 
-def stale(root: Path) -> list[str]:
+def find_stale(root: Path) -> list[str]:
     """A line for each file that is not as it would be written."""
-    wanted = files(root)
+    wanted = generate_files(root)
     found = []
     for name, text in wanted.items():
         path = root / name
         if not path.is_file():
             found.append(f"{name}: missing")
         elif (there := path.read_text(encoding="utf-8")) != text:
-            added, removed = _counts(there, text)
+            added, removed = _count_lines(there, text)
             found.append(f"{name}: stale, +{added} -{removed} lines")
-    return found + [f"{name}: no longer generated" for name in _leftover(root, wanted)]
+    return found + [f"{name}: no longer generated" for name in _find_leftover(root, wanted)]
 
 
 def write(root: Path) -> int:
     """Writes what is stale; answers how many files changed."""
-    wanted = files(root)
+    wanted = generate_files(root)
     changed = 0
     for name, text in wanted.items():
         path = root / name
@@ -97,7 +97,7 @@ def write(root: Path) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             changed += 1
-    for name in _leftover(root, wanted):
+    for name in _find_leftover(root, wanted):
         (root / name).unlink()
         changed += 1
     return changed
@@ -113,9 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     chosen = parser.parse_args(arguments)
     if not chosen.check:
-        print(f"{write(chosen.root)} of {len(files(chosen.root))} files written")
+        print(f"{write(chosen.root)} of {len(generate_files(chosen.root))} files written")
         return 0
-    wrong = stale(chosen.root)
+    wrong = find_stale(chosen.root)
     for line in wrong:
         print(line, file=sys.stderr)
     if wrong:
@@ -125,12 +125,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def _leftover(root: Path, wanted: Mapping[str, str]) -> list[str]:
+def _find_leftover(root: Path, wanted: Mapping[str, str]) -> list[str]:
     there = (path.relative_to(root).as_posix() for folder in _OURS for path in sorted((root / folder).glob("*")))
     return [name for name in there if name not in wanted]
 
 
-def _counts(there: str, wanted: str) -> tuple[int, int]:
+def _count_lines(there: str, wanted: str) -> tuple[int, int]:
     lines = list(difflib.unified_diff(there.splitlines(), wanted.splitlines(), lineterm="", n=0))[2:]
     return sum(line[:1] == "+" for line in lines), sum(line[:1] == "-" for line in lines)
 

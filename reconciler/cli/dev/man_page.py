@@ -46,10 +46,10 @@ FILES = {
 _SHARED_BY = 3  # commands that have an option in common from which on it is told once, for all
 
 
-def page(root: Group) -> str:
+def render_page(root: Group) -> str:
     """The whole page as roff."""
     commands = list(_leaves(click.Context(root, info_name="reconciler", **root.context_settings)))
-    shared = _shared(commands)
+    shared = _find_shared(commands)
     return "\n".join(
         [
             '.\\" Written by `make generate`.',
@@ -95,7 +95,7 @@ def _options(context: click.Context) -> dict[str, str]:
     return dict(record for record in records if record is not None)
 
 
-def _shared(commands: Sequence[click.Context]) -> dict[str, str]:
+def _find_shared(commands: Sequence[click.Context]) -> dict[str, str]:
     counted = Counter(pair for command in commands for pair in _options(command).items())
     return {flag: text for (flag, text), times in counted.items() if times >= _SHARED_BY}
 

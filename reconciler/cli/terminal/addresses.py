@@ -21,12 +21,12 @@ _LARGEST = 2_000_000  # bytes of one
 def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """`Kind/name` of what the project declares."""
     root = Path(context.params.get("project") or os.environ.get("RECONCILER_PROJECT") or ".")
-    found = {address for address in _declared(root) if address.startswith(incomplete)}
+    found = {address for address in _read_addresses(root) if address.startswith(incomplete)}
     return [CompletionItem(address) for address in sorted(found)]
 
 
-def _declared(root: Path) -> Iterator[str]:
-    for file in _manifests(root):
+def _read_addresses(root: Path) -> Iterator[str]:
+    for file in _find_manifests(root):
         try:
             text = file.read_bytes()[:_LARGEST].decode(errors="replace")
         except OSError:
@@ -43,7 +43,7 @@ def _declared(root: Path) -> Iterator[str]:
                 name = found[2]
 
 
-def _manifests(root: Path) -> Iterator[Path]:
+def _find_manifests(root: Path) -> Iterator[Path]:
     seen = 0
     for folder, folders, names in os.walk(root):
         folders[:] = [

@@ -36,7 +36,7 @@ def find_inside(field: Field, kind: Kind, path: str) -> Field:
         found = next((field for field in within if field.name == name), None)
         if found is None:
             known = [field.name for field in within]
-            near = lookup.nearest(name, known) or f"it has {', '.join(known) or 'nothing inside'}"
+            near = lookup.suggest(name, known) or f"it has {', '.join(known) or 'nothing inside'}"
             raise click.UsageError(f"there is no {name!r} in {before}; {near}")
         field, before = found, f"{before}.{name}"
     return field

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from reconciler.rendering.plan.phrases import Flavour, Resources
 
 FORMS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab")
-Chosen = list[tuple[str, str]]  # (form, file), where no file is standard output
+Outputs = list[tuple[str, str]]  # (form, file), where no file is standard output
 
 _PROJECT_FILE = "reconciler.yaml"  # stands for what no manifest mentions any more
 
 
-def read(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> Chosen:
+def parse_formats(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> Outputs:
     """`text` or `json=FILE`, as (form, file); standard output holds one."""
     chosen = []
     for value in values or ("text",):
@@ -49,7 +49,7 @@ option = click.option(
     "chosen",
     metavar="FORM[=FILE]",
     multiple=True,
-    callback=read,
+    callback=parse_formats,
     help=f"How to show it: {', '.join(FORMS)}; may be given several times; text if none is.",
 )
 
@@ -70,25 +70,25 @@ class PlanOutput:
     flavour: Flavour
     budget: int = 0
     resources: Resources | None = None
-    coloured: bool = False
+    has_color: bool = False
 
-    def to(self, chosen: Chosen) -> None:
+    def write_outputs(self, chosen: Outputs) -> None:
         """Each form to its file, or to standard output."""
         for form, file in chosen:
             if not file:
-                sys.stdout.write(self.spelt(form, output.width(), coloured=self.coloured))
+                sys.stdout.write(self.render(form, output.width(), has_color=self.has_color))
                 continue
             from reconciler.project import atomic_write
 
-            text, place = self.spelt(form, output.FILE_WIDTH, coloured=False), Path(file)
+            text, place = self.render(form, output.FILE_WIDTH, has_color=False), Path(file)
             if form == "json" and not atomic_write.describe_non_file(place):
                 atomic_write.write(place, text)  # as --out does: it is a plan file
             else:
                 atomic_write.write_output(place, text)
 
-    def spelt(self, form: str, width: int, *, coloured: bool) -> str:
+    def render(self, form: str, width: int, *, has_color: bool) -> str:
         spellings: Mapping[str, Callable[[], str]] = {
-            "text": lambda: self._text(width, coloured),
+            "text": lambda: self._text(width, has_color),
             "markdown": self.markdown,
             "html": self._html,
             "json": lambda: self.written,
@@ -111,13 +111,13 @@ class PlanOutput:
         cover = markdown.Cover(self.digest, self.budget, self.resources)
         return markdown.render_markdown(self.plan, cover, flavour=self.flavour)
 
-    def _text(self, width: int, coloured: bool) -> str:
+    def _text(self, width: int, has_color: bool) -> str:
         from reconciler.rendering.plan import text
 
         return text.render_text(
             self.plan,
             width=width,
-            colour=coloured,
+            colour=has_color,
             budget=self.budget,
             resources=self.resources,
             flavour=self.flavour,

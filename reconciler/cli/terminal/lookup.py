@@ -21,7 +21,7 @@ def kind(name: str) -> Kind:
 
     found = kinds.find(name)
     if found is None:
-        near = nearest(name, (kind.name for kind in kinds.declarable()))
+        near = suggest(name, (kind.name for kind in kinds.declarable()))
         raise click.UsageError(f"there is no kind {name!r}; {near or '`reconciler kinds` lists them'}")
     return found
 
@@ -30,7 +30,7 @@ def field(of: Kind, path: str) -> Field:
     """The field at a dotted path; UsageError if there is none."""
     fields, found, before = of.fields, None, of.name
     for name in path.split("."):
-        found = _among(fields, name, before, of)
+        found = _find_field(fields, name, before, of)
         fields, before = found.fields or (found.item.fields if found.item else ()), f"{before}.{name}"
     assert found is not None  # a path has at least one name
     return found
@@ -48,7 +48,7 @@ def check_path(of: Kind, path: Path) -> None:
             case (Shape.LIST, int()) | (Shape.MAP, str()) if here.item is not None:
                 here = here.item
             case Shape.OBJECT, str():
-                here = _among(here.fields, part, before, of)
+                here = _find_field(here.fields, part, before, of)
             case Shape.LIST, _:
                 raise click.UsageError(f"name an item of the list, as in {before}[0]")
             case _:
@@ -57,15 +57,15 @@ def check_path(of: Kind, path: Path) -> None:
         before += f"[{part}]" if isinstance(part, int) else f".{part}"
 
 
-def _among(fields: Sequence[Field], name: str, before: str, of: Kind) -> Field:
+def _find_field(fields: Sequence[Field], name: str, before: str, of: Kind) -> Field:
     found = next((field for field in fields if field.name == name), None)
     if found is None:
-        near = nearest(name, (field.name for field in fields)) or f"`reconciler explain {of.name}` lists them"
+        near = suggest(name, (field.name for field in fields)) or f"`reconciler explain {of.name}` lists them"
         raise click.UsageError(f"{before} has no field {name!r}; {near}")
     return found
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, known: Iterable[str]) -> str:
     """`did you mean …?`, or nothing if no name is near."""
     by_letters = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), by_letters, n=1)

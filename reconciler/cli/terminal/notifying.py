@@ -31,9 +31,9 @@ option = click.option(
 )
 
 
-def tell(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
+def notify(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
     """Everybody, if there is drift. A failure to tell somebody is told, and changes nothing else."""
-    told = [_target(place) for place in wheres]
+    told = [_parse_target(place) for place in wheres]
     if not plan.has_drift or not told:
         return
     from reconciler.api.notifications import Mail
@@ -57,10 +57,10 @@ def tell(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
 def check(wheres: Sequence[str]) -> None:
     """Stop, before anything is looked at, if one of them can never be told."""
     for place in wheres:
-        _target(place)
+        _parse_target(place)
 
 
-def _target(where: str) -> tuple[Webhook | Mail, bool]:
+def _parse_target(where: str) -> tuple[Webhook | Mail, bool]:
     """Whom to tell, and whether in Slack's way."""
     from reconciler.api.notifications import Mail, Webhook
     from reconciler.engine.ports import Refused
@@ -70,39 +70,43 @@ def _target(where: str) -> tuple[Webhook | Mail, bool]:
         source = where.removeprefix(_FROM_ENV)
         where = os.environ.get(source, "").strip()
         if not where:
-            raise _stopped(f"{source} is not set; let it hold a webhook's address")
+            raise _usage_error(f"{source} is not set; let it hold a webhook's address")
     try:
         if where.startswith(_MAIL):
             recipients = [each.strip() for each in where.removeprefix(_MAIL).split(",") if each.strip()]
-            mail = Mail(_wanted(SERVER, "set it to smtp://user:password@host:port"), _wanted(SENDER, _WHO), recipients)
+            mail = Mail(
+                _require_variable(SERVER, "set it to smtp://user:password@host:port"),
+                _require_variable(SENDER, _WHO),
+                recipients,
+            )
             mail.check()
             return mail, False
         is_slack = where.startswith((_SLACK, "https://hooks.slack.com/"))
-        webhook = Webhook(where.removeprefix(_SLACK), None if is_slack else _key())
+        webhook = Webhook(where.removeprefix(_SLACK), None if is_slack else _read_key())
         webhook.check()
     except Refused as refused:
-        raise _stopped(f"{source}: {refused}") from None
+        raise _usage_error(f"{source}: {refused}") from None
     return webhook, is_slack
 
 
 _WHO = "set it to the address that mails come from"
 
 
-def _key() -> bytes | None:
+def _read_key() -> bytes | None:
     text = os.environ.get(KEY)
     if not text:
         return None
     if len(text) < _SHORTEST:
-        raise _stopped(f"{KEY} is too short to keep anybody out; give {_SHORTEST} characters")
+        raise _usage_error(f"{KEY} is too short to keep anybody out; give {_SHORTEST} characters")
     return text.encode(errors="surrogateescape")
 
 
-def _wanted(name: str, remedy: str) -> str:
+def _require_variable(name: str, remedy: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
-        raise _stopped(f"{name} is not set; {remedy}")
+        raise _usage_error(f"{name} is not set; {remedy}")
     return value
 
 
-def _stopped(what: str) -> exit_codes.Stop:
+def _usage_error(what: str) -> exit_codes.Stop:
     return exit_codes.Stop(exit_codes.USAGE, f"error: {what}")

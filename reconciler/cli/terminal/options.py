@@ -48,8 +48,8 @@ class Options:
     observer: Telemetry | None = None
 
     @property
-    def coloured(self) -> bool:
-        return output.is_coloured(sys.stdout, self.no_color)
+    def has_color(self) -> bool:
+        return output.supports_color(sys.stdout, self.no_color)
 
 
 def _is_traced() -> bool:
@@ -68,13 +68,13 @@ _TRACED = (
 )
 
 
-def _named(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def _check_environment(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value == "":  # a variable of a pipeline that is not set
         raise click.BadParameter("names no environment; leave the flag out for none")
     return value
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _parse_variables(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
     for each in values:
         name, equals, value = each.partition("=")
@@ -84,13 +84,13 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     return pairs
 
 
-def _consents(
+def _parse_approvals(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[tuple[str, str], int]:
     """Consents add up, in one flag or in several: `--allow delete:BotUser=1,adopt:BotUser=2`."""
     given: dict[tuple[str, str], int] = {}
     for each in (part.strip() for value in values for part in value.split(",")):
-        found = _CONSENT.fullmatch(each)
+        found = _APPROVAL.fullmatch(each)
         if found is None:
             raise click.BadParameter(f"{each!r} is not what:Kind=N, as in delete:ReservedDomain=1")
         what, kind, number = found["what"], found["kind"], int(found["number"])
@@ -104,7 +104,7 @@ def _consents(
     return given
 
 
-_CONSENT = re.compile(r"(?P<what>[a-z-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
+_APPROVAL = re.compile(r"(?P<what>[a-z-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
 _SCOPES = {  # what may be allowed: of one kind, of all kinds together
     "delete": (True, True),
     "delete-protected": (True, False),
@@ -132,7 +132,7 @@ def _check_scope(each: str, what: str, kind: str, number: int) -> None:
         raise click.BadParameter(f"{each!r} names an unknown kind; {remedy}")
 
 
-class Place(click.Path):
+class OutputPath(click.Path):
     """Where to write, which is never standard output; `instead` says what to do for that. `whole`: in one piece."""
 
     def __init__(self, instead: str, *, whole: bool = True, **more: Any) -> None:
@@ -143,12 +143,12 @@ class Place(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "-":
             self.fail(f"'-' is not standard output here; {self._instead}", param, ctx)
-        if self._whole and (there := _what_else(value)):
+        if self._whole and (there := _describe_other(value)):
             self.fail(f"{value!r} is {there}, and no file; {self._instead}", param, ctx)
         return super().convert(value, param, ctx)
 
 
-def _what_else(place: Any) -> str:
+def _describe_other(place: Any) -> str:
     from reconciler.project import atomic_write
 
     return atomic_write.describe_non_file(Path(place))
@@ -167,14 +167,19 @@ _PROJECT = [
         "--env",
         "environment",
         metavar="NAME",
-        callback=_named,
+        callback=_check_environment,
         help="As environments/NAME.yaml has it; RECONCILER_ENV may name one too.",
     ),
     click.option(
-        "--var", "variables", metavar="NAME=VALUE", multiple=True, callback=_pairs, help="Set a ${{ var.NAME }}."
+        "--var",
+        "variables",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=_parse_variables,
+        help="Set a ${{ var.NAME }}.",
     ),
 ]
-_PACE = [
+_PARALLELISM = [
     click.option(
         "--parallelism",
         metavar="N",
@@ -182,7 +187,7 @@ _PACE = [
         help="Requests at a time; as the project says, or 16.",
     ),
 ]
-_TALK = [
+_OUTPUT = [
     click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but the answer and what is wrong."),
     click.option(
@@ -212,18 +217,18 @@ _SELECTION = [
         shell_complete=addresses.complete,
         help="All but these; globs too.",
     ),
-    *_PACE,
+    *_PARALLELISM,
 ]
 _ALLOW = [
     click.option(
         "--allow",
         metavar="WHAT:KIND=N[,…]",
         multiple=True,
-        callback=_consents,
+        callback=_parse_approvals,
         help="Consent to what a guard holds back, as the plan spells it.",
     ),
 ]
-_CONSENTS = [
+_APPROVALS = [
     click.option("--adopt", is_flag=True, help="Take over what exists and belongs to nobody."),
     *_ALLOW,
 ]
@@ -240,7 +245,7 @@ _REPLACE = [
 _EVENTS = [click.option("--events", metavar="FILE", help="Write what happens to FILE, one JSON object a line.")]
 
 
-def _with(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Adds flags to a command, which receives them as its first argument."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
@@ -250,7 +255,7 @@ def _with(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]],
             shared = {name: value for name, value in flags.items() if name in Options.__dataclass_fields__}
             context = click.get_current_context()
             options = Options(**shared, runtime=context.find_root().obj)
-            output.use(options.log_format)
+            output.set_log_format(options.log_format)
             if options.trace or _is_traced():
                 from reconciler.cli.terminal import telemetry
 
@@ -268,11 +273,11 @@ def _with(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]],
     return decorate
 
 
-offline = _with([*_PROJECT, *_TALK])
-looking = _with([*_PROJECT, *_PACE, *_TALK])
-surveying = _with([*_PROJECT, *_SELECTION, *_TALK])
-adopting = _with([*_PROJECT, *_PACE, *_ALLOW, *_EVENTS, *_TALK])
-drifting = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_TALK])
-planning = _with([*_PROJECT, *_SELECTION, *_REPLACE, *_CONSENTS, *_TALK])
-applying = _with([*_PROJECT, *_SELECTION, *_REPLACE, *_CONSENTS, *_EVENTS, *_TALK])
-destroying = _with([*_PROJECT, *_SELECTION, *_CONSENTS, *_EVENTS, *_TALK])
+project_options = _add_options([*_PROJECT, *_OUTPUT])
+account_options = _add_options([*_PROJECT, *_PARALLELISM, *_OUTPUT])
+import_options = _add_options([*_PROJECT, *_SELECTION, *_OUTPUT])
+adopt_options = _add_options([*_PROJECT, *_PARALLELISM, *_ALLOW, *_EVENTS, *_OUTPUT])
+drift_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *_OUTPUT])
+plan_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *_OUTPUT])
+apply_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *_EVENTS, *_OUTPUT])
+destroy_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *_EVENTS, *_OUTPUT])

@@ -28,38 +28,38 @@ def print_result(text: str) -> None:
     _try(sys.stdout, lambda: sys.stdout.write(text if text.endswith("\n") or not text else text + "\n"))
 
 
-def _beside(line: str) -> None:
+def _write_note(line: str) -> None:
     _try(sys.stdout, sys.stdout.flush)  # keeps the two streams in order where both end in one log
     _try(sys.stderr, lambda: sys.stderr.write(line + "\n"))
 
 
-_is_heard = True  # or else nobody has to be there
+_raises = True  # or else nobody has to be there
 
 
 @contextmanager
-def heard_or_not() -> Iterator[None]:
+def ignore_closed_output() -> Iterator[None]:
     """Meanwhile what cannot be written is dropped: what is done to an account is not torn for want of a listener."""
-    global _is_heard
-    _is_heard = False
+    global _raises
+    _raises = False
     try:
         yield
     finally:
         _try(sys.stdout, sys.stdout.flush)
-        _is_heard = True
+        _raises = True
 
 
 def _try(stream: TextIO, write: Callable[[], object]) -> None:
     try:
         write()
     except OSError as error:
-        if _is_heard:
+        if _raises:
             raise
-        drop(stream)
+        discard(stream)
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
             print_note(f"warning: standard output: {reason(error)}")
 
 
-def drop(stream: TextIO) -> None:
+def discard(stream: TextIO) -> None:
     """What is written there from now on, and what is still in its buffer, goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -81,22 +81,22 @@ _LEVELS = {
 _format = ""  # as the environment says
 
 
-def use(log_format: str) -> None:
+def set_log_format(log_format: str) -> None:
     """From now on standard error reads like this: `text` or `json`."""
     global _format
     _format = log_format
 
 
-def is_structured() -> bool:
+def is_json_log() -> bool:
     return (_format or os.environ.get(_FORMAT)) == "json"
 
 
 def print_note(text: str) -> None:
     """A line that the user should know beside the answer."""
-    if is_structured():
+    if is_json_log():
         log(_LEVELS.get(text.partition(":")[0], "info"), text)
         return
-    _beside(terminal_text.sanitize(text))
+    _write_note(terminal_text.sanitize(text))
 
 
 def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> None:
@@ -110,10 +110,10 @@ def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> No
         "message": terminal_text.sanitize(text),
     }
     line = json.dumps({**told, **(fields or {})})
-    _beside(line.replace("##", "#\\u0023"))  # a pipeline obeys `##[…]` anywhere in a line
+    _write_note(line.replace("##", "#\\u0023"))  # a pipeline obeys `##[…]` anywhere in a line
 
 
-def is_coloured(stream: TextIO, no_color: bool) -> bool:
+def supports_color(stream: TextIO, no_color: bool) -> bool:
     """NO_COLOR counts when it is set to anything but the empty string (no-color.org)."""
     return stream.isatty() and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -122,7 +122,7 @@ def width() -> int:
     return max(40, shutil.get_terminal_size((FILE_WIDTH, 24)).columns)
 
 
-def read(file: Path) -> str:
+def read_file(file: Path) -> str:
     """A file the user named."""
     try:
         return file.read_text(encoding="utf-8")
@@ -130,10 +130,10 @@ def read(file: Path) -> str:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {file}: not UTF-8 text") from None
 
 
-def problems(found: Sequence[Problem]) -> None:
+def print_problems(found: Sequence[Problem]) -> None:
     """Each on its line, then how many there are."""
     for problem in found:
-        if is_structured():
+        if is_json_log():
             log(str(problem.severity), str(problem), _fields(problem))
         else:
             print_note(str(problem))
@@ -162,7 +162,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def explain(error: Exception) -> int:
+def print_error(error: Exception) -> int:
     """Says what happened, and answers with the exit code that stands for it."""
     match error:
         case exit_codes.Stop():
@@ -170,7 +170,7 @@ def explain(error: Exception) -> int:
                 print_note(line)
             return error.code
         case Rejected():
-            problems(error.problems)
+            print_problems(error.problems)
             return exit_codes.ERROR
         case OperationError():
             for line in error.lines:
@@ -190,10 +190,10 @@ def explain(error: Exception) -> int:
             name = f"{error.filename}: " if error.filename else ""
             print_note(f"error: {name}{error.strerror.lower()}")
             return exit_codes.ERROR
-    return _explain_failure(error)
+    return _print_failure(error)
 
 
-def _explain_failure(error: Exception) -> int:
+def _print_failure(error: Exception) -> int:
     from reconciler.engine.ports import Failure, Refused, Undeliverable
     from reconciler.project.files import Unreadable
     from reconciler.store.errors import StoreError

@@ -12,7 +12,7 @@ from collections.abc import Callable
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def on(act: Callable[[], object]) -> None:
+def set_handler(act: Callable[[], object]) -> None:
     """From here on a signal does this, instead of what it did before. The loop lets go of them when it is closed."""
     loop = asyncio.get_running_loop()
     with contextlib.suppress(RuntimeError, ValueError):  # not the main thread, which alone receives signals
@@ -21,7 +21,7 @@ def on(act: Callable[[], object]) -> None:
                 loop.add_signal_handler(signals, act)
 
 
-def cancel() -> None:
+def cancel_on_signal() -> None:
     """From here on a signal cancels the command: nothing is running that must be waited for. A second one ends it where
     it is, since a database that does not answer cannot be cancelled."""
     task = asyncio.current_task()
@@ -29,12 +29,12 @@ def cancel() -> None:
 
         def cancelled() -> None:
             task.cancel()
-            let_go()
+            exit_on_signal()
 
-        on(cancelled)
+        set_handler(cancelled)
 
 
-def let_go() -> None:
+def exit_on_signal() -> None:
     """From here on a signal ends the process."""
     loop = asyncio.get_running_loop()
     for signals in CAUGHT:

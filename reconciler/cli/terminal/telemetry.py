@@ -66,14 +66,14 @@ class Telemetry:
 
             def ended(code: int) -> None:
                 span.set_attribute("process.exit.code", code)
-                _mark(span, None if code in (exit_codes.DONE, exit_codes.CHANGES) else "exit")
+                _set_error(span, None if code in (exit_codes.DONE, exit_codes.CHANGES) else "exit")
 
             try:
                 yield ended
             except BaseException as error:
                 if isinstance(error, exit_codes.Stop):
                     span.set_attribute("process.exit.code", error.code)
-                _mark(span, type(error).__name__)
+                _set_error(span, type(error).__name__)
                 raise
 
     @contextmanager
@@ -82,7 +82,7 @@ class Telemetry:
         try:
             yield
         except Exception as failure:
-            _mark(span, type(failure).__name__)
+            _set_error(span, type(failure).__name__)
             raise
         finally:
             span.end()
@@ -99,10 +99,10 @@ class Telemetry:
             told: dict[str, str | int] = {"http.request.method": method, "http.response.status_code": exchange.status}
             self._requests.record(time.monotonic() - began, told)
 
-    def waited(self, seconds: float) -> None:
+    def on_wait(self, seconds: float) -> None:
         self._waits.add(seconds)
 
-    def tell(self, event: Event, ended: int) -> None:
+    def report(self, event: Event, ended: int) -> None:
         match event:
             case Started(call):
                 attributes = {"reconciler.address": str(call.address), "reconciler.verb": str(call.verb)}
@@ -116,12 +116,12 @@ class Telemetry:
                 )
                 if (span := self._open.pop(call.id, None)) is not None:
                     span.set_attribute("reconciler.outcome", str(outcome))
-                    _mark(span, str(outcome) if outcome in (Outcome.FAILED, Outcome.UNKNOWN) else None)
+                    _set_error(span, str(outcome) if outcome in (Outcome.FAILED, Outcome.UNKNOWN) else None)
                     span.end()
             case Waited():
                 pass  # the client tells it itself
 
-    def planned(self, plan: Plan) -> None:
+    def on_plan(self, plan: Plan) -> None:
         """How much differs, and how much of it the platform moved: by the first plan of the run."""
         if self._is_planned:
             return
@@ -141,17 +141,17 @@ class _Exchange:
     span: Span
     status: int = field(default=0)
 
-    def answered(self, status: int) -> None:
+    def on_response(self, status: int) -> None:
         self.status = status
         self.span.set_attribute("http.response.status_code", status)
 
-    def failed(self, failure: Exception) -> None:
-        _mark(self.span, type(failure).__name__)
+    def on_failure(self, failure: Exception) -> None:
+        _set_error(self.span, type(failure).__name__)
         if isinstance(failure, Failure) and failure.code:
             self.span.set_attribute("reconciler.code", failure.code)
 
 
-def _mark(span: Span, wrong: str | None) -> None:
+def _set_error(span: Span, wrong: str | None) -> None:
     from opentelemetry.trace import StatusCode
 
     if wrong is not None:
@@ -167,24 +167,24 @@ def run_traced(name: str, command: Callable[[Telemetry | None], int], *, require
 
     `required`: it was asked for by a flag, and is not to be left out in silence.
     """
-    with _complaints() as complaint:
+    with _catch_complaints() as complaint:
         try:
-            tracers, meters = _providers(required=required)
+            tracers, meters = _create_providers(required=required)
         except ImportError:
             text = "OpenTelemetry is not installed; install reconciler with its extra telemetry"
-        except _Unknown as unknown:
+        except _UnknownExporter as unknown:
             text = str(unknown)
         except Exception:  # noqa: BLE001 - of a library that says by a dozen of them what it makes of its variables
-            text = f"OpenTelemetry cannot work with what the environment says; check {_settings()}"
+            text = f"OpenTelemetry cannot work with what the environment says; check {_list_settings()}"
         else:
-            return _observed(name, command, tracers, meters, complaint)
+            return _run_observed(name, command, tracers, meters, complaint)
     if required:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {text}")
     output.print_note(f"note: nothing is traced: {text}")
     return command(None)
 
 
-def _observed(
+def _run_observed(
     name: str,
     command: Callable[[Telemetry | None], int],
     tracers: TracerProvider,
@@ -203,14 +203,14 @@ def _observed(
 
 def _send(tracers: TracerProvider, meters: MeterProvider, complaint: _Once) -> None:
     """The last of both. Nobody waits for a collector that takes it byte by byte: its exporter would, for ever."""
-    patience = _patience()
+    patience = _shutdown_timeout()
     until = time.monotonic() + patience
 
     def ended(shutdown: Callable[[], None]) -> None:
         try:
             shutdown()
         except Exception:  # noqa: BLE001 - whatever it is, it says that something was not sent
-            complaint.tell()
+            complaint.report()
 
     shutdowns = (tracers.shutdown, lambda: meters.shutdown(timeout_millis=patience * 1000))
     threads = [threading.Thread(target=ended, args=(shutdown,), daemon=True) for shutdown in shutdowns]
@@ -219,17 +219,17 @@ def _send(tracers: TracerProvider, meters: MeterProvider, complaint: _Once) -> N
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     if any(thread.is_alive() for thread in threads):
-        complaint.tell()
+        complaint.report()
 
 
-def _providers(*, required: bool) -> tuple[TracerProvider, MeterProvider]:
+def _create_providers(*, required: bool) -> tuple[TracerProvider, MeterProvider]:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "reconciler"}
     resource = Resource.create({**named, "service.version": __version__})
-    where = _exporters(required=required)
+    where = _select_exporters(required=required)
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     for exporter in where["TRACES"]:
         tracers.add_span_processor(_spans(exporter))
@@ -237,22 +237,22 @@ def _providers(*, required: bool) -> tuple[TracerProvider, MeterProvider]:
     return tracers, MeterProvider(readers, resource, shutdown_on_exit=False)
 
 
-class _Unknown(Exception):
+class _UnknownExporter(Exception):
     """A variable that names an exporter we do not have."""
 
 
-def _exporters(*, required: bool) -> dict[str, list[str]]:
+def _select_exporters(*, required: bool) -> dict[str, list[str]]:
     """By signal. What nobody said a word of goes nowhere, or if nothing goes anywhere and is required to, by OTLP."""
-    said = {signal: _said_of(signal) for signal in ("TRACES", "METRICS")}
+    said = {signal: _read_exporters(signal) for signal in ("TRACES", "METRICS")}
     default = ["otlp"] if required and not any(said.values()) else []
     return {signal: default if exporters is None else exporters for signal, exporters in said.items()}
 
 
-def _said_of(signal: str) -> list[str] | None:
+def _read_exporters(signal: str) -> list[str] | None:
     variable = f"OTEL_{signal}_EXPORTER"
     named = {each.strip() for each in os.environ.get(variable, "").split(",")} - {""}
     if not named <= {"otlp", "console", "none"}:
-        raise _Unknown(f"{variable} names an exporter that is not known here; known are otlp, console and none")
+        raise _UnknownExporter(f"{variable} names an exporter that is not known here; known are otlp, console and none")
     if named:
         return sorted(named - {"none"})
     endpoints = (os.environ.get(f"OTEL_EXPORTER_OTLP_{of}ENDPOINT") for of in ("", f"{signal}_"))
@@ -284,7 +284,7 @@ def _timeout(signal: str) -> float | None:
     return None if any(os.environ.get(timeout) for timeout in _timeouts(signal)) else _SENDING
 
 
-def _patience() -> float:
+def _shutdown_timeout() -> float:
     """For all that is left to be sent at the end."""
     given = [_seconds(os.environ.get(timeout)) for signal in ("TRACES", "METRICS") for timeout in _timeouts(signal)]
     return min(max(_SENDING, *given), _LONGEST)
@@ -309,13 +309,13 @@ def _parent() -> Context | None:
     return TraceContextTextMapPropagator().extract({"traceparent": given}) if given else None
 
 
-def _settings() -> str:
+def _list_settings() -> str:
     """The names of the variables that were set. Their values may hold a collector's key."""
     return ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_"))) or "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 @contextmanager
-def _complaints() -> Iterator[_Once]:
+def _catch_complaints() -> Iterator[_Once]:
     """OpenTelemetry's complaints as one line of ours: its own may quote a collector's key, or be tracebacks."""
     logger = logging.getLogger("opentelemetry")
     handler = _Once()
@@ -338,9 +338,11 @@ class _Once(logging.Handler):
         self._told = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.tell()
+        self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         if not self._told:
             self._told = True
-            output.print_note(f"note: traces or metrics may be missing: OpenTelemetry complained; check {_settings()}")
+            output.print_note(
+                f"note: traces or metrics may be missing: OpenTelemetry complained; check {_list_settings()}"
+            )

@@ -9,7 +9,7 @@ from reconciler.model.event import Waited
 from reconciler.operations.opening.account_reading import same_reason
 from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
 
-WORTH_TELLING = 1.0  # seconds of waiting; within a full window each request waits a moment for the one before
+MIN_REPORTED_WAIT = 1.0  # seconds of waiting; within a full window each request waits a moment for the one before
 
 
 @dataclass
@@ -22,21 +22,21 @@ class ReadProgress:
     def __call__(self, event: OperationEvent) -> None:
         match event:
             case Waited(seconds):
-                self.waited(seconds)
+                self.report_wait(seconds)
             case ReadRetried(_, why):
-                self.retried(why)
+                self.report_retry(why)
             case Note(text, problems, is_detail):
                 if not (is_detail and self.quiet):
                     output.print_note(text)
-                output.problems(problems)
+                output.print_problems(problems)
 
-    def waited(self, seconds: float) -> None:
-        if seconds >= WORTH_TELLING and not self.quiet:
+    def report_wait(self, seconds: float) -> None:
+        if seconds >= MIN_REPORTED_WAIT and not self.quiet:
             from reconciler.rendering.wire import events
 
             output.print_note(events.line(Waited(seconds)))
 
-    def retried(self, why: str) -> None:
+    def report_retry(self, why: str) -> None:
         reason = same_reason(why)
         if reason not in self._told and not self.quiet:
             self._told.add(reason)

@@ -55,18 +55,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
     from reconciler.cli.terminal import signals
 
-    signals.cancel()
+    signals.cancel_on_signal()
     return await work
 
 
-def exit_of(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
+def exit_code(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
     """The exit code of a command that shows a plan; `changes` where changes have one of their own."""
     if plan.blocking:
-        return exit_of_problems(plan.blocking)
+        return problems_exit_code(plan.blocking)
     return exit_codes.DONE if plan.is_empty else changes
 
 
-def exit_of_problems(problems: Sequence[Problem]) -> int:
+def problems_exit_code(problems: Sequence[Problem]) -> int:
     """BLOCKED if only policies object, ERROR if anything is wrong."""
     errors = [problem for problem in problems if problem.is_error]
     if not errors:
@@ -74,7 +74,7 @@ def exit_of_problems(problems: Sequence[Problem]) -> int:
     return exit_codes.BLOCKED if all(error.rule for error in errors) else exit_codes.ERROR
 
 
-def tell_problems(plan: Plan) -> None:
+def print_tally(plan: Plan) -> None:
     """On standard error, for readers who keep the plan in a file: how many there are, and the codes of warnings."""
     if plan.problems:
         named = sorted({problem.code for problem in plan.problems if not problem.is_error and problem.code})

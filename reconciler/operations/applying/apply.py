@@ -134,7 +134,7 @@ class _Run:
             remaining = await self._compare(self.planned, snapshot)
             plan = remaining.plan
             if self.workspace.runtime.observer is not None:
-                self.workspace.runtime.observer.planned(plan)
+                self.workspace.runtime.observer.on_plan(plan)
             if remaining.changed and not (self.partial and plan.changes):
                 return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, f"{remaining.reason}; plan again"))
             self._tell_changes(self.planned, remaining)
