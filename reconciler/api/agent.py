@@ -84,7 +84,7 @@ def is_agents(path: str) -> bool:
 
 @cache
 def _collections() -> tuple[str, ...]:
-    return tuple(kind.path for kind in kinds.planned() if kind.home is Home.AGENT)
+    return tuple(kind.path for kind in kinds.list_planned() if kind.home is Home.AGENT)
 
 
 def failure_of(method: str, status: int, body: Json, origin: Origin) -> Failure:

@@ -57,7 +57,7 @@ class ReadOnlyClient:
     async def get(self, path: str) -> Json:
         if (agent := self.agent(path)) is not None:
             return await agent.get(path)
-        return self._client.profile.read(path, await self._get(self._client.origin.at(path)))
+        return self._client.profile.translate_response(path, await self._get(self._client.origin.at(path)))
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         if (agent := self.agent(path)) is not None:
@@ -76,7 +76,9 @@ class ReadOnlyClient:
             if address in seen:
                 raise Refused(f"the pages of {path} lead in a circle; the list is not complete")
             seen.add(address)
-            objects, following = _page(self._client.profile.read(path, await self._get(address)), path, key)
+            objects, following = _page(
+                self._client.profile.translate_response(path, await self._get(address)), path, key
+            )
             fresh = {str(each.get("id", each.get("type", place))) for place, each in enumerate(objects)} - ids
             if following is not None and not fresh:
                 raise Refused(f"a page of {path} shows nothing new and still leads on; the list is not complete")
@@ -117,9 +119,9 @@ class HTTPPlatform(ReadOnlyClient):
         profile, address = self._client.profile, self._client.origin.at(path)
         if check is not None:
             last_check = _LastCheck(self._client, check, path, body)
-            return profile.read(path, await self._client.exchange(method, address, last_check=last_check))
-        spelt = None if body is None else profile.sent(path, body)
-        return profile.read(path, await self._client.exchange(method, address, spelt))
+            return profile.translate_response(path, await self._client.exchange(method, address, last_check=last_check))
+        spelt = None if body is None else profile.translate_request(path, body)
+        return profile.translate_response(path, await self._client.exchange(method, address, spelt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +141,10 @@ class _LastCheck:
 
     async def complete(self, read: Callable[[str], Awaitable[Json]]) -> Mapping[str, Json] | None:
         async def read_path(path: str) -> Json:
-            return self.client.profile.read(path, await read(self.client.origin.at(path)))
+            return self.client.profile.translate_response(path, await read(self.client.origin.at(path)))
 
         body = add_kept(self.body, await self.check.confirm(lambda: read_path(self.check.path)))
-        return None if body is None else self.client.profile.sent(self.path, body)
+        return None if body is None else self.client.profile.translate_request(self.path, body)
 
 
 def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:

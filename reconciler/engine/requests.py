@@ -84,7 +84,7 @@ def body(call: Call, known: ResolvedValues, kind: Kind, owner: Owner | None) -> 
     filled: dict[str, Value] = known.resolve(dict(call.body or {}))
     for name in filled.keys() & kind.by_name.keys():
         if (spelt := kind.by_name[name].as_map) is not None:
-            filled[name] = spelt.written(filled[name])
+            filled[name] = spelt.to_map(filled[name])
     if owner is not None and kind.keeps_owner and call.owner is not None:
         text = known.resolve(call.owner.text)
         own = str(reveal(text) or "")

@@ -42,7 +42,7 @@ def every() -> tuple[Kind, ...]:
 
 
 @cache
-def planned() -> tuple[Kind, ...]:
+def list_planned() -> tuple[Kind, ...]:
     """All kinds whose objects plans are about: those of the platform and those of an agent, by name."""
     return tuple(kind for kind in declarable() if kind.home is not Home.FILE)
 

@@ -166,7 +166,7 @@ _ABUSE_REPORT = _kind(AbuseReport, AbuseReportRead, "/abuse_reports", "", "abrp_
 
 
 @cache
-def served() -> tuple[Kind, ...]:
+def list_served() -> tuple[Kind, ...]:
     """All collections of the platform, each once: the kinds that plans are about, and what no manifest declares."""
     paths = {kind.path for kind in kinds.every()}
     return (*kinds.every(), *(kind for kind in KINDS if kind.path not in paths), _ABUSE_REPORT)

@@ -32,10 +32,10 @@ CanonicalFields = dict[str, Value]  # field name → canonical value
 
 def canonical_spec(kind: Kind, spec: Mapping[str, Value]) -> CanonicalFields:
     """The declared side. Fields with a server default are there only when declared."""
-    return _declared(kind.fields, spec)
+    return _canonicalize_declared(kind.fields, spec)
 
 
-def _declared(fields: Iterable[Field], spec: Mapping[str, Value]) -> CanonicalFields:
+def _canonicalize_declared(fields: Iterable[Field], spec: Mapping[str, Value]) -> CanonicalFields:
     forms = ((field, spec.get(field.name)) for field in fields)
     return {
         each.name: form
@@ -68,7 +68,7 @@ def canonicalize(field: Field, value: Value) -> Value:
             return field.default
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict):
-            return _declared(field.fields, value)
+            return _canonicalize_declared(field.fields, value)
         case Shape.LIST if isinstance(value, list):
             return _canon_list(field, [canonicalize(field.item, each) if field.item else each for each in value])
         case Shape.MAP if isinstance(value, dict):
@@ -109,14 +109,14 @@ def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
 
 def _canon_plain(field: Field, value: Json) -> Value:
     if field.canonical:
-        value = _spelling(field, value) if value.__class__ is str else field.canonical(value)
+        value = _canon_text(field, value) if value.__class__ is str else field.canonical(value)
         if value == "" and field.default in (None, ""):
             return field.default
     return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
 
 
 @lru_cache(maxsize=256)  # what is declared and what is live come one after the other, and mostly agree
-def _spelling(field: Field, text: str) -> Value:
+def _canon_text(field: Field, text: str) -> Value:
     return field.canonical(text) if field.canonical else text
 
 
@@ -168,7 +168,7 @@ def read(field: Field, body: Mapping[str, Json]) -> Json:
     """The field's value as a response spells it, or None."""
     if field.read_as is None:
         value = body.get(field.name)
-        return field.as_map.read(value) if field.as_map and isinstance(value, Mapping) else value
+        return field.as_map.from_map(value) if field.as_map and isinstance(value, Mapping) else value
     if field.read_as.unless and body.get(field.read_as.unless) is not None:
         return None
     path = _steps(field.read_as.path)
@@ -206,19 +206,19 @@ def leaves(field: Field, value: Value, path: str = "") -> Iterator[tuple[str, Fi
         yield path, field, value
 
 
-def applied(kind: Kind, form: CanonicalFields) -> dict[str, Value]:
+def collect_applied(kind: Kind, form: CanonicalFields) -> dict[str, Value]:
     """What an owner record has to remember: every leaf that is not its default, and objects that are there at all."""
     record: dict[str, Value] = {}
     for field in kind.fields:
         if field.name not in form or PathOnly in field:
             continue
         value = form[field.name]
-        inside = applied_in(field, value)
+        inside = collect_applied_in(field, value)
         record.update(inside or ({field.name: {}} if value != canonicalize(field, field.default) else {}))
     return record
 
 
-def applied_in(field: Field, value: Value) -> dict[str, Value]:
+def collect_applied_in(field: Field, value: Value) -> dict[str, Value]:
     """Of one field every leaf that is not its default."""
     return {
         path: each

@@ -48,35 +48,36 @@ class Dialect:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_collections", tuple({spelling.collection for spelling in self.spellings}))
 
-    def sent(self, path: str, body: Mapping[str, Value]) -> dict[str, Value]:
+    def translate_request(self, path: str, body: Mapping[str, Value]) -> dict[str, Value]:
         """A body as this platform spells it."""
         found = dict(body)
         for field_rename in self._of(path):
-            found = _respelt(found, field_rename.place, field_rename.ours, field_rename.theirs)
+            found = _rename_member(found, field_rename.place, field_rename.ours, field_rename.theirs)
         return found
 
-    def read(self, path: str, body: Json) -> Json:
+    def translate_response(self, path: str, body: Json) -> Json:
         """An object, or a page of them, as it is spelt here."""
         spellings = list(self._of(path))
         if not spellings or not isinstance(body, dict):
             return body
         found: dict[str, Any] = {
-            key: [self.read(path, each) for each in value] if _is_page(value) else value for key, value in body.items()
+            key: [self.translate_response(path, each) for each in value] if _is_page(value) else value
+            for key, value in body.items()
         }
         for spelling in spellings:
-            found = _respelt(found, spelling.place, spelling.theirs, spelling.ours)
+            found = _rename_member(found, spelling.place, spelling.theirs, spelling.ours)
         return found
 
-    def answered(self, path: str, body: Json) -> Json:
+    def render_response(self, path: str, body: Json) -> Json:
         """The reverse of `read`, for whoever stands in for the platform."""
         spellings = list(self._of(path))
         if not spellings or not isinstance(body, dict):
             return body
         found: dict[str, Any] = {
-            key: [self.answered(path, each) for each in value] if _is_page(value) else value
+            key: [self.render_response(path, each) for each in value] if _is_page(value) else value
             for key, value in body.items()
         }
-        return self.sent(path, found)
+        return self.translate_request(path, found)
 
     def _of(self, path: str) -> Iterator[FieldRename]:
         if any(path.startswith(collection) for collection in self._collections):
@@ -89,13 +90,13 @@ def _is_page(value: Json) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) and "id" in each for each in value)
 
 
-def _respelt(value: Mapping[str, Any], place: tuple[str, ...], old: str, new: str) -> dict[str, Any]:
+def _rename_member(value: Mapping[str, Any], place: tuple[str, ...], old: str, new: str) -> dict[str, Any]:
     """The members in their order, the one of that name under the other."""
     if not place:
         return {new if key == old else key: each for key, each in value.items()}
     head, *rest = place
     return {
-        key: _respelt(each, tuple(rest), old, new) if head in (key, ANY) and isinstance(each, dict) else each
+        key: _rename_member(each, tuple(rest), old, new) if head in (key, ANY) and isinstance(each, dict) else each
         for key, each in value.items()
     }
 

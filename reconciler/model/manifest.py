@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from typing_extensions import Doc
 
 from reconciler.model.address import Address
-from reconciler.model.fields.spec import Written
+from reconciler.model.fields.spec import StrictModel
 from reconciler.model.problem import Position
 from reconciler.model.value import Json, Value
 
@@ -23,7 +23,7 @@ class Ensure(StrEnum):
     FORGOTTEN = "forgotten"  # the object stays, our record on it goes
 
 
-class Lifecycle(Written):
+class Lifecycle(StrictModel):
     """Exceptions to the rule."""
 
     protect: Annotated[bool, Doc("Never delete it, even when it is gone from the manifests.")] = False

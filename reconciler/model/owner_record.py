@@ -55,7 +55,7 @@ def write(text: str, owner: Owner) -> str:
     record = _encode(owner)
     if text == "":
         return f"{{{_MEMBER}{record}}}"
-    parsed = _parsed(text)
+    parsed = _parse_json(text)
     if isinstance(parsed, dict) and parsed:
         head, tail = _split_last_brace(text)
         return f"{head},{_MEMBER}{record}}}{tail}"
@@ -120,11 +120,11 @@ def room(text: str, record: Owner, kind: Kind) -> int:
 def read(metadata: str | None) -> tuple[str, Owner | None]:
     """The user's text, and the record if there is one. A record that cannot be read is the user's text."""
     text = metadata or ""
-    found = _found(text)
+    found = _find_record(text)
     return (text, None) if found is None else found[:2]
 
 
-def _found(text: str) -> tuple[str, Owner, Any] | None:
+def _find_record(text: str) -> tuple[str, Owner, Any] | None:
     """The text around the record, what the record says, and the record itself: the last line that is one, or else the
     member of an object."""
     is_marked = _MARK in text
@@ -133,7 +133,7 @@ def _found(text: str) -> tuple[str, Owner, Any] | None:
     for rest, record in _lines(text) if is_marked else ():
         if (owner := _decode(record, text)) is not None:
             return rest, owner, record
-    parsed = _parsed(text)
+    parsed = _parse_json(text)
     member = parsed.get(KEY) if isinstance(parsed, dict) else None
     owner = _decode(member, text)
     return None if owner is None else (_without_member(text, parsed), owner, member)
@@ -154,7 +154,7 @@ def _lines(text: str) -> Iterator[tuple[str, Any]]:
             continue
         line, newline, after = text[start + len(_MARK) :].partition("\n")
         before = text[: start - 1] if start else ""
-        yield (f"{before}{newline}{after}" if start else after), _parsed(line)
+        yield (f"{before}{newline}{after}" if start else after), _parse_json(line)
 
 
 def _without_member(text: str, parsed: dict[str, Any]) -> str:
@@ -164,7 +164,7 @@ def _without_member(text: str, parsed: dict[str, Any]) -> str:
     _, tail = _split_last_brace(text)
     original = text[: text.rfind(_MEMBER)].removesuffix(",") + "}" + tail
     # Somebody may have re-written the object around our record: then its meaning is all that is left to keep.
-    return original if _parsed(original) == rest else json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
+    return original if _parse_json(original) == rest else json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
 
 
 def _split_last_brace(text: str) -> tuple[str, str]:
@@ -197,7 +197,7 @@ class _Applied(Mapping[str, str]):
     @property
     def _digests(self) -> Mapping[str, str]:
         if self._read is None:
-            found = _found(self._metadata)
+            found = _find_record(self._metadata)
             assert found is not None
             self._read = {_once(path): str(told) for path, told in found[2]["applied"].items()}
         return self._read
@@ -251,7 +251,7 @@ def _once(word: str) -> str:
 _DECODER: Final = json.JSONDecoder()  # what json.loads has, without its looks at what it was given
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):  # the text is anybody's, and may be nested without end

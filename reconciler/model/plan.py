@@ -158,12 +158,12 @@ class Plan:
         return tuple(problem for problem in self.problems if problem.is_error)
 
     @property
-    def blocking(self) -> tuple[Problem, ...]:
+    def blocking_errors(self) -> tuple[Problem, ...]:
         """The errors because of which nothing of the plan is applied."""
         return tuple(problem for problem in self.errors if not problem.confined)
 
     @property
-    def questions(self) -> tuple[Problem, ...]:
+    def confined_errors(self) -> tuple[Problem, ...]:
         """The errors that a person has to resolve, and that keep only their own subjects from being applied."""
         return tuple(problem for problem in self.errors if problem.confined)
 

@@ -19,7 +19,7 @@ LiveKey = tuple[str, str]
 """Kind and locator: names a live object within the account."""
 
 
-class _Seen(NamedTuple):
+class _LiveFields(NamedTuple):
     kind: str
     id: str
     body: Mapping[str, Json]
@@ -30,7 +30,7 @@ class _Seen(NamedTuple):
     key: LiveKey
 
 
-class Live(_Seen):
+class Live(_LiveFields):
     """One object as a list response showed it. `id` is what names it in its path. A tuple, as its owner record is.
 
     owner      the record on it; one that names another kind was copied by hand, and says nothing
@@ -49,7 +49,7 @@ class Live(_Seen):
         locator = f"{parent_id}/{id}" if parent_id else id
         return super().__new__(cls, kind, id, body, parent_id, owner, metadata, locator, (kind, locator))
 
-    def showing(self, body: Mapping[str, Json]) -> Live:
+    def with_body(self, body: Mapping[str, Json]) -> Live:
         """The same object with another body."""
         return Live(self.kind, self.id, body, self.parent_id)
 
@@ -101,7 +101,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedSecret:
     """A create of an object with a one-time secret, as the store knows it.
 
     place     None: of a store of before, which did not record it

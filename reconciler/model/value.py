@@ -110,7 +110,7 @@ class Sealed(Secret):
     __hash__ = None  # type: ignore[assignment]  # equal ones may differ in all but one of their spellings
 
 
-def known_text(value: Value) -> str | None:
+def reveal_text(value: Value) -> str | None:
     """A text that is known already, be it secret: to look at, never to show."""
     if isinstance(value, Secret) and not isinstance(value, Sealed):
         return value.reveal()
@@ -247,18 +247,18 @@ def digest(value: Value, salt: str = "") -> str:
     if isinstance(value, Sealed):
         return value.digest(salt)
     if has_secret(value):
-        return _slow_digest(canonical(reveal(_unsealed(value, salt))), salt)
+        return _slow_digest(canonical(reveal(_replace_sealed(value, salt))), salt)
     return hashlib.blake2b(canonical(value), digest_size=5).hexdigest()
 
 
-def _unsealed(value: Value, salt: str) -> Value:
+def _replace_sealed(value: Value, salt: str) -> Value:
     match value:
         case Sealed():
             return value.digest(salt)
         case dict():
-            return {key: _unsealed(item, salt) for key, item in value.items()}
+            return {key: _replace_sealed(item, salt) for key, item in value.items()}
         case list() | tuple():
-            return [_unsealed(item, salt) for item in value]
+            return [_replace_sealed(item, salt) for item in value]
     return value
 
 

@@ -50,7 +50,7 @@ def accept(
 ) -> Acceptance:
     """What can be accepted, and how the manifests would be then. Writes nothing."""
     offers, declined = drift_acceptance.offers(
-        plan, workspace.manifest, snapshot, kinds.planned(), selects=selects, both=both
+        plan, workspace.manifest, snapshot, kinds.list_planned(), selects=selects, both=both
     )
     while True:
         found = Acceptance(plan, declined=list(declined))

@@ -40,7 +40,7 @@ def of_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Problem, 
     from reconciler import kinds
     from reconciler.planning.policies import evaluate as policies
 
-    return policies.of_manifest(found, manifest, kinds.planned(), now)
+    return policies.of_manifest(found, manifest, kinds.list_planned(), now)
 
 
 def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifest | None) -> Plan:
@@ -59,7 +59,7 @@ def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifes
     silent = of_resources if manifest is None else []
     again = digests.keys() - {rule.name for rule in silent}
     kept = (problem for problem in plan.problems if problem.rule not in again)
-    said = policies.of_plan(found, plan, kinds.planned(), now, manifest)
+    said = policies.of_plan(found, plan, kinds.list_planned(), now, manifest)
     unasked = [
         _unasked(rule, about)
         for rule in silent

@@ -306,7 +306,7 @@ class Workspace:
 
     def plan_for(self, snapshot: Snapshot) -> Plan:
         """The plan for a snapshot, without what project policies say of it."""
-        plan = planner.plan(self.manifest, snapshot, kinds.planned(), self.options)
+        plan = planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options)
         if self.runtime.observer is not None:
             self.runtime.observer.on_plan(plan)
         return replace(plan, problems=(*self.warnings, *plan.problems), account=self.account_name)

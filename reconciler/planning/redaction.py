@@ -107,7 +107,7 @@ def _redacted(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) 
     for field in kind.fields:
         if PathOnly not in field and InputOnly not in field and field.name != "metadata":
             body[field.name] = sealing.written(field, live.body, field.name)
-    return live.showing(body)
+    return live.with_body(body)
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def _paths(kind: Kind) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str
     )
     item = rf"{collection}/(?P<id>{_SEGMENT})"
     segments = {
-        name for field in kind.fields for name in (field.name if field.module else None, field.clearing) if name
+        name for field in kind.fields for name in (field.name if field.module else None, field.delete_segment) if name
     }
     module = rf"{item}/(?:{'|'.join(map(re.escape, sorted(segments))) or '(?!)'})"
     return re.compile(collection), re.compile(item), re.compile(module)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
@@ -73,7 +73,7 @@ def _shown(kind: Kind, body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
 
 
 def _concealed(field: Field, value: Json) -> Json:
-    if Behaviour.SENSITIVE in field:
+    if Behavior.SENSITIVE in field:
         return HIDDEN if value else value
     if isinstance(value, dict) and field.is_sensitive:
         inner: dict[str, Any] = {each.name: each for each in field.fields}

@@ -16,7 +16,7 @@ from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
-from reconciler.model.snapshot import Binding, Issued, Place
+from reconciler.model.snapshot import Binding, IssuedSecret, Place
 from reconciler.store import database, lock, schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
@@ -114,7 +114,7 @@ class Store:
         found = select(made.c.id).where(made.c.stack == stack, of_kinds, made.c.id.not_in(arrived))
         return frozenset(row.id for row in await self._rows(found))
 
-    async def issued(self, stack: str, kinds: Iterable[str]) -> tuple[Issued, ...]:
+    async def issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
         """Creates of objects with a one-time secret, of these kinds, whose secret was or may have been delivered."""
         made, known = schema.intents, schema.receipts
         of_kinds = or_(false(), *(made.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
@@ -124,7 +124,9 @@ class Store:
         rows = await self._rows(joined.where(made.c.stack == stack, of_kinds, relevant))
         for row in rows:
             self._check_intent(row)
-        return tuple(Issued(row.id, Address.parse(row.address), _place(row), row.intent is not None) for row in rows)
+        return tuple(
+            IssuedSecret(row.id, Address.parse(row.address), _place(row), row.intent is not None) for row in rows
+        )
 
     async def overwritten(self, stack: str) -> Mapping[str, Address]:
         """Intents whose one-time secret was delivered and is there no more: another followed for the same address."""

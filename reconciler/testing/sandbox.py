@@ -64,12 +64,12 @@ class Sandbox(Emulator):
         self.base_url, self.api_key = f"https://{_HOST}", api_key
         self._clock, self._random = clock, random
         self._database = Database(":memory:")
-        objects = Objects(self._database, read_only.served())
+        objects = Objects(self._database, read_only.list_served())
         objects.variants = variants or Variants()
         if isinstance(seed, Path):
-            seeds.plant(objects, seed)
+            seeds.load_seed(objects, seed)
         elif seed:
-            seeds.plant_items(objects, seed)
+            seeds.load_items(objects, seed)
         self._app = App(
             objects,
             api_key=api_key,
@@ -86,7 +86,7 @@ class Sandbox(Emulator):
             self.agent_url = f"https://{_AGENT_HOST}"
             apps[_AGENT_HOST] = AgentApp(self._app.agent)
         self._transport = AppTransport(apps)
-        self._direct = AppTransport({_HOST: self._app.serve_at_once})
+        self._direct = AppTransport({_HOST: self._app.serve_unaffected})
 
     def close(self) -> None:
         """Forgets everything. Further requests fail."""

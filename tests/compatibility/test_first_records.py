@@ -72,12 +72,12 @@ def where(tmp_path: Path) -> str:
 
 def snapshot(where: str) -> Snapshot:
     bindings, receipts, _ = asyncio.run(_remembered(where))
-    found = observe(_Account(ACCOUNT), kinds.planned(), bindings=bindings, receipts=receipts)
+    found = observe(_Account(ACCOUNT), kinds.list_planned(), bindings=bindings, receipts=receipts)
     return asyncio.run(found)
 
 
 def planned(where: str, manifest: Manifest | None = None) -> Plan:
-    return plan(manifest or declared(), snapshot(where), kinds.planned(), PlanOptions())
+    return plan(manifest or declared(), snapshot(where), kinds.list_planned(), PlanOptions())
 
 
 def test_every_record_is_read_and_nothing_is_to_be_changed(where: str) -> None:

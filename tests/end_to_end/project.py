@@ -17,7 +17,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.cli.main import main
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field
 from tests.platform import Sandbox
 
@@ -91,7 +91,7 @@ class Project(Shell):
             return {name: self._value(item, by_name.get(name)) for name, item in value.items()}
         if isinstance(value, list):
             return [self._value(item, of.item) for item in value]
-        if isinstance(value, str) and value and Behaviour.SENSITIVE in of.behaviours and "${{" not in value:
+        if isinstance(value, str) and value and Behavior.SENSITIVE in of.behaviors and "${{" not in value:
             name = f"GIVEN_{hashlib.sha256(value.encode()).hexdigest()[:12]}"
             self.environ[name] = value
             return {"from_env": name}

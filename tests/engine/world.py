@@ -23,7 +23,7 @@ from reconciler.model.event import Ended, Event, Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
-from reconciler.model.snapshot import Binding, Issued, Place, Snapshot
+from reconciler.model.snapshot import Binding, IssuedSecret, Place, Snapshot
 from reconciler.model.value import Json, Secret
 
 
@@ -227,10 +227,10 @@ class MemoryJournal:
         return {each: self.made[each] for each in self.arrived if each in self.made and each not in latest.values()}
 
     @property
-    def issued(self) -> tuple[Issued, ...]:
+    def issued(self) -> tuple[IssuedSecret, ...]:
         nothing = {intent for intent, made in self.concluded.items() if made is None} - self.receipts
         return tuple(
-            Issued(intent, self.made[intent], place, intent in self.receipts)
+            IssuedSecret(intent, self.made[intent], place, intent in self.receipts)
             for intent, place in self.places.items()
             if intent not in nothing
         )

@@ -35,7 +35,7 @@ def live(file: Path) -> Live:
     found = capture(file)
     kind = kinds.get(found["kind"])
     profile = DIALECTS[found.get("profile", "specification")]
-    body = profile.read(kind.path, found["response"])
+    body = profile.translate_response(kind.path, found["response"])
     return Live(kind.name, body[kind.key], body, found.get("parent_id"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler import kinds
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.project.documents.validation import findings_of
@@ -103,7 +103,7 @@ def test_identity_is_made_of_declared_fields(kind: Kind) -> None:
 def test_a_path_is_filled_from_the_field_that_names_the_parent(kind: Kind) -> None:
     in_path = {name for name in kind.by_name if f"{{{name}}}" in kind.path}
     assert in_path == ({kind.parent.field} if kind.parent else set())
-    assert in_path == {field.name for field in kind.fields if Behaviour.PATH_ONLY in field}
+    assert in_path == {field.name for field in kind.fields if Behavior.PATH_ONLY in field}
 
 
 @each_kind

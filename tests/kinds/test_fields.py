@@ -102,5 +102,5 @@ def test_a_policy_is_text_or_a_document_and_an_error_ends_at_the_field() -> None
 
 
 def test_what_stands_twice_is_found_at_its_second_place() -> None:
-    assert [each.path for each in fields.repeated(["a", "b", "a"], "bindings")] == [("bindings", 2)]
-    assert list(fields.repeated([PENDING, PENDING], "bindings")) == []
+    assert [each.path for each in fields.find_repeated(["a", "b", "a"], "bindings")] == [("bindings", 2)]
+    assert list(fields.find_repeated([PENDING, PENDING], "bindings")) == []

@@ -50,7 +50,7 @@ def parts(life: Life) -> list[Field]:
     return [
         each
         for each in fields
-        if each.clearing and each.name in life.spec and not Leaf(each.name, each, each).is_hidden
+        if each.delete_segment and each.name in life.spec and not Leaf(each.name, each, each).is_hidden
     ]
 
 
@@ -263,7 +263,7 @@ def test_what_somebody_else_changes_is_told_and_put_right(born: LivingProject) -
 def test_what_somebody_else_takes_off_is_put_back(born: LivingProject) -> None:
     shown = parts(born.life)
     for each in shown:
-        born.sandbox.delete(f"{born.live().path}/{each.clearing}")
+        born.sandbox.delete(f"{born.live().path}/{each.delete_segment}")
     action, paths, movers = the_change(born.apply().plan, born)
     assert (action, movers) == (Action.UPDATE, {ChangedBy.PLATFORM})
     assert {path.partition(".")[0] for path in paths} == {each.name for each in shown}
@@ -381,8 +381,8 @@ def assert_cleared(project: LivingProject, leaf: Leaf, path: str, before: Any) -
     action, paths, _ = the_change(applied.plan, project)
     assert action is (Action.REPLACE if leaf.is_fixed else Action.UPDATE)
     assert all(each == path or each.startswith(f"{path}.") for each in paths), (paths, path)
-    takes_delete = leaf.field is leaf.top and leaf.field.clearing is not None
-    assert (f"DELETE {live.path}/{leaf.field.clearing}" in applied.calls) is takes_delete
+    takes_delete = leaf.field is leaf.top and leaf.field.delete_segment is not None
+    assert (f"DELETE {live.path}/{leaf.field.delete_segment}" in applied.calls) is takes_delete
     if leaf.is_given_back and not leaf.field.default:
         assert not same(leaf, live.holds(leaf), project.resolved(before)), path
     elif not leaf.is_hidden or leaf.field.read_as:

@@ -73,7 +73,7 @@ async def test_every_kind_of_a_real_platform_comes_back_from_a_file_as_it_was_an
     for seed in range(ACCOUNTS):
         Filled(sandbox, seed)
         async with open_reader(Account(sandbox.base_url, Secret(KEY, "test"))) as reader:
-            snapshot = await observe(reader, kinds.planned())
+            snapshot = await observe(reader, kinds.list_planned())
         taken = SnapshotFile(
             redact_snapshot(snapshot, Manifest("laws", {}), KINDS), "laws", sandbox.base_url, None, 1.0
         )

@@ -165,7 +165,7 @@ class RandomAccount:
             case Verb.PUT:
                 self.change(kind, locator, {segment: body})
             case Verb.REMOVE:
-                cleared = next(each for each in kind.fields if each.clearing == segment)
+                cleared = next(each for each in kind.fields if each.delete_segment == segment)
                 self.change(kind, locator, {cleared.name: None})
 
     def _locator(self, kind: Kind, path: str, call: Call) -> str:

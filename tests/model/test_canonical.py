@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, canonical_spec, canonical_value, canonicalize, digests, settle
+from reconciler.model.canonical import canonical_spec, canonical_value, canonicalize, collect_applied, digests, settle
 from reconciler.model.fields.annotations import InputOnly, Sensitive
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
@@ -19,7 +19,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Secret, Template, Value, digest, reveal, substitute
 from reconciler.planning.comparing.canonical_fields import agrees, body_value, canonical_live_value, columns
 
-each_kind = pytest.mark.parametrize("kind", kinds.planned(), ids=lambda kind: kind.name)
+each_kind = pytest.mark.parametrize("kind", kinds.list_planned(), ids=lambda kind: kind.name)
 
 SALT = "intent"
 TEXTS = (
@@ -87,9 +87,9 @@ def test_what_is_recorded_is_what_the_same_declaration_means_once_its_references
     kind: Kind, data: st.DataObject
 ) -> None:
     spec = data.draw(specs(kind))
-    recorded = digests(settle(kind, applied(kind, canonical_spec(kind, spec)), answer), SALT)
+    recorded = digests(settle(kind, collect_applied(kind, canonical_spec(kind, spec)), answer), SALT)
     once_live = {name: substitute(value, answer) for name, value in spec.items()}
-    assert recorded == digests(applied(kind, canonical_spec(kind, once_live)), SALT)
+    assert recorded == digests(collect_applied(kind, canonical_spec(kind, once_live)), SALT)
 
 
 @each_kind
@@ -113,7 +113,7 @@ def _echoed(field: Field, value: Any) -> Any:
         named = {each.name: each for each in field.fields}
         return {name: _echoed(named[name], each) for name, each in value.items() if InputOnly not in named[name]}
     if field.as_map is not None and isinstance(value, list):
-        return field.as_map.written(value)
+        return field.as_map.to_map(value)
     return value
 
 
@@ -129,7 +129,7 @@ def test_a_canonical_form_is_its_own_canonical_form(kind: Kind, data: st.DataObj
 def test_no_record_holds_the_digest_of_a_sensitive_value_without_its_salt() -> None:
     """Not even of one that a reference brought in."""
     plain = {digest(text) for text in TEXTS}
-    for kind in kinds.planned():
+    for kind in kinds.list_planned():
         for field in (each for each in kind.fields if each.is_sensitive):
             for path in _sensitive_paths(field):
                 (recorded,) = digests(settle(kind, {path: Ref(PAY, ANSWERED)}, answer), SALT).values()

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from typing_extensions import Doc
 
 from reconciler.model.fields.annotations import (
-    Behaviour,
+    Behavior,
     Between,
     Detach,
     EqualAs,
@@ -126,7 +126,7 @@ def test_the_default_of_an_object_is_plain() -> None:
 
 def test_choices_are_read_through_none() -> None:
     assert FIELDS["choice"].choices == FIELDS["maybe"].choices == ("a", "b")
-    assert Behaviour.SERVER_DEFAULT in FIELDS["choice"]
+    assert Behavior.SERVER_DEFAULT in FIELDS["choice"]
     assert Unordered in FIELDS["maybe"]
 
 
@@ -140,7 +140,7 @@ def test_what_holds_a_secret_is_sensitive_however_deep() -> None:
 
 
 def test_a_module_is_cleared_at_its_own_name_and_another_field_where_it_says() -> None:
-    cleared = {name: field.clearing for name, field in FIELDS.items() if field.clearing}
+    cleared = {name: field.delete_segment for name, field in FIELDS.items() if field.delete_segment}
     assert cleared == {"guard": "guard", "other": "elsewhere"}
     assert FIELDS["guard"].module
     assert not FIELDS["inner"].module

@@ -27,13 +27,13 @@ _PATHS = st.sampled_from(["/event_destinations", "/event_destinations/ed_x", "/e
 
 @given(path=_PATHS, body=st.dictionaries(_NAMES, _VALUES, max_size=5))
 def test_what_the_platform_answers_in_its_spelling_is_read_as_it_was_sent(path: str, body: dict[str, Any]) -> None:
-    assert NGROK.read(path, NGROK.sent(path, body)) == body
-    assert NGROK.read(path, NGROK.answered(path, body)) == body
+    assert NGROK.translate_response(path, NGROK.translate_request(path, body)) == body
+    assert NGROK.translate_response(path, NGROK.render_response(path, body)) == body
 
 
 @given(path=_PATHS, body=st.dictionaries(_NAMES, _VALUES, max_size=5))
 def test_the_specification_needs_no_other_spelling(path: str, body: dict[str, Any]) -> None:
-    assert SPECIFICATION.sent(path, body) == SPECIFICATION.read(path, body) == body
+    assert SPECIFICATION.translate_request(path, body) == SPECIFICATION.translate_response(path, body) == body
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_the_specification_needs_no_other_spelling(path: str, body: dict[str, An
     ],
 )
 def test_a_target_is_sent_under_its_public_name(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    assert NGROK.sent("/event_destinations", ours) == theirs
+    assert NGROK.translate_request("/event_destinations", ours) == theirs
 
 
 def test_a_page_is_read_object_by_object() -> None:
     page = {"endpoints": [{"id": "ep_1", "upstream_protocol": "http1"}], "next_page_uri": None}
-    assert NGROK.read("/endpoints", page)["endpoints"] == [{"id": "ep_1", "upstream_proto": "http1"}]
+    assert NGROK.translate_response("/endpoints", page)["endpoints"] == [{"id": "ep_1", "upstream_proto": "http1"}]
 
 
 def test_every_name_belongs_to_a_kind_there_is() -> None:

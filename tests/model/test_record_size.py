@@ -13,7 +13,7 @@ from reconciler.engine.ports import Refused
 from reconciler.engine.requests import ResolvedValues
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, canonical_spec
+from reconciler.model.canonical import canonical_spec, collect_applied
 from reconciler.model.change import ChangedBy
 from reconciler.model.fields.annotations import Sensitive, ServerDefault
 from reconciler.model.fields.field import Field, Shape
@@ -28,7 +28,7 @@ from tests.planning import builders
 STACK = "s" * 63  # as long as names may be
 NAME = "n" * 100
 ID = "edghtsrt_" + "0" * 27
-KINDS = [kind for kind in kinds.planned() if kind.keeps_owner]
+KINDS = [kind for kind in kinds.list_planned() if kind.keeps_owner]
 ROUTE = kinds.get("HTTPSEdgeRoute")
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -66,7 +66,7 @@ def leaves(fields: tuple[Field, ...], above: str = "") -> Iterator[str]:
 def written(kind: Kind, text: str) -> str:
     """The metadata that the engine sends for the fullest object of a kind that takes the place of another."""
     address = Address(kind.name, NAME)
-    due = applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
+    due = collect_applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
     draft = OwnerDraft(address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID)
     call = Call(f"create {address}", address, Verb.CREATE, kind.path, owner=draft)
     known = ResolvedValues(Plan(STACK))
@@ -86,12 +86,12 @@ def test_the_fullest_record_fits_beside_the_text_that_every_kind_has_room_for(ki
     assert again == text
     assert record is not None
     assert (record.stack, record.address, record.replaces) == (STACK, Address(kind.name, NAME), ID)
-    fields = applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
+    fields = collect_applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
     assert {path.partition(".")[0] for path in record.applied} == {path.partition(".")[0] for path in fields}
 
 
 def test_the_fullest_kind_would_take_more_than_the_platform_does() -> None:
-    due = applied(ROUTE, canonical_spec(ROUTE, fullest(ROUTE.fields)))
+    due = collect_applied(ROUTE, canonical_spec(ROUTE, fullest(ROUTE.fields)))
     assert len(due) > 90
     full = Owner(STACK, Address("HTTPSEdgeRoute", NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
     assert len(write("", full)) > LIMIT
@@ -99,7 +99,7 @@ def test_the_fullest_kind_would_take_more_than_the_platform_does() -> None:
 
 @each_kind
 def test_as_few_digests_are_bundled_as_it_takes(kind: Kind) -> None:
-    due = applied(kind, canonical_spec(kind, fullest(kind.fields)))
+    due = collect_applied(kind, canonical_spec(kind, fullest(kind.fields)))
     full = Owner(STACK, Address(kind.name, NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
     fits = len(write("", full)) <= LIMIT
     assert (fit("", full, kind) == full) is fits

@@ -13,7 +13,7 @@ from typing import Any
 from reconciler import kinds
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, canonical_spec, digests
+from reconciler.model.canonical import canonical_spec, collect_applied, digests
 from reconciler.model.change import Change, FieldChange
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
 from reconciler.model.owner_record import Owner
@@ -84,7 +84,7 @@ def record(
     """The owner record of an object to which `was` was applied last."""
     where = at(address)
     kind = kinds.get(where.kind)
-    told = applied(kind, canonical_spec(kind, was)) if was is not None else {}
+    told = collect_applied(kind, canonical_spec(kind, was)) if was is not None else {}
     return Owner(stack, where, intent, digests(told, intent), **flags)
 
 

@@ -49,7 +49,7 @@ def _another(field: Field) -> Any:
 def _defaults(fields: tuple[Field, ...], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
     for each in fields:
         path = (*above, each.name)
-        if {Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly} & each.behaviours or path == ("metadata",):
+        if {Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly} & each.behaviors or path == ("metadata",):
             continue
         if each.shape is Shape.OBJECT:
             yield from _defaults(each.fields, path)
@@ -90,7 +90,7 @@ def test_a_default_that_is_not_live_is_in_the_body(kind: Kind, path: tuple[str, 
 
 def test_the_sandbox_takes_the_documented_defaults() -> None:
     for kind, path, field in CASES:
-        taken = bodies.filled(kind.name, field, None, "".join(f"{name}." for name in path[:-1]))
+        taken = bodies.fill_defaults(kind.name, field, None, "".join(f"{name}." for name in path[:-1]))
         assert canonicalize_live(field, taken) == empty(field), (kind.name, path)
 
 

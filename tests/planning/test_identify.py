@@ -197,8 +197,8 @@ def test_of_two_credentials_that_were_made_at_once_none_is_touched() -> None:
     told += "token delivered by a run with this store)"
     assert made.changes == ()
     assert errors(made) == [f"2 credentials exist for it, and the token of each may be in use: {told}"]
-    assert made.blocking == ()
-    assert "`id: cr_1` or `id: cr_2`" in made.questions[0].remedy
+    assert made.blocking_errors == ()
+    assert "`id: cr_1` or `id: cr_2`" in made.confined_errors[0].remedy
 
 
 @pytest.mark.parametrize(("keep", "goes"), [("cr_1", "cr_2"), ("cr_2", "cr_1")])
@@ -215,7 +215,7 @@ def test_two_credentials_keep_nothing_else_from_being_settled() -> None:
         declare("TunnelCredential/a"), declare("TLSEdge/a"), declare("IPPolicy/p"), seen=snapshot(*pair, *twice)
     )
     assert sorted(requests(made)) == ["DELETE /edges/tls/edgtls_2", "POST /ip_policies"]
-    assert (made.blocking, len(made.questions)) == ((), 1)
+    assert (made.blocking_errors, len(made.confined_errors)) == ((), 1)
 
 
 def test_a_pending_credential_of_another_store_that_stays_alone_is_not_replaced_at_once() -> None:
@@ -251,7 +251,7 @@ def test_stores_that_settle_credentials_at_the_same_moment_leave_one_and_delete_
         gone = {each.rpartition("/")[2] for each in calls if each.startswith("DELETE")}
         assert gone <= {f"cr_{n}" for n in own if not delivered[n]}
         deleted |= gone if not any(each.startswith("POST") for each in calls) else set()
-        assert made.blocking == ()
+        assert made.blocking_errors == ()
     assert len(deleted) < count
 
 
@@ -267,7 +267,7 @@ def test_of_two_credentials_the_one_whose_token_arrived_nowhere_goes_though_it_i
 def test_a_credential_that_nothing_says_is_pending_is_not_taken_for_undelivered() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
     made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1"]))
-    assert (made.changes, len(made.questions)) == ((), 1)
+    assert (made.changes, len(made.confined_errors)) == ((), 1)
 
 
 def test_of_two_credentials_whose_tokens_arrived_nowhere_neither_stays() -> None:

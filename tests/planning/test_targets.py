@@ -12,7 +12,7 @@ from reconciler.model.change import Action
 from reconciler.model.manifest import Declaration, Delivery, Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
-from reconciler.model.snapshot import Issued, Place, Snapshot, Target
+from reconciler.model.snapshot import IssuedSecret, Place, Snapshot, Target
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import KINDS, at, declare, live, manifest, planned, record, snapshot
@@ -24,7 +24,7 @@ RENEWED = PlanOptions(to_replace=frozenset([AGENT]))
 
 
 def facts(
-    declared: Declaration, there: bool | None, *issued: Issued, seen: Snapshot | None = None, here: Place = HERE
+    declared: Declaration, there: bool | None, *issued: IssuedSecret, seen: Snapshot | None = None, here: Place = HERE
 ) -> Snapshot:
     """A snapshot with what is known on this machine of the target of a declaration."""
     seen, wanted = seen or snapshot(), manifest(declared)
@@ -50,18 +50,18 @@ def gone(plan: Plan) -> list[str]:
     ("issued", "is_ours"),
     [
         ((), False),
-        ((Issued("i1", AGENT, HERE, True),), True),
-        ((Issued("i1", AGENT, ELSEWHERE, True),), True),  # the same target, delivered by another machine
-        ((Issued("i1", AGENT, HERE, False),), True),  # a run died before it could say that the token had arrived
-        ((Issued("i1", AGENT, None, True),), True),  # of a store of before
-        ((Issued("i1", AGENT, replace(HERE, path="secrets/other"), True),), False),
-        ((Issued("i1", AGENT, replace(HERE, way="to_dotenv", entry="A"), True),), False),
-        ((Issued("i1", at("TunnelCredential/other"), HERE, True),), False),
-        ((Issued("i1", at("APIKey/agent"), None, True),), False),
+        ((IssuedSecret("i1", AGENT, HERE, True),), True),
+        ((IssuedSecret("i1", AGENT, ELSEWHERE, True),), True),  # the same target, delivered by another machine
+        ((IssuedSecret("i1", AGENT, HERE, False),), True),  # a run died before it could say that the token had arrived
+        ((IssuedSecret("i1", AGENT, None, True),), True),  # of a store of before
+        ((IssuedSecret("i1", AGENT, replace(HERE, path="secrets/other"), True),), False),
+        ((IssuedSecret("i1", AGENT, replace(HERE, way="to_dotenv", entry="A"), True),), False),
+        ((IssuedSecret("i1", at("TunnelCredential/other"), HERE, True),), False),
+        ((IssuedSecret("i1", at("APIKey/agent"), None, True),), False),
     ],
 )
 def test_what_is_there_is_overwritten_unasked_only_where_a_create_of_this_resource_explains_it(
-    issued: tuple[Issued, ...], is_ours: bool
+    issued: tuple[IssuedSecret, ...], is_ours: bool
 ) -> None:
     declared = declare(str(AGENT))
     made = planned(declared, seen=facts(declared, True, *issued))
@@ -82,10 +82,10 @@ def test_a_free_target_needs_no_consent_and_may_not_be_overwritten_if_it_is_take
 def test_a_rotation_elsewhere_may_overwrite_what_was_delivered_there_before() -> None:
     """Planned where the file is not, carried out where it is."""
     declared = declare(str(AGENT))
-    made = planned(declared, seen=facts(declared, False, Issued("i1", AGENT, ELSEWHERE, True), seen=owned()))
+    made = planned(declared, seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned()))
     assert made.changes == ()
     made = planned(
-        declared, seen=facts(declared, False, Issued("i1", AGENT, ELSEWHERE, True), seen=owned()), policy=RENEWED
+        declared, seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned()), policy=RENEWED
     )
     assert [call.overwrites for call in made.calls if call.deliver] == [True]
 
@@ -95,7 +95,7 @@ def test_a_renamed_resource_knows_the_target_of_its_former_name(moved: list[str]
     declared = declare(str(AGENT), moved=moved)
     former = at("TunnelCredential/before")
     seen = owned(address=str(former if moved else AGENT))
-    found = facts(declared, True, Issued("i1", former, HERE, True), seen=seen)
+    found = facts(declared, True, IssuedSecret("i1", former, HERE, True), seen=seen)
     assert found.targets[AGENT].is_ours
 
 
@@ -131,7 +131,7 @@ def test_a_delivered_file_that_is_gone_is_a_note_on_the_machine_that_had_it(
     there: bool | None, place: Place | None, arrived: bool, intent: str, told: bool
 ) -> None:
     declared = declare(str(AGENT))
-    made = planned(declared, seen=facts(declared, there, Issued(intent, AGENT, place, arrived), seen=owned()))
+    made = planned(declared, seen=facts(declared, there, IssuedSecret(intent, AGENT, place, arrived), seen=owned()))
     assert (made.changes, made.errors) == ((), ())
     assert bool(gone(made)) == told
     if told:
@@ -143,7 +143,7 @@ def test_a_delivered_file_that_is_gone_is_a_note_on_the_machine_that_had_it(
 
 
 def test_a_file_that_will_be_delivered_anew_is_not_told_to_be_gone() -> None:
-    declared, issued = declare(str(AGENT)), Issued("i1", AGENT, HERE, True)
+    declared, issued = declare(str(AGENT)), IssuedSecret("i1", AGENT, HERE, True)
     assert gone(planned(declared, seen=facts(declared, False, issued, seen=owned()), policy=RENEWED)) == []
     assert gone(planned(declared, seen=facts(declared, False, issued))) == []
     others = PlanOptions(excludes=(str(AGENT),))

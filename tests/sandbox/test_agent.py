@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.kinds import read_only
 from reconciler.sandbox.agent.process import Agent
-from reconciler.sandbox.agent.tunnels import Failed
+from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
 from tests.platform import Sandbox
@@ -261,9 +261,9 @@ def test_configuration_files_are_merged_before_anything_starts(tmp_path: Path) -
     first.write_text("authtoken: unknown\ntunnels: {orders: {proto: http, addr: 8080, inspect: false}}\n")
     second.write_text("authtoken: ''\ntunnels: {orders: {addr: 9090}, shop: {proto: http, addr: 80}}\n")
     database = Database(":memory:")
-    agent = Agent(Objects(database, read_only.served()), [first, second])
+    agent = Agent(Objects(database, read_only.list_served()), [first, second])
     agent.start()
-    assert {each["name"]: each["config"] for each in agent.running()} == {
+    assert {each["name"]: each["config"] for each in agent.list_tunnels()} == {
         "orders": {"addr": "http://localhost:9090", "inspect": False},
         "shop": {"addr": "http://localhost:80", "inspect": True},
     }
@@ -276,8 +276,8 @@ def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -
         "tunnels: {a: {proto: gopher, addr: 1}, b: {proto: http, addr: 80}, c: {proto: http, addr: 1, domain: c.test}}"
     )
     database = Database(":memory:")
-    agent = Agent(Objects(database, read_only.served()), [file])
-    with pytest.raises(Failed) as failed:
+    agent = Agent(Objects(database, read_only.list_served()), [file])
+    with pytest.raises(AgentError) as failed:
         agent.start()
     assert str(failed.value).splitlines() == [
         "agent.yml: the tunnel 'a' is refused: unknown proto 'gopher'",
@@ -285,7 +285,7 @@ def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -
         "ERR_NGROK_319",
     ]
     assert agent.is_ready
-    assert [each["name"] for each in agent.running()] == ["b"]
+    assert [each["name"] for each in agent.list_tunnels()] == ["b"]
     database.close()
 
 
@@ -294,8 +294,8 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, text: str) -> 
     file = tmp_path / "agent.yml"
     file.write_text(text)
     database = Database(":memory:")
-    with pytest.raises(Failed, match=r"agent\.yml"):
-        Agent(Objects(database, read_only.served()), [file]).start()
+    with pytest.raises(AgentError, match=r"agent\.yml"):
+        Agent(Objects(database, read_only.list_served()), [file]).start()
     database.close()
 
 

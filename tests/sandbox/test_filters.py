@@ -33,7 +33,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def _holds(text: str) -> bool:
-    return filters.compiled(text, DOCUMENT, NOW)(DOCUMENT)
+    return filters.compile_filter(text, DOCUMENT, NOW)(DOCUMENT)
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------

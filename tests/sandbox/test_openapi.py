@@ -15,7 +15,7 @@ from reconciler.sandbox.operations.routes import operations
 from reconciler.sandbox.wire.openapi import document
 from tests.platform import HEADERS, Sandbox
 
-TABLE = tuple(operations(read_only.served()))
+TABLE = tuple(operations(read_only.list_served()))
 DOCUMENT = document(TABLE, "http://sandbox.test")
 AREAS = ["/edges/https/[^/]+/routes", "/edges/(?!https/[^/]+/routes)", "/[a-d]", "/(?!edges)[e-z]"]
 SCHEMATHESIS = str(Path(sys.executable).with_name("schemathesis"))

@@ -12,11 +12,11 @@ from tests.platform import Sandbox
 from tests.sandbox.account import Account
 from tests.sandbox.table import ROWS, TABLE, Row, prepare
 
-DOCUMENT = document(operations(read_only.served()), "http://sandbox.test")
+DOCUMENT = document(operations(read_only.list_served()), "http://sandbox.test")
 
 
 def test_the_sandbox_has_exactly_the_operations_of_the_table() -> None:
-    served = sorted(f"{each.method} {each.path}" for each in operations(read_only.served()))
+    served = sorted(f"{each.method} {each.path}" for each in operations(read_only.list_served()))
     assert served == sorted(f"{row.method} {row.path}" for row in ROWS)
 
 

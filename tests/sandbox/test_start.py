@@ -124,7 +124,7 @@ def test_a_seed_that_cannot_be_planted_is_told_with_its_item(tmp_path: Path, tex
     file.write_text(text)
     database = Database(":memory:")
     with pytest.raises(ValueError, match=re.escape(f"{file}: {why}")):
-        seeds.plant(Objects(database, read_only.served()), file)
+        seeds.load_seed(Objects(database, read_only.list_served()), file)
     database.close()
 
 

@@ -39,7 +39,7 @@ def test_what_nobody_foresaw_has_the_common_form_and_is_told_on_standard_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = Database(":memory:")
-    app = App(Objects(database, read_only.served()), api_key=KEY, cut=lambda scope: None)
+    app = App(Objects(database, read_only.list_served()), api_key=KEY, cut=lambda scope: None)
     monkeypatch.setattr(bodies, "complete", lambda *given: 1 // 0)
 
     async def asked() -> httpx.Response:

@@ -163,7 +163,7 @@ class Wire:
                 case "PATCH":
                     account.edit(where.key, body)
                 case _ if where.segment is not None:
-                    cleared = next(each for each in where.kind.fields if each.clearing == where.segment)
+                    cleared = next(each for each in where.kind.fields if each.delete_segment == where.segment)
                     account.edit(where.key, {cleared.name: None})
                 case _:
                     account.end(where.key)

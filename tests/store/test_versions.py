@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
-from reconciler.model.snapshot import Binding, Issued, Place
+from reconciler.model.snapshot import Binding, IssuedSecret, Place
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Damaged
 from reconciler.store.store import open_store
@@ -37,9 +37,9 @@ async def test_a_store_of_version_3_is_read_whole(written: Path) -> None:
         assert await store.receipts("prod") == {"i1", "i2"}
         assert await store.undelivered("prod", SECRETIVE) == {"i3", "i4"}
         assert await store.issued("prod", SECRETIVE) == (
-            Issued("i1", AGENT, None, True),
-            Issued("i2", KEY, None, True),
-            Issued("i3", HALF, None, False),
+            IssuedSecret("i1", AGENT, None, True),
+            IssuedSecret("i2", KEY, None, True),
+            IssuedSecret("i3", HALF, None, False),
         )
         assert [each.id for each in await store.open_intents("prod")] == ["i3"]
         assert await store.bindings("prod") == {
@@ -54,8 +54,8 @@ async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(
         async with store.journal("prod", command="apply") as journal:
             await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
             await journal.receipt("i5")
-        assert Issued("i5", AGENT, PLACE, True) in await store.issued("prod", SECRETIVE)
-        assert Issued("i1", AGENT, None, True) in await store.issued("prod", SECRETIVE)
+        assert IssuedSecret("i5", AGENT, PLACE, True) in await store.issued("prod", SECRETIVE)
+        assert IssuedSecret("i1", AGENT, None, True) in await store.issued("prod", SECRETIVE)
         (intent,) = (each for each in await store.open_intents("prod") if each.id == "i5")
         assert intent.place == PLACE
         assert dict(await store.overwritten("prod")) == {"i1": AGENT}

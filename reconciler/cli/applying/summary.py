@@ -57,7 +57,7 @@ def _print_refusal(result: ApplyResult) -> None:
         for line in lines:
             output.print_note(line)
         output.print_note(f"error: {why}")
-    elif plan.blocking:
+    elif plan.blocking_errors:
         why = "because a policy forbids it" if result.status is Status.BLOCKED else "because the plan has problems"
         output.print_note(f"error: nothing was changed, {why}")
     else:

@@ -161,5 +161,5 @@ def openapi() -> int:
     from reconciler.sandbox.operations.routes import operations
     from reconciler.sandbox.wire.openapi import document
 
-    output.print_result(json.dumps(document(operations(read_only.served()), "http://127.0.0.1"), indent=2))
+    output.print_result(json.dumps(document(operations(read_only.list_served()), "http://127.0.0.1"), indent=2))
     return exit_codes.DONE

@@ -61,8 +61,8 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
 
 def exit_code(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
     """The exit code of a command that shows a plan; `changes` where changes have one of their own."""
-    if plan.blocking:
-        return problems_exit_code(plan.blocking)
+    if plan.blocking_errors:
+        return problems_exit_code(plan.blocking_errors)
     return exit_codes.DONE if plan.is_empty else changes
 
 

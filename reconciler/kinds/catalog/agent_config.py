@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.catalog.agent_tunnel import reachable_at
+from reconciler.kinds.catalog.agent_tunnel import check_address_fields
 from reconciler.kinds.rules import canonical, syntax
-from reconciler.kinds.types.fields import Deferred, Id, NonEmpty, checked
+from reconciler.kinds.types.fields import Deferred, Id, NonEmpty, check_with
 from reconciler.model.fields.annotations import EqualAs, RefTo, Sensitive
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Home, Kind
@@ -19,24 +19,24 @@ class ConfiguredTunnel(Part):
 
     proto: Annotated[Literal["http", "tcp", "tls"], Deferred, Doc("What is spoken through it.")]
     addr: Annotated[
-        Annotated[str, checked(syntax.upstream), Deferred],
+        Annotated[str, check_with(syntax.upstream), Deferred],
         EqualAs(canonical.upstream),
         Doc("Where it leads: a local port, or host:port."),
     ]
     domain: Annotated[
-        Annotated[str, checked(syntax.plain_host), Deferred] | None,
+        Annotated[str, check_with(syntax.plain_host), Deferred] | None,
         EqualAs(canonical.tunnel_host),
         Doc("Its host name, under a reserved domain."),
     ] = None
     remote_addr: Annotated[
-        Annotated[str, checked(syntax.hostport), Deferred] | None,
+        Annotated[str, check_with(syntax.hostport), Deferred] | None,
         EqualAs(canonical.tunnel_host),
         Doc("The reserved address of a tcp tunnel."),
     ] = None
     inspect: Annotated[bool | None, Doc("False: the agent does not keep what passes through.")] = None
 
     def findings(self) -> Iterator[Finding]:
-        yield from reachable_at(self.proto, self.domain, self.remote_addr)
+        yield from check_address_fields(self.proto, self.domain, self.remote_addr)
 
 
 class AgentConfig(Spec):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical, syntax
-from reconciler.kinds.types.fields import Deferred, checked
+from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model.fields.annotations import EqualAs, Immutable, Mentions, ReadAs, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Home, Kind
@@ -18,7 +18,7 @@ class AgentTunnel(Spec):
     """A tunnel that runs in an agent. It does not survive the agent's end: that is drift, and apply starts it again."""
 
     name: Annotated[
-        Annotated[str, checked(syntax.tunnel_name), Deferred], Immutable, Doc("Its name, unique in the agent.")
+        Annotated[str, check_with(syntax.tunnel_name), Deferred], Immutable, Doc("Its name, unique in the agent.")
     ]
     proto: Annotated[
         Annotated[Literal["http", "tcp", "tls"], Deferred],
@@ -27,14 +27,14 @@ class AgentTunnel(Spec):
         Doc("What is spoken through it."),
     ]
     addr: Annotated[
-        Annotated[str, checked(syntax.upstream), Deferred],
+        Annotated[str, check_with(syntax.upstream), Deferred],
         Immutable,
         ReadAs("config.addr"),
         EqualAs(canonical.upstream),
         Doc("Where it leads: a local port, or host:port."),
     ]
     domain: Annotated[
-        Annotated[str, checked(syntax.plain_host), Deferred] | None,
+        Annotated[str, check_with(syntax.plain_host), Deferred] | None,
         Immutable,
         ServerDefault,
         ReadAs("public_url"),
@@ -43,7 +43,7 @@ class AgentTunnel(Spec):
         Doc("Its host name, under a reserved domain; the platform picks one for whom names none."),
     ] = None
     remote_addr: Annotated[
-        Annotated[str, checked(syntax.hostport), Deferred] | None,
+        Annotated[str, check_with(syntax.hostport), Deferred] | None,
         Immutable,
         ServerDefault,
         ReadAs("public_url"),
@@ -56,10 +56,10 @@ class AgentTunnel(Spec):
     ] = True
 
     def findings(self) -> Iterator[Finding]:
-        yield from reachable_at(self.proto, self.domain, self.remote_addr)
+        yield from check_address_fields(self.proto, self.domain, self.remote_addr)
 
 
-def reachable_at(proto: str, domain: Json, remote_addr: Json) -> Iterator[Finding]:
+def check_address_fields(proto: str, domain: Json, remote_addr: Json) -> Iterator[Finding]:
     """A tcp tunnel has an address, the others have a host name."""
     if proto == "tcp" and domain is not None:
         yield Finding(

@@ -7,7 +7,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import syntax
 from reconciler.kinds.rules import traffic_policy as policies
-from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, plain, repeated
+from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, find_repeated, plain
 from reconciler.model.fields.annotations import DefaultBy, ServerDefault, Unordered
 from reconciler.model.fields.spec import Read, Ref, Spec
 from reconciler.model.kind import Kind
@@ -21,7 +21,7 @@ def _is_internal(url: Json) -> bool:
     return any(host.endswith(".internal") for host in syntax.hosts_of_url(url))
 
 
-def _binding_of(url: Json) -> Json:
+def _default_bindings(url: Json) -> Json:
     return ["internal"] if _is_internal(url) else ["public"]
 
 
@@ -36,7 +36,7 @@ class CloudEndpoint(Spec):
         list[NonEmpty],
         Unordered,
         ServerDefault,
-        DefaultBy("url", _binding_of),
+        DefaultBy("url", _default_bindings),
         Doc("Where it can be reached: public, internal, kubernetes. Hosts below .internal are internal, only they."),
     ] = ["public"]
     pooling_enabled: Annotated[bool, Doc("Whether several endpoints may share the address, and its traffic.")] = False
@@ -47,7 +47,7 @@ class CloudEndpoint(Spec):
             yield Finding(("bindings",), "is empty", "name a binding, or leave it out", code="empty-list")
         elif "bindings" in self.model_fields_set:
             yield from self._misbound()
-        yield from repeated(self.bindings, "bindings")
+        yield from find_repeated(self.bindings, "bindings")
         for index, binding in enumerate(self.bindings):
             if plain(binding) not in (None, *_BINDINGS):
                 yield Finding(

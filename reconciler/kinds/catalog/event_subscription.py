@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, repeated
+from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, find_repeated
 from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Unordered
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
@@ -62,7 +62,7 @@ class EventSubscription(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        yield from repeated([source.type for source in self.sources], "sources")
+        yield from find_repeated([source.type for source in self.sources], "sources")
 
 
 KIND = Kind(

@@ -6,7 +6,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Headers, Metadata, Text
-from reconciler.kinds.types.route_modules import spelt_twice
+from reconciler.kinds.types.route_modules import find_duplicate_headers
 from reconciler.model.fields.annotations import Between, ServerDefault
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind
@@ -23,7 +23,7 @@ class HTTPResponseBackend(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        yield from spelt_twice(self.headers, "headers")
+        yield from find_duplicate_headers(self.headers, "headers")
 
 
 KIND = Kind(

@@ -7,7 +7,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import syntax
 from reconciler.kinds.types.auth_modules import OAuthModule, OIDCModule, SAMLModule
-from reconciler.kinds.types.fields import Deferred, Description, Id, Metadata, checked
+from reconciler.kinds.types.fields import Deferred, Description, Id, Metadata, check_with
 from reconciler.kinds.types.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
 from reconciler.kinds.types.route_modules import (
     CircuitBreakerModule,
@@ -34,7 +34,7 @@ class HTTPSEdgeRoute(Spec):
         Annotated[Literal["exact_path", "path_prefix"], Deferred] | None, Doc("How `match` is compared.")
     ] = None
     match: Annotated[
-        Annotated[str, checked(syntax.route_path), Deferred] | None, Doc("The path, from its first slash.")
+        Annotated[str, check_with(syntax.route_path), Deferred] | None, Doc("The path, from its first slash.")
     ] = None
     description: Description = ""
     metadata: Metadata = ""

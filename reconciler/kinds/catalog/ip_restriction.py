@@ -31,7 +31,7 @@ class IPRestriction(Spec):
             yield Finding(("ip_policy_ids",), "is empty", "name at least one IP policy", code="empty-list")
 
 
-def _insists(fields: Mapping[str, Any]) -> bool:
+def _needs_rules(fields: Mapping[str, Any]) -> bool:
     """The platform keeps the last rule of the dashboard's policies; without those of the API nothing more gets through
     to it, a new rule included."""
     return fields.get("type") == "dashboard" or (fields.get("type") == "api" and fields.get("enforced") is True)
@@ -46,7 +46,7 @@ KIND = Kind(
     unique=True,
     # By policies without their rules it would shut out everybody, whoever applies this included.
     part_kinds=("IPPolicyRule",),
-    requires_parts=_insists,
+    requires_parts=_needs_rules,
     example="""
         type: api
         enforced: true

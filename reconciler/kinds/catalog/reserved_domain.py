@@ -44,7 +44,10 @@ class ReservedDomain(Spec):
     description: Description = ""
     metadata: Metadata = ""
     resolves_to: Annotated[
-        list[Location], Unordered, EqualAs(canonical.resolving), Doc("Where its name leads to; everywhere by default.")
+        list[Location],
+        Unordered,
+        EqualAs(canonical.resolves_to),
+        Doc("Where its name leads to; everywhere by default."),
     ] = []
     certificate_id: Annotated[
         Id | None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Description, Id, Instant, Metadata, NonEmpty, SshLine, Text, period
+from reconciler.kinds.types.fields import Description, Id, Instant, Metadata, NonEmpty, SshLine, Text, check_period
 from reconciler.model.fields.annotations import Immutable, RefTo, ServerDefault, Unordered
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
@@ -36,7 +36,7 @@ class SSHUserCertificate(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        yield from period(self.valid_after, self.valid_until)
+        yield from check_period(self.valid_after, self.valid_until)
 
 
 class SSHUserCertificateRead(Read):

@@ -12,7 +12,7 @@ from reconciler.model.fields.annotations import Immutable, InputOnly
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding
-from reconciler.model.value import known_text
+from reconciler.model.value import reveal_text
 
 
 class TLSCertificate(Spec):
@@ -24,7 +24,7 @@ class TLSCertificate(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        certificate, key = known_text(self.certificate_pem), known_text(self.private_key_pem)
+        certificate, key = reveal_text(self.certificate_pem), reveal_text(self.private_key_pem)
         if certificate is not None and key is not None and not syntax.matches_key(certificate, key):
             yield Finding(
                 ("private_key_pem",),

@@ -12,7 +12,7 @@ from reconciler.kinds.types.modules import (
     MutualTLSModule,
     TLSTerminationModule,
     TrafficPolicyModule,
-    hidden_upstream,
+    check_upstream_modules,
 )
 from reconciler.model.fields.annotations import Exclusive, Unordered
 from reconciler.model.fields.spec import Read, Spec
@@ -34,7 +34,7 @@ class TLSEdge(Spec):
     traffic_policy: TrafficPolicyModule | None = None
 
     def findings(self) -> Iterator[Finding]:
-        yield from hidden_upstream(
+        yield from check_upstream_modules(
             self.tls_termination,
             mutual_tls=self.mutual_tls,
             traffic_policy=self.traffic_policy,

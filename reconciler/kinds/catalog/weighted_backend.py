@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import BackendId, Description, Metadata, repeated
+from reconciler.kinds.types.fields import BackendId, Description, Metadata, find_repeated
 from reconciler.model.fields.annotations import AlwaysSent, AsMap, Between, Unordered
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
@@ -29,7 +29,7 @@ class WeightedBackend(Spec):
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        yield from repeated([backend.backend_id for backend in self.backends], "backends")
+        yield from find_repeated([backend.backend_id for backend in self.backends], "backends")
 
 
 KIND = Kind(

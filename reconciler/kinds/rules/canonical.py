@@ -163,7 +163,7 @@ def user(value: Json) -> Json:
     return f"bot_{value.removeprefix('service_')}" if isinstance(value, str) and value.startswith("service_") else value
 
 
-def resolving(value: Json) -> Json:
+def resolves_to(value: Json) -> Json:
     """Everywhere is where a domain resolves to if nothing is said."""
     return [] if value == [{"value": "global"}] else value
 

@@ -106,13 +106,13 @@ def url(text: str) -> str | None:
     if "@" in rest:
         return "a url holds no user name or password; remove what stands before the @"
     if ":" in rest:
-        return _with_port(rest, _served)
+        return _with_port(rest, _endpoint_host)
     if scheme.lower() == "tcp":
         return f"{text!r} has no port; a tcp url needs one, like tcp://1.tcp.example.com:20000"
-    return _served(rest)
+    return _endpoint_host(rest)
 
 
-def _served(text: str) -> str | None:
+def _endpoint_host(text: str) -> str | None:
     """A full hostname, or all of those below `.internal`, which nobody reserves."""
     return None if text.lower() == "*.internal" else host(text)
 
@@ -286,13 +286,13 @@ def ssh_line(text: str) -> str | None:
         serialization.load_ssh_public_key(text.strip().encode())
     except UnsupportedAlgorithm:
         # Perhaps a sort of key that our library does not read, such as one that lives on a security token.
-        return None if _says_its_sort(text) else _NO_KEY
+        return None if _names_its_type(text) else _NO_KEY
     except ValueError:
         return _NO_KEY
     return None
 
 
-def _says_its_sort(line: str) -> bool:
+def _names_its_type(line: str) -> bool:
     """Whether the second word of an authorized_keys line begins, decoded, with the first."""
     sort, _, rest = line.strip().partition(" ")
     try:

@@ -86,13 +86,13 @@ def _decode_yaml(text: str) -> Any:
     if (wrong := yaml_fast_path.find_misreading(octets)) is not None:
         raise _Unreadable(f"{wrong.text} at line {wrong.line + 1}, column {wrong.column + 1}; {wrong.remedy}")
     skimmed = None if _OLDER.search(text) else yaml_fast_path.read_documents(octets)
-    documents = _read_patiently(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
+    documents = _read_with_ruamel(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
     if len(documents) > 1:
         raise _Unreadable("the policy is several documents; keep one, and no line of --- between its rules")
     return documents[0] if documents else None
 
 
-def _read_patiently(text: str, octets: bytes) -> list[Any]:
+def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
     if yaml_fast_path.is_deeper(octets, _DEPTH):  # which takes that reader minutes
         raise _Unreadable(_TOO_DEEP)
 
@@ -156,11 +156,11 @@ def findings(value: Any, *at: str | int) -> Iterator[Finding]:
     """
     match value:
         case dict():
-            for finding in (*_document(value), *_unread(value, ())):
+            for finding in (*_document(value), *_check_value_sources(value, ())):
                 yield replace(finding, path=(*at, *finding.path))
         case str() | Secret():
             for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
-                yield replace(each, path=at, text=f"{_shown(each.path)}: {each.text}", within=each.path)
+                yield replace(each, path=at, text=f"{_format_path(each.path)}: {each.text}", within=each.path)
 
 
 def _document(document: dict[str, Any]) -> Iterator[Finding]:
@@ -237,10 +237,10 @@ def _expressions(written: Any, at: Path) -> Iterator[Finding]:
         if not isinstance(each, str) or not each.strip():
             yield Finding((*at, index), "is not an expression", "write it as text, in quotes", code="traffic-shape")
         else:
-            yield from (_placed(flaw, (*at, index)) for flaw in cel_check.find_flaws(each))
+            yield from (_place_flaw(flaw, (*at, index)) for flaw in cel_check.find_flaws(each))
 
 
-def _placed(flaw: cel_check.Flaw, at: Path, text: str = "", begin: int = 0) -> Finding:
+def _place_flaw(flaw: cel_check.Flaw, at: Path, text: str = "", begin: int = 0) -> Finding:
     """A flaw of the expression that begins at an offset of a text."""
     line, column = flaw.line, flaw.column
     before = text[:begin]
@@ -282,7 +282,7 @@ def _action(action: Any, at: Path, phase: str) -> Iterator[Finding]:
     elif known is not None and isinstance(sort, str) and not known.is_open and not _is_open(config):
         yield from _settings(config or {}, known.settings, (*at, "config") if config else at, sort, ())
     else:
-        yield from _embedded(config, (*at, "config"), False)
+        yield from _check_embedded(config, (*at, "config"), False)
 
 
 _Settings = Mapping[str, traffic_catalog.Setting]
@@ -303,20 +303,20 @@ def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, 
             yield from _setting(value, known[name], (*at, key), action, (*above, name))
             continue
         meant = cel_check.find_misspelling(key, known)
-        what = f"{action} has no setting {_shown((*above, key))!r}"
+        what = f"{action} has no setting {_format_path((*above, key))!r}"
         if meant is not None:
             yield Finding((*at, key), what, f"did you mean {meant}?", code="traffic-setting", is_key=True)
         else:
             hint = f"the settings are {', '.join(known)}" if known else "remove it"
             doubt = _doubt((*at, key), f"{what} that we know", f"{hint}; the platform decides", "traffic-setting")
             yield replace(doubt, is_key=True)
-        yield from _embedded(value, (*at, key), False)
+        yield from _check_embedded(value, (*at, key), False)
     for name in known:
         if known[name].is_required and written.get(name) is None and name not in found:
             if (action, name) == ("verify-webhook", "secret") and written.get("provider") == "sns":
                 continue  # which signs with none
-            what = f"{action} needs the setting {_shown((*above, name))!r}"
-            yield Finding(at, what, f"add {name} below {_shown(above) or 'config'}", code="traffic-missing")
+            what = f"{action} needs the setting {_format_path((*above, name))!r}"
+            yield Finding(at, what, f"add {name} below {_format_path(above) or 'config'}", code="traffic-missing")
 
 
 def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, above: Path) -> Iterator[Finding]:
@@ -324,7 +324,7 @@ def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, 
         return
     if known.is_expression:
         for path, each in _texts(value, at):
-            yield from (_placed(flaw, path) for flaw in cel_check.find_flaws(each, is_condition=False))
+            yield from (_place_flaw(flaw, path) for flaw in cel_check.find_flaws(each, is_condition=False))
         return
     if known.settings and isinstance(value, (dict, list)):
         items = [(at, value)] if isinstance(value, dict) else [((*at, index), each) for index, each in enumerate(value)]
@@ -335,12 +335,12 @@ def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, 
     if known.values:
         for path, each in [(at, value)] if not isinstance(value, list) else _texts(value, at):
             if str(each) not in known.values and "${" not in str(each):
-                what = f"{each!r} is not a value of {_shown(above)} that we know"
+                what = f"{each!r} is not a value of {_format_path(above)} that we know"
                 yield _doubt(path, what, f"the values are {', '.join(known.values)}", "traffic-value")
-    yield from _embedded(value, at, known.is_template)
+    yield from _check_embedded(value, at, known.is_template)
 
 
-def _embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding]:
+def _check_embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding]:
     """Expressions within the texts of a setting: `${req.url.path}`.
 
     Where the setting is not known to take them, and where one is no expression or begins with a name that is not ours,
@@ -349,7 +349,7 @@ def _embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding]:
     for path, text in _texts(value, at):
         for found in _EMBEDDED.finditer(text):
             for flaw in cel_check.find_flaws(found[1], is_condition=False):
-                each = _placed(flaw, path, text, found.start(1))
+                each = _place_flaw(flaw, path, text, found.start(1))
                 is_text = flaw.code == "traffic-syntax"
                 foreign = is_text or (flaw.line, flaw.column) == (1, 1)
                 if foreign or not is_template:
@@ -377,7 +377,7 @@ _ELSEWHERE = {
 }
 
 
-def _unread(value: Any, at: Path) -> Iterator[Finding]:
+def _check_value_sources(value: Any, at: Path) -> Iterator[Finding]:
     """What stands for something else in a field of ours, and within a document for itself."""
     match value:
         case dict():
@@ -385,10 +385,10 @@ def _unread(value: Any, at: Path) -> Iterator[Finding]:
                 what = f"{word} means nothing within a policy: the platform gets the map as it stands"
                 yield _doubt(at, what, _ELSEWHERE[word], "policy-expression-source")
             for key, each in value.items():
-                yield from _unread(each, (*at, key))
+                yield from _check_value_sources(each, (*at, key))
         case list():
             for index, each in enumerate(value):
-                yield from _unread(each, (*at, index))
+                yield from _check_value_sources(each, (*at, index))
 
 
 def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: Path) -> Iterator[Finding]:
@@ -414,5 +414,5 @@ def _is_open(value: Any) -> bool:
     return isinstance(value, (Ref, Template, Secret))
 
 
-def _shown(path: Path) -> str:
+def _format_path(path: Path) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")

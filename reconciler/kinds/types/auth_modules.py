@@ -9,7 +9,7 @@ from reconciler.kinds.types.fields import NonEmpty, Text, UInt32
 from reconciler.model.fields.annotations import Sensitive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module, Part
 from reconciler.model.problem import Finding
-from reconciler.model.value import known_text
+from reconciler.model.value import reveal_text
 
 PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 
@@ -52,7 +52,7 @@ class Provider(Part):
     email_domains: Annotated[list[Text], Unordered, Doc("If present, only addresses of these domains pass.")] = []
 
     def findings(self) -> Iterator[Finding]:
-        secret = known_text(self.client_secret)
+        secret = reveal_text(self.client_secret)
         if self.client_id == "" and secret != "":
             yield Finding(
                 ("client_id",),

@@ -20,7 +20,7 @@ from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Ref, Sealed, Secret, Template
 
 
-def _deferred(value: Any, check: Callable[[Any], Any]) -> Any:
+def _check_unless_deferred(value: Any, check: Callable[[Any], Any]) -> Any:
     if value.__class__ is str:
         return check(value)
     match value:
@@ -30,12 +30,12 @@ def _deferred(value: Any, check: Callable[[Any], Any]) -> Any:
             try:
                 check(value.reveal())
             except ValidationError as wrong:
-                raise _wrong(_discreet(wrong, value.source)) from None
+                raise _wrong(_conceal_value(wrong, value.source)) from None
             return value
     return check(value)
 
 
-def _discreet(wrong: ValidationError, source: str) -> str:
+def _conceal_value(wrong: ValidationError, source: str) -> str:
     """What is wrong with a secret, without a word of the secret."""
     first = wrong.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] in ("discreet", "too_many_bytes"):
@@ -43,13 +43,13 @@ def _discreet(wrong: ValidationError, source: str) -> str:
     return f"the value of {source} is not what belongs here; correct it at its source"
 
 
-Deferred = WrapValidator(_deferred)
+Deferred = WrapValidator(_check_unless_deferred)
 """Text that may still be a reference, a template or a secret."""
 
 T = TypeVar("T")
 
 
-def checked(rule: Callable[[T], str | None], *, discreet: bool = False) -> AfterValidator:
+def check_with(rule: Callable[[T], str | None], *, discreet: bool = False) -> AfterValidator:
     """A rule answers what is wrong with a value, as `what; what to do`, or None.
 
     A discreet rule never repeats any of the value, so that its words may be shown of a secret too.
@@ -71,33 +71,35 @@ def _wrong(text: str, sort: Literal["syntax", "discreet", "traffic_policy"] = "s
 Text = Annotated[str, Deferred]
 Description = Annotated[str, MaxBytes(255), Deferred, Doc("Free text for people.")]
 Metadata = Annotated[str, MaxBytes(4096), Deferred, Doc("Free text for programs; our own record is kept beside it.")]
-NonEmpty = Annotated[str, checked(syntax.not_empty, discreet=True), Deferred]
-Id = Annotated[str, checked(syntax.not_empty, discreet=True), Deferred]
+NonEmpty = Annotated[str, check_with(syntax.not_empty, discreet=True), Deferred]
+Id = Annotated[str, check_with(syntax.not_empty, discreet=True), Deferred]
 UInt32 = Annotated[int, Between(0, 2**32 - 1)]
 
-Host = Annotated[str, checked(syntax.host), Deferred, EqualAs(canonical.host)]
-PlainHost = Annotated[str, checked(syntax.plain_host), Deferred, EqualAs(canonical.host)]
-Hostport = Annotated[str, checked(syntax.hostport), Deferred, EqualAs(canonical.hostport)]
-Reachable = Annotated[str, checked(syntax.reachable), Deferred, EqualAs(canonical.hostport)]
+Host = Annotated[str, check_with(syntax.host), Deferred, EqualAs(canonical.host)]
+PlainHost = Annotated[str, check_with(syntax.plain_host), Deferred, EqualAs(canonical.host)]
+Hostport = Annotated[str, check_with(syntax.hostport), Deferred, EqualAs(canonical.hostport)]
+Reachable = Annotated[str, check_with(syntax.reachable), Deferred, EqualAs(canonical.hostport)]
 Hostports = Annotated[list[Hostport], Mentions(syntax.hosts_of_hostports)]
 Url = Annotated[
     str,
-    checked(syntax.url),
+    check_with(syntax.url),
     Deferred,
     EqualAs(canonical.url),
     ImmutablePart(canonical.scheme, "scheme"),
     Mentions(syntax.hosts_of_url),
 ]
-Cidr = Annotated[str, checked(syntax.cidr), Deferred, EqualAs(canonical.cidr)]
-Instant = Annotated[str, checked(syntax.instant), Deferred, EqualAs(canonical.instant)]
+Cidr = Annotated[str, check_with(syntax.cidr), Deferred, EqualAs(canonical.cidr)]
+Instant = Annotated[str, check_with(syntax.instant), Deferred, EqualAs(canonical.instant)]
 
-CertificatePem = Annotated[str, checked(syntax.certificates, discreet=True), Deferred, EqualAs(canonical.pem)]
-CaPem = Annotated[str, checked(syntax.certificate_authority, discreet=True), Deferred, EqualAs(canonical.pem)]
-PrivateKeyPem = Annotated[str, checked(syntax.private_key, discreet=True), Deferred, EqualAs(canonical.pem), Sensitive]
-SshLine = Annotated[str, checked(syntax.ssh_line, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
-SshPublicKey = Annotated[str, checked(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
+CertificatePem = Annotated[str, check_with(syntax.certificates, discreet=True), Deferred, EqualAs(canonical.pem)]
+CaPem = Annotated[str, check_with(syntax.certificate_authority, discreet=True), Deferred, EqualAs(canonical.pem)]
+PrivateKeyPem = Annotated[
+    str, check_with(syntax.private_key, discreet=True), Deferred, EqualAs(canonical.pem), Sensitive
+]
+SshLine = Annotated[str, check_with(syntax.ssh_line, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
+SshPublicKey = Annotated[str, check_with(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
 
-AclRule = Annotated[str, checked(syntax.acl_rule), Deferred]
+AclRule = Annotated[str, check_with(syntax.acl_rule), Deferred]
 Acl = Annotated[list[AclRule], EqualAs(canonical.acl), Mentions(syntax.hosts_of_acl)]
 
 
@@ -117,10 +119,10 @@ TrafficPolicy = Annotated[str | dict[str, Any], PlainValidator(_policy), EqualAs
 """A policy document: text of JSON or YAML, or the document itself as inline YAML."""
 
 Region = Annotated[Literal["au", "eu", "ap", "us", "jp", "in", "sa"], Deferred]
-EventType = Annotated[str, checked(syntax.event_type), Deferred]
+EventType = Annotated[str, check_with(syntax.event_type), Deferred]
 Headers = Annotated[dict[str, Text], EqualAs(canonical.headers)]
 
-VaultName = Annotated[str, checked(syntax.vault_name), Deferred]
+VaultName = Annotated[str, check_with(syntax.vault_name), Deferred]
 HeaderName = Annotated[Text, EqualAs(canonical.word)]
 Share = Annotated[float, Between(0, 1), EqualAs(canonical.number)]
 
@@ -135,7 +137,7 @@ def plain(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def period(after: object, until: object) -> Iterator[Finding]:
+def check_period(after: object, until: object) -> Iterator[Finding]:
     """What is valid between two moments ends after it begins."""
     begins, ends = plain(after), plain(until)
     if begins is not None and ends is not None and _moment(ends) <= _moment(begins):
@@ -146,7 +148,7 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text.upper())
 
 
-def repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:
+def find_repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:
     """Values that stand twice in a list in which each may stand once."""
     for index, value in enumerate(values):
         if value != PENDING and value in values[:index]:

@@ -86,7 +86,7 @@ class CertificatePolicy(Part):
     authority: Annotated[Literal["letsencrypt"], Deferred, Doc("Who issues it.")] = "letsencrypt"
 
 
-def hidden_upstream(termination: Any, **modules: Module | None) -> Iterator[Finding]:
+def check_upstream_modules(termination: Any, **modules: Module | None) -> Iterator[Finding]:
     """Modules that cannot work on traffic the platform does not decrypt: an error for mutual_tls, else a warning."""
     if not isinstance(termination, TLSTerminationModule) or termination.terminate_at != "upstream":
         return

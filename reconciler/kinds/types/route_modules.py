@@ -11,7 +11,7 @@ from reconciler.kinds.types.fields import HeaderName, Headers, NonEmpty, Share, 
 from reconciler.model.fields.annotations import Between, EqualAs, Sensitive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module
 from reconciler.model.problem import Finding, Severity
-from reconciler.model.value import known_text
+from reconciler.model.value import reveal_text
 
 PROVIDERS = frozenset(
     """
@@ -34,10 +34,10 @@ class HeadersModule(Module):
     remove: Annotated[list[HeaderName], Unordered, Doc("Names of headers that are taken away.")] = []
 
     def findings(self) -> Iterator[Finding]:
-        yield from spelt_twice(self.add, "add")
+        yield from find_duplicate_headers(self.add, "add")
 
 
-def spelt_twice(headers: Iterable[str], *at: str) -> Iterator[Finding]:
+def find_duplicate_headers(headers: Iterable[str], *at: str) -> Iterator[Finding]:
     """Names of headers that differ in nothing but upper and lower case: the platform keeps one of them."""
     first: dict[str, str] = {}
     for name in headers:
@@ -97,7 +97,7 @@ class WebhookVerificationModule(Module):
                 Severity.WARNING,
                 code="unknown-provider",
             )
-        secret = known_text(self.secret)
+        secret = reveal_text(self.secret)
         if provider != _SECRETLESS and secret == "":
             yield Finding(
                 ("secret",), "is missing", "give the secret that the provider signs with", code="missing-field"

@@ -1,4 +1,4 @@
-"""What a kind file says of a field, as `Annotated` metadata: behaviours, references, canonical forms, bounds.
+"""What a kind file says of a field, as `Annotated` metadata: behaviors, references, canonical forms, bounds.
 
 The names are those of Google AIP-203 where it has one.
 """
@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from reconciler.model.value import Json
 
 
-class Behaviour(Enum):
+class Behavior(Enum):
     IMMUTABLE = "another value needs another object"
     INPUT_ONLY = "never read back: compared by the digest in the owner record"
     SERVER_DEFAULT = "the platform fills it in: compared when declared, and given back when declared no more"
@@ -30,23 +30,23 @@ class Behaviour(Enum):
     __hash__ = object.__hash__  # Enum's own is Python code, and planning asks a million times
 
 
-Immutable = Behaviour.IMMUTABLE
+Immutable = Behavior.IMMUTABLE
 
-InputOnly = Behaviour.INPUT_ONLY
+InputOnly = Behavior.INPUT_ONLY
 
-ServerDefault = Behaviour.SERVER_DEFAULT
+ServerDefault = Behavior.SERVER_DEFAULT
 
-Unordered = Behaviour.UNORDERED
+Unordered = Behavior.UNORDERED
 
-Sensitive = Behaviour.SENSITIVE
+Sensitive = Behavior.SENSITIVE
 
-PathOnly = Behaviour.PATH_ONLY
+PathOnly = Behavior.PATH_ONLY
 
-Exclusive = Behaviour.EXCLUSIVE
+Exclusive = Behavior.EXCLUSIVE
 
-UpdateOnly = Behaviour.UPDATE_ONLY
+UpdateOnly = Behavior.UPDATE_ONLY
 
-AlwaysSent = Behaviour.ALWAYS_SENT
+AlwaysSent = Behavior.ALWAYS_SENT
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class AsMap:
     key: str
     value: str
 
-    def written(self, parts: list[Json]) -> Json:
+    def to_map(self, parts: list[Json]) -> Json:
         return {part[self.key]: part[self.value] for part in parts}
 
-    def read(self, spelt: Mapping[str, Json]) -> list[Json]:
+    def from_map(self, spelt: Mapping[str, Json]) -> list[Json]:
         return [{self.key: key, self.value: value} for key, value in spelt.items()]
 
 

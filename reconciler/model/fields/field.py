@@ -15,7 +15,7 @@ from typing_extensions import Doc
 
 from reconciler.model.fields.annotations import (
     AsMap,
-    Behaviour,
+    Behavior,
     Between,
     DefaultBy,
     Detach,
@@ -52,7 +52,7 @@ class Field:
     required: bool = False
     default: Json = None
     default_by: DefaultBy | None = None
-    behaviours: frozenset[Behaviour] = frozenset()
+    behaviors: frozenset[Behavior] = frozenset()
     refs: tuple[str, ...] = ()
     read_as: ReadAs | None = None
     canonical: Callable[[Json], Json] | None = None
@@ -68,15 +68,15 @@ class Field:
     max_bytes: int | None = None
     between: tuple[int, int] | None = None
 
-    def __contains__(self, behaviour: Behaviour) -> bool:
-        return behaviour in self.behaviours
+    def __contains__(self, behavior: Behavior) -> bool:
+        return behavior in self.behaviors
 
     def default_beside(self, spec: Mapping[str, Any]) -> Json:
         """What is taken by default in an object with these values."""
         return self.default if self.default_by is None else self.default_by.default(spec.get(self.default_by.name))
 
     @property
-    def clearing(self) -> str | None:
+    def delete_segment(self) -> str | None:
         """The path segment whose DELETE empties this field, if PATCH cannot."""
         return self.name if self.module else self.detach
 
@@ -84,7 +84,7 @@ class Field:
     def is_sensitive(self) -> bool:
         """Whether it, or anything inside it, must not be shown."""
         return (
-            Behaviour.SENSITIVE in self.behaviours
+            Behavior.SENSITIVE in self.behaviors
             or any(inner.is_sensitive for inner in self.fields)
             or (self.item is not None and self.item.is_sensitive)
         )
@@ -97,13 +97,13 @@ class Field:
     @cached_property
     def is_verbatim(self) -> bool:
         """Whether any text in it is its own canonical form."""
-        return self.shape is Shape.TEXT and self.canonical is None and Behaviour.SENSITIVE not in self.behaviours
+        return self.shape is Shape.TEXT and self.canonical is None and Behavior.SENSITIVE not in self.behaviors
 
     @cached_property
     def is_exact(self) -> bool:
         """Whether equal canonical values say all: nothing inside is unread or free in form."""
         inside = all(field.is_exact for field in self.fields)
-        return self.shape is not Shape.ANY and Behaviour.INPUT_ONLY not in self.behaviours and inside
+        return self.shape is not Shape.ANY and Behavior.INPUT_ONLY not in self.behaviors and inside
 
 
 @cache
@@ -153,7 +153,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         required=required,
         default=default,
         default_by=last(DefaultBy),
-        behaviours=frozenset(each for each in words if isinstance(each, Behaviour)),
+        behaviors=frozenset(each for each in words if isinstance(each, Behavior)),
         refs=refs.kinds if refs else item.refs if item else (),
         read_as=read_as,
         canonical=equal.canonical if equal else None,

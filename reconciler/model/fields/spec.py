@@ -11,13 +11,13 @@ from typing_extensions import Doc
 from reconciler.model.problem import Finding
 
 
-class Written(BaseModel):
+class StrictModel(BaseModel):
     """What a user writes: no unknown keys, no conversion of types, and no value in an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True)
 
 
-class Spec(Written):
+class Spec(StrictModel):
     """What a user may declare: the platform's own write shape."""
 
     def findings(self) -> Iterator[Finding]:
@@ -25,7 +25,7 @@ class Spec(Written):
         return iter(())
 
 
-class Part(Written):
+class Part(StrictModel):
     """An object inside a spec."""
 
     def findings(self) -> Iterator[Finding]:

@@ -192,9 +192,9 @@ class _Run:
 
     async def _refuse(self, plan: Plan, approve: Approve | None) -> ApplyResult | None:
         """What stops the plan before its first call, if anything does."""
-        if plan.blocking:
-            is_policy = all(problem.rule for problem in plan.blocking)
-            return ApplyResult(Status.BLOCKED if is_policy else Status.FAILED, plan, problems=plan.blocking)
+        if plan.blocking_errors:
+            is_policy = all(problem.rule for problem in plan.blocking_errors)
+            return ApplyResult(Status.BLOCKED if is_policy else Status.FAILED, plan, problems=plan.blocking_errors)
         if plan.missing_approvals:
             return ApplyResult(Status.BLOCKED, plan)
         if approve is None or plan.is_empty:
@@ -250,7 +250,7 @@ class _Run:
             tuple(self.outcomes),
             skipped=skipped,
             reasons=reasons,
-            problems=plan.questions,
+            problems=plan.confined_errors,
             failure=str(self.halt.failure) if self.halt.failure is not None else "",
         )
         return replace(result, status=self._status(result))
@@ -273,7 +273,7 @@ class _Run:
         runtime = self.workspace.runtime
         events = engine.apply(
             plan,
-            kinds=kinds.planned(),
+            kinds=kinds.list_planned(),
             platform=self.platform,
             journal=self.journal,
             clock=runtime.clock,
@@ -342,19 +342,21 @@ class _Run:
             await self._run_calls(cleanup, is_cleanup=True)
             again = workspace.plan_for(await self._read_again(plan, after))
         names = None if concerned is None else set(map(str, concerned))
-        wrong = tuple(problem for problem in again.blocking if names is None or problem.subject in names)
+        wrong = tuple(problem for problem in again.blocking_errors if names is None or problem.subject in names)
         left = tuple(change for change in again.changes if concerned is None or change.address in concerned)
         if wrong or left:
             return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else left)
-        is_partial = again.questions or (result.status is Status.PARTIAL and result.reasons)
+        is_partial = again.confined_errors or (result.status is Status.PARTIAL and result.reasons)
         status = Status.PARTIAL if is_partial else Status.APPLIED
-        return replace(result, status=status, problems=again.questions)
+        return replace(result, status=status, problems=again.confined_errors)
 
     async def _read_again(self, plan: Plan, before: Snapshot | None) -> Snapshot:
         """The snapshot with the kinds that were touched listed anew; with all of them, if there was no whole one."""
         if before is None:
             return await read_account(self.workspace, self.platform, self.store)
         touched = frozenset(call.address.kind for call in plan.calls)
-        touched |= {kind.name for kind in kinds.planned() if kind.parent is not None and kind.parent.kind in touched}
+        touched |= {
+            kind.name for kind in kinds.list_planned() if kind.parent is not None and kind.parent.kind in touched
+        }
         fresh = await read_account(self.workspace, self.platform, self.store, only=touched)
         return replace(fresh, listings={**before.listings, **fresh.listings})

@@ -17,7 +17,7 @@ def cleanup_plan(plan: Plan, on_event: OnEvent) -> Plan | None:
     """
     later = {(change.address, change.id) for change in plan.changes if change.reason is Reason.DUPLICATE}
     unapproved = {approval.kind for approval in plan.missing_approvals}
-    if not later or plan.blocking or "*" in unapproved:
+    if not later or plan.blocking_errors or "*" in unapproved:
         return None
     calls = {call.id: call for call in plan.calls}
     chosen: set[str] = set()

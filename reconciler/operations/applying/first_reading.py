@@ -37,9 +37,9 @@ async def read(
         only = staleness.kinds_of(planned.plan) | {intent.address.kind for intent in intents}
         by_id = staleness.by_id(planned.plan)
     snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
-    if await _wait_for(recovery.unsettled(intents, snapshot, kinds.planned()), workspace, on_event):
+    if await _wait_for(recovery.unsettled(intents, snapshot, kinds.list_planned()), workspace, on_event):
         snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
-    bound = await recovery.settle(intents, snapshot, kinds.planned(), journal)
+    bound = await recovery.settle(intents, snapshot, kinds.list_planned(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
 
 

@@ -188,7 +188,7 @@ class Comparison:
 
 
 def _register(plan: Plan, snapshot: Snapshot) -> LiveIndex:
-    return LiveIndex.of(Manifest(plan.stack, {}), snapshot, kinds.planned())
+    return LiveIndex.of(Manifest(plan.stack, {}), snapshot, kinds.list_planned())
 
 
 def _id(seen: Observed) -> str:
@@ -199,7 +199,7 @@ def _written(kind: Kind, call: Call) -> Iterator[str]:
     """The fields that an update or a request to a module sets."""
     if call.verb in (Verb.PUT, Verb.REMOVE) and isinstance(call.path, str):
         segment = call.path.rpartition("/")[2]
-        yield from (field.name for field in kind.fields if segment in (field.name, field.clearing))
+        yield from (field.name for field in kind.fields if segment in (field.name, field.delete_segment))
     elif call.verb is Verb.UPDATE:
         yield from call.body or {}
         if call.owner is not None:

@@ -95,7 +95,7 @@ def _live_value(
 
 def _live_fields(manifest: Manifest, snapshot: Snapshot, address: Address) -> Mapping[str, Value]:
     """The object that a declaration means, in the write shape and without secrets; empty if there is none."""
-    matched = {whose: key for key, whose in planner.match_all(manifest, snapshot, kinds.planned()).items()}
+    matched = {whose: key for key, whose in planner.match_all(manifest, snapshot, kinds.list_planned()).items()}
     live = next((each for each in snapshot.of(address.kind).objects if each.key == matched.get(address)), None)
     kind = kinds.get(address.kind)
     return {} if live is None else compare.show_fields(kind, canonical_fields.canonical_live(kind, live), address)

@@ -105,7 +105,7 @@ def propose(
     """Everything selected that can be declared as it is. `present` are texts of manifests that are added to."""
     refused: dict[survey.Key, str] = {}
     while True:
-        found = survey.survey(workspace.manifest, snapshot, kinds.planned(), selects=selects, refused=refused)
+        found = survey.survey(workspace.manifest, snapshot, kinds.list_planned(), selects=selects, refused=refused)
         texts, included = write_manifests.render_files(
             found.imported, {kind.name: kind for kind in kinds.every()}, folder
         )

@@ -15,7 +15,7 @@ from reconciler.planning.ordering import dependencies
 def read_dependencies(source: ProjectSource) -> Mapping[Address, tuple[Address, ...]]:
     """What each declared resource needs. Sends nothing; raises InvalidProject."""
     _, loaded = read_project(source)
-    catalogue = {kind.name: kind for kind in kinds.planned()}
+    catalogue = {kind.name: kind for kind in kinds.list_planned()}
     hosts: dependencies.HostIndex[Address] = dependencies.HostIndex()
     for address, declaration in loaded.manifest.declarations.items():
         if host := catalogue[address.kind].host:

@@ -66,7 +66,7 @@ async def write_snapshot(
 ) -> WrittenSnapshot:
     """Takes a snapshot and writes it without its secrets, signed if there is a key."""
     found = await workspace.take_snapshot(on_event=on_event)
-    planned = kinds.planned()
+    planned = kinds.list_planned()
     taken = SnapshotFile(
         redaction.redact_snapshot(found, workspace.manifest, planned),
         workspace.manifest.stack,

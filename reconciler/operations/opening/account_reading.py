@@ -16,7 +16,7 @@ from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Manifest
-from reconciler.model.snapshot import Issued, Snapshot, Target
+from reconciler.model.snapshot import IssuedSecret, Snapshot, Target
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
 from reconciler.planning.deciding import delivery_targets
@@ -62,9 +62,11 @@ async def read_account(
     )
 
 
-async def _targets(workspace: Workspace, snapshot: Snapshot, issued: Sequence[Issued]) -> Mapping[Address, Target]:
+async def _targets(
+    workspace: Workspace, snapshot: Snapshot, issued: Sequence[IssuedSecret]
+) -> Mapping[Address, Target]:
     """What is known of the files that declared secrets are delivered to."""
-    declared = delivery_targets.declared_deliveries(workspace.manifest, kinds.planned())
+    declared = delivery_targets.declared_deliveries(workspace.manifest, kinds.list_planned())
     if not declared:
         return {}
     from reconciler.project.secrets import sinks
@@ -81,7 +83,9 @@ def _kinds_to_read(manifest: Manifest, bindings: Iterable[Address], named: Itera
     such a second kind, those that are or were declared."""
     used = {*named, *(address.kind for address in (*manifest.declarations, *bindings))}
     return (
-        kind for kind in kinds.planned() if (kind.home is Home.PLATFORM and kind.same_as is None) or kind.name in used
+        kind
+        for kind in kinds.list_planned()
+        if (kind.home is Home.PLATFORM and kind.same_as is None) or kind.name in used
     )
 
 

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 from reconciler.model import owner_record
 from reconciler.model.address import Address
-from reconciler.model.canonical import CanonicalFields, applied, applied_in, canonicalize, digests, leaves
+from reconciler.model.canonical import (
+    CanonicalFields,
+    canonicalize,
+    collect_applied,
+    collect_applied_in,
+    digests,
+    leaves,
+)
 from reconciler.model.change import ChangedBy, FieldChange
 from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault
 from reconciler.model.fields.field import Field, Shape
@@ -72,7 +79,7 @@ class Record:
         return _Bundle(platform, self._bundled(field, want) != recorded if is_known(want) else None)
 
     def _bundled(self, field: Field, value: Value) -> str:
-        inside = applied_in(field, value) if isinstance(value, dict) else {}
+        inside = collect_applied_in(field, value) if isinstance(value, dict) else {}
         return owner_record.fold(field, digests(inside, self.salt)).get(owner_record.bundle(field.name), _ABSENT)
 
     def holds(self, name: str) -> bool:
@@ -144,7 +151,7 @@ def record_is_current(kind: Kind, want: CanonicalFields, record: Record) -> bool
     """Whether the owner record already says what applying the declaration would make it say."""
     if record.applied is None:
         return False
-    due = applied(kind, want)
+    due = collect_applied(kind, want)
     bundled = [field for field in kind.fields if owner_record.bundle(field.name) in record.applied]
     if not all(map(is_known, due.values())) or (due.keys() != record.applied.keys() and not bundled):
         return False
@@ -343,5 +350,5 @@ def created_fields(kind: Kind, want: CanonicalFields, declaration: Declaration) 
             ChangedBy.GIT,
             position=declaration.at(*path.split(".")),
         )
-        for path, value in applied(kind, want).items()
+        for path, value in collect_applied(kind, want).items()
     )

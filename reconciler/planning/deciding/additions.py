@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied
+from reconciler.model.canonical import collect_applied
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Ensure
@@ -48,7 +48,9 @@ class Addition(NamedTuple):
         """As the plan shows it: with all that it says, which is what the platform has and Git has not."""
         kind, form, address = self.decision.kind, self.decision.have, self.decision.address
         through = kind.part_of.field if kind.part_of is not None else ""
-        told = applied(kind, {name: each for name, each in form.items() if each is not UNREAD and name != through})
+        told = collect_applied(
+            kind, {name: each for name, each in form.items() if each is not UNREAD and name != through}
+        )
         values = show_fields(kind, dict(told), address)
         change = self.decision.change()
         assert change is not None

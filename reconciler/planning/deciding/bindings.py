@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, digests
+from reconciler.model.canonical import collect_applied, digests
 from reconciler.model.change import Action
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Ensure
@@ -32,7 +32,7 @@ def binding_updates(
         elif decision.kind.keeps_owner or decision.is_new:
             continue
         elif decision.is_kept and not decision.differences:
-            digested = digests(applied(decision.kind, decision.want), str(address))
+            digested = digests(collect_applied(decision.kind, decision.want), str(address))
             replaces = _still_replaces(index, decision.kind, address)
             binding = Binding(live.locator, digested, decision.protect, replaces)
             if binding != index.snapshot.bindings.get(address):

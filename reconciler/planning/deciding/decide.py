@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reconciler.model import owner_record as owners
-from reconciler.model.canonical import CanonicalFields, applied, canonical_spec
+from reconciler.model.canonical import CanonicalFields, canonical_spec, collect_applied
 from reconciler.model.change import Action, Reason
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
@@ -89,7 +89,7 @@ def _overfull(stack: str, decision: Decision, declaration: Declaration) -> Probl
         stack,
         decision.address,
         intent="",
-        applied=dict.fromkeys(applied(kind, decision.want), ""),
+        applied=dict.fromkeys(collect_applied(kind, decision.want), ""),
         protect=decision.protect,
         pending=decision.is_new and kind.one_time is not None,
         replaces=live.id if decision.is_new else live.owner.replaces if live.owner is not None else None,

@@ -11,7 +11,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Manifest
 from reconciler.model.plan import Approval, Call
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.snapshot import Issued, Live, Place, Snapshot, Target
+from reconciler.model.snapshot import IssuedSecret, Live, Place, Snapshot, Target
 from reconciler.planning.deciding.decision import Decision
 
 _NAMED = 3  # targets that a consent names
@@ -35,7 +35,7 @@ def find_targets(
     manifest: Manifest,
     snapshot: Snapshot,
     deliveries: Mapping[Address, Delivery],
-    issued: Sequence[Issued],
+    issued: Sequence[IssuedSecret],
     place_of: Callable[[Delivery], Place],
     is_there: Callable[[Delivery], bool | None],
 ) -> Mapping[Address, Target]:
@@ -64,7 +64,7 @@ def _owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:
     ]
 
 
-def _explaining(declaration: Declaration, owned: Sequence[Live], issued: Iterable[Issued]) -> list[Issued]:
+def _explaining(declaration: Declaration, owned: Sequence[Live], issued: Iterable[IssuedSecret]) -> list[IssuedSecret]:
     """Creates of this resource, under whatever name it had."""
     addresses = {declaration.address, *declaration.moved}
     intents = {each.owner.intent for each in owned if each.owner is not None}

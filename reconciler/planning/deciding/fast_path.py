@@ -58,7 +58,7 @@ def is_up_to_date(
 def _shown(field: Field, live: Live) -> Json:
     if field.name == "metadata":
         return live.metadata
-    return live.parent_id if PathOnly in field.behaviours else read(field, live.body)
+    return live.parent_id if PathOnly in field.behaviors else read(field, live.body)
 
 
 def _is_moved(column: Column, declaration: Declaration, live: Live, resolve: Resolve, record: Record) -> bool:
@@ -77,7 +77,7 @@ def _is_moved(column: Column, declaration: Declaration, live: Live, resolve: Res
 
 def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
     """Whether two values mean the same as they stand. False is no answer: their canonical forms have it."""
-    if InputOnly in field.behaviours:
+    if InputOnly in field.behaviors:
         return False
     if said is None:
         return any(shown.__class__ is absence.__class__ and shown == absence for absence in absences(field))
@@ -92,7 +92,7 @@ def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
     if field.shape is Shape.OBJECT and said.__class__ is dict and shown.__class__ is dict:
         for sub in field.fields:
             inner = said.get(sub.name)
-            if inner is None and ServerDefault in sub.behaviours:
+            if inner is None and ServerDefault in sub.behaviors:
                 continue
             if not _alike(sub, inner, read(sub, shown), resolve):
                 return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.model.canonical import applied, leaf_at
+from reconciler.model.canonical import collect_applied, leaf_at
 from reconciler.model.change import ChangedBy, Reason
 from reconciler.model.fields.annotations import InputOnly, ServerDefault
 from reconciler.model.snapshot import Live
@@ -45,7 +45,7 @@ def _is_as_applied(decision: Decision, index: LiveIndex) -> bool:
     live, kind = decision.live, decision.kind
     assert live is not None
     recorded, salt = _recorded(live, index)
-    seen = applied(kind, {name: each for name, each in decision.have.items() if each is not UNREAD})
+    seen = collect_applied(kind, {name: each for name, each in decision.have.items() if each is not UNREAD})
     for path, value in seen.items():
         leaf = leaf_at(kind.fields, path)
         is_choice = path not in recorded and leaf is not None and ServerDefault in leaf

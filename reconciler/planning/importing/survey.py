@@ -81,7 +81,7 @@ def without_others(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
 
     def freed(live: Live) -> Live:
         foreign = live.owner is not None and live.owner.stack != manifest.stack
-        return live.showing({**live.body, "metadata": live.metadata}) if foreign else live
+        return live.with_body({**live.body, "metadata": live.metadata}) if foreign else live
 
     listings = {
         name: replace(each, objects=tuple(map(freed, each.objects))) for name, each in snapshot.listings.items()

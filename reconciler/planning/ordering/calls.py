@@ -11,7 +11,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import applied, canonicalize
+from reconciler.model.canonical import canonicalize, collect_applied
 from reconciler.model.change import Action, Order
 from reconciler.model.fields.annotations import InputOnly, PathOnly, ServerDefault, UpdateOnly
 from reconciler.model.fields.field import Field, Shape
@@ -88,7 +88,7 @@ def _draft(decision: Decision, *, pending: bool = False, without: Collection[str
         address=decision.address,
         text=metadata or "",
         intent=owner.intent if owner is not None and ours else None,
-        applied=applied(decision.kind, sent),
+        applied=collect_applied(decision.kind, sent),
         protect=decision.protect,
         pending=pending,
         replaces=(_live(decision).id if decision.kind.keeps_owner else _live(decision).locator)
@@ -185,9 +185,9 @@ def _update(decision: Decision) -> Iterator[Call]:
             decision, [*first, *(field for field in removed if field.name in decision.kind.exclusive_modules)]
         )
     yield from _in_turn(
-        [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in first]
+        [_module(decision, Verb.REMOVE, str(field.delete_segment), None) for field in first]
         + main
-        + [_module(decision, Verb.REMOVE, str(field.clearing), None) for field in removed if field not in first]
+        + [_module(decision, Verb.REMOVE, str(field.delete_segment), None) for field in removed if field not in first]
     )
 
 
@@ -208,7 +208,7 @@ def _split(decision: Decision) -> tuple[list[Field], list[Field]]:
     removed: list[Field] = []
     for difference in decision.differences:
         field = difference.field
-        goes = field.name in decision.want and decision.want[field.name] is None and field.clearing is not None
+        goes = field.name in decision.want and decision.want[field.name] is None and field.delete_segment is not None
         unless = field.read_as.unless if field.read_as else ""
         if goes and unless and decision.want.get(unless) is not None:
             continue  # the platform lets go of it when it is given the other

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import checked
-from reconciler.model.fields.spec import Written
+from reconciler.kinds.types.fields import check_with
+from reconciler.model.fields.spec import StrictModel
 from reconciler.model.manifest import Lifecycle
 
 _DURATION = re.compile(r"[0-9]{1,6}[smhdw]")
@@ -51,23 +51,23 @@ def _check_secret_key(text: str) -> str | None:
     return None if _DATUM.fullmatch(text) else wrong
 
 
-class DotenvEntry(Written):
+class DotenvEntry(StrictModel):
     """An entry of a dotenv file; its other lines stay as they are."""
 
     file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, checked(_check_entry_name), Doc("The entry's name.")]
+    name: Annotated[str, check_with(_check_entry_name), Doc("The entry's name.")]
 
 
-class KubernetesSecret(Written):
+class KubernetesSecret(StrictModel):
     """A file with a Secret manifest, to be applied by whoever may."""
 
     file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, checked(_check_object_name), Doc("The Secret's name.")]
-    key: Annotated[str, checked(_check_secret_key), Doc("The key of the secret within it.")] = "token"
-    namespace: Annotated[Annotated[str, checked(_check_namespace)] | None, Doc("The Secret's namespace.")] = None
+    name: Annotated[str, check_with(_check_object_name), Doc("The Secret's name.")]
+    key: Annotated[str, check_with(_check_secret_key), Doc("The key of the secret within it.")] = "token"
+    namespace: Annotated[Annotated[str, check_with(_check_namespace)] | None, Doc("The Secret's namespace.")] = None
 
 
-class Command(Written):
+class Command(StrictModel):
     """A command that takes the secret from its standard input.
 
     It is run in the project's root, without a shell, and sees PATH, HOME, the locale and what `env` lists of the
@@ -77,12 +77,12 @@ class Command(Written):
     run: Annotated[list[str], Field(min_length=1), Doc("The command and its arguments.")]
     check: Annotated[list[str], Doc("A command whose success says that `run` would work.")] = []
     env: Annotated[
-        list[Annotated[str, checked(_check_variable_name)]],
+        list[Annotated[str, check_with(_check_variable_name)]],
         Doc("Names of environment variables that both commands get, besides PATH, HOME, LANG, LANGUAGE and LC_*."),
     ] = []
 
 
-class DeliveryTarget(Written):
+class DeliveryTarget(StrictModel):
     """Where a one-time secret goes."""
 
     to_file: Annotated[str | None, Doc("A file that holds the secret and nothing else.")] = None
@@ -91,14 +91,14 @@ class DeliveryTarget(Written):
     to_command: Annotated[Command | None, Doc("A command's standard input.")] = None
 
 
-class RotationSettings(Written):
+class RotationSettings(StrictModel):
     """When it is renewed: created anew, delivered, and the old one deleted after the overlap."""
 
-    after: Annotated[str, checked(_check_duration), Doc("Its age at renewal, such as 90d.")]
-    overlap: Annotated[str, checked(_check_duration), Doc("How long both live, such as 24h.")] = "0s"
+    after: Annotated[str, check_with(_check_duration), Doc("Its age at renewal, such as 90d.")]
+    overlap: Annotated[str, check_with(_check_duration), Doc("How long both live, such as 24h.")] = "0s"
 
 
-class ManifestDocument(Written):
+class ManifestDocument(StrictModel):
     """One declared resource."""
 
     kind: Annotated[str, Doc("What it is.")]

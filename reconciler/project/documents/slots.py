@@ -8,7 +8,7 @@ from functools import cache
 
 from pydantic import BaseModel
 
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.value import Json
 
@@ -25,7 +25,7 @@ class Slot:
 
 
 def _slot(of: Field, sensitive: bool = False) -> Slot:
-    sensitive = sensitive or Behaviour.SENSITIVE in of.behaviours
+    sensitive = sensitive or Behavior.SENSITIVE in of.behaviors
     return Slot(
         of.shape,
         sensitive,

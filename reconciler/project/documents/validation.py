@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.languages import yaml_scalars
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.manifest import Path
@@ -134,7 +134,7 @@ def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
             here = next((field for field in (fields if here is None else here.fields) if field.name == part), None)
         if here is None:
             return None, sensitive
-        sensitive = sensitive or Behaviour.SENSITIVE in here.behaviours
+        sensitive = sensitive or Behavior.SENSITIVE in here.behaviors
     return here, sensitive
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Declaration, Path
 from reconciler.model.problem import Position
@@ -72,7 +72,7 @@ def _redact(value: Value, field: Field | None, sensitive: bool) -> Value:
         return None
     if field is None:
         return _HIDDEN
-    sensitive = sensitive or Behaviour.SENSITIVE in field
+    sensitive = sensitive or Behavior.SENSITIVE in field
     match value, field.shape:
         case dict(), Shape.OBJECT:
             within = {each.name: each for each in field.fields}
@@ -180,6 +180,6 @@ def _origins_of_references(value: Value, others: Mapping[Address, Declaration]) 
 def _default_origin(field: Field | None) -> Origin:
     if field is None:
         return Origin("not declared", None, None)
-    if Behaviour.SERVER_DEFAULT in field:
+    if Behavior.SERVER_DEFAULT in field:
         return Origin("not declared: left to the platform", None, None)
     return Origin("not declared: the documented default", None, field.default)

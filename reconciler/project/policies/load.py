@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from typing_extensions import Doc
 
 from reconciler import kinds
-from reconciler.kinds.types.fields import NonEmpty, checked
+from reconciler.kinds.types.fields import NonEmpty, check_with
 from reconciler.languages.cel import Expression, InvalidExpression
 from reconciler.model.change import Action
 from reconciler.model.fields.field import fields_of
-from reconciler.model.fields.spec import Written
+from reconciler.model.fields.spec import StrictModel
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 from reconciler.project import files
@@ -52,7 +52,7 @@ def _check_day(text: str) -> str | None:
 _NO_DAY: Final = "is not a day; write it as 2030-12-31"
 
 
-class Scope(Written):
+class Scope(StrictModel):
     """Whom a policy is about; all of what is said has to fit."""
 
     kinds: Annotated[list[NonEmpty], Doc("Kinds of resources; all of them if none is named.")] = []
@@ -63,18 +63,18 @@ class Scope(Written):
     ] = []
 
 
-class ExemptionEntry(Written):
+class ExemptionEntry(StrictModel):
     """What a policy does not hold for, why, and how long."""
 
     address: Annotated[NonEmpty, Doc("An address, Kind/name, with * and ? as globs.")]
     reason: Annotated[NonEmpty, Doc("Why, for whoever reviews it.")]
-    until: Annotated[Annotated[str, checked(_check_day)], Doc("The last day it holds, as 2030-12-31, in UTC.")]
+    until: Annotated[Annotated[str, check_with(_check_day)], Doc("The last day it holds, as 2030-12-31, in UTC.")]
 
 
-class PolicyDocument(Written):
+class PolicyDocument(StrictModel):
     """One policy; a file may hold several, parted by ---."""
 
-    policy: Annotated[Annotated[str, checked(_check_name)], Doc("Its name, unique in the project.")]
+    policy: Annotated[Annotated[str, check_with(_check_name)], Doc("Its name, unique in the project.")]
     description: Annotated[str, Doc("What it is for.")] = ""
     severity: Annotated[Literal["error", "warning"], Doc("An error blocks a plan; a warning tells.")] = "error"
     scope: Scope = Scope()

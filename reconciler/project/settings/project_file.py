@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Deferred, checked
+from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model import dialect
 from reconciler.model.fields.annotations import Between, Sensitive
-from reconciler.model.fields.spec import Written
+from reconciler.model.fields.spec import StrictModel
 from reconciler.project.settings.connection import AGENT_URL, check_agent_url, check_platform_url
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -25,11 +25,11 @@ def check_stack_name(text: str) -> str | None:
     )
 
 
-class Platform(Written):
+class Platform(StrictModel):
     """Where the account is, and the key to it."""
 
     base_url: Annotated[
-        Annotated[str, checked(check_platform_url), Deferred] | None,
+        Annotated[str, check_with(check_platform_url), Deferred] | None,
         Doc("The platform's address. The profile ngrok knows its own."),
     ] = None
     api_key: Annotated[
@@ -41,15 +41,16 @@ class Platform(Written):
     account: Annotated[str | None, Doc("The account's name; a plan for another one is refused.")] = None
 
 
-class Agent(Written):
+class Agent(StrictModel):
     """Where the agent is whose tunnels are declared."""
 
     base_url: Annotated[
-        Annotated[str, checked(check_agent_url), Deferred], Doc("The address of its local API; no key is sent to it.")
+        Annotated[str, check_with(check_agent_url), Deferred],
+        Doc("The address of its local API; no key is sent to it."),
     ] = AGENT_URL
 
 
-class Limits(Written):
+class Limits(StrictModel):
     """How much of the platform's budget may be used."""
 
     requests_per_minute: Annotated[
@@ -67,7 +68,7 @@ class Limits(Written):
     ] = 10.0
 
 
-class Guards(Written):
+class Guards(StrictModel):
     """Shares of the owned objects that one plan may change without approval."""
 
     max_delete_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may delete.")] = 30
@@ -95,17 +96,17 @@ def _check_reason(text: str) -> str | None:
     return None if text.strip() else "is empty; say why the difference is expected"
 
 
-class ExpectedDrift(Written):
+class ExpectedDrift(StrictModel):
     """A difference that is expected for a while."""
 
     match: Annotated[
-        str, checked(_check_drift_pattern), Deferred, Doc("Kind/name, or Kind/name.field; * stands for any text.")
+        str, check_with(_check_drift_pattern), Deferred, Doc("Kind/name, or Kind/name.field; * stands for any text.")
     ]
-    until: Annotated[str, checked(_check_date), Deferred, Doc("The last day on which it is ignored, in UTC.")]
-    reason: Annotated[str, checked(_check_reason), Deferred, Doc("Why it is expected.")]
+    until: Annotated[str, check_with(_check_date), Deferred, Doc("The last day on which it is ignored, in UTC.")]
+    reason: Annotated[str, check_with(_check_reason), Deferred, Doc("Why it is expected.")]
 
 
-class Drift(Written):
+class Drift(StrictModel):
     """What `drift` does not report."""
 
     ignore: Annotated[list[ExpectedDrift], Doc("Known drift, each with a date and a reason.")] = []
@@ -117,21 +118,21 @@ def _check_public_key(text: str) -> str | None:
     return snapshots.check_public_key(text)
 
 
-class Snapshots(Written):
+class Snapshots(StrictModel):
     """What `plan --snapshot` trusts."""
 
     public_key: Annotated[
-        Annotated[str, checked(_check_public_key), Deferred] | None,
+        Annotated[str, check_with(_check_public_key), Deferred] | None,
         Doc("An Ed25519 public key in PEM, best {from_file: snapshot.pub}: only what it vouches for is read."),
     ] = None
 
 
-class ProjectFile(Written):
+class ProjectFile(StrictModel):
     """The project file."""
 
     version: Annotated[Literal[1], Doc("The version of this file's format.")] = 1
     stack: Annotated[
-        Annotated[str, checked(check_stack_name), Deferred], Doc("The ownership scope, unique in the account.")
+        Annotated[str, check_with(check_stack_name), Deferred], Doc("The ownership scope, unique in the account.")
     ]
     platform: Platform = Platform()
     agent: Agent = Agent()

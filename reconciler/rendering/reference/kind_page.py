@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from textwrap import dedent, indent
 
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
 
@@ -19,13 +19,13 @@ _PLAIN = {
     Shape.ANY: "text or inline YAML",
 }
 _SAID = {
-    Behaviour.IMMUTABLE: "another value replaces the resource",
-    Behaviour.INPUT_ONLY: "never read back; a change on the platform goes unseen",
-    Behaviour.SERVER_DEFAULT: "left to the platform unless declared, and again once declared no more",
-    Behaviour.UNORDERED: "the order means nothing",
-    Behaviour.SENSITIVE: "never shown",
-    Behaviour.PATH_ONLY: "part of the address",
-    Behaviour.UPDATE_ONLY: "set right after the create",
+    Behavior.IMMUTABLE: "another value replaces the resource",
+    Behavior.INPUT_ONLY: "never read back; a change on the platform goes unseen",
+    Behavior.SERVER_DEFAULT: "left to the platform unless declared, and again once declared no more",
+    Behavior.UNORDERED: "the order means nothing",
+    Behavior.SENSITIVE: "never shown",
+    Behavior.PATH_ONLY: "part of the address",
+    Behavior.UPDATE_ONLY: "set right after the create",
 }
 
 
@@ -161,8 +161,8 @@ def told(field: Field) -> str:
         behaviours.append("depends on the reserved domain or address that it names")
     if field.name_of is not None:
         behaviours.append(f"taken for the `{field.name_of}` of what bears that name")
-    if field.clearing is not None:
-        behaviours.append(f"removed by DELETE on `…/{field.clearing}`")
+    if field.delete_segment is not None:
+        behaviours.append(f"removed by DELETE on `…/{field.delete_segment}`")
     sentences = [field.doc, *(f"{behaviour[0].upper()}{behaviour[1:]}." for behaviour in behaviours)]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -201,7 +201,7 @@ def _identity(kind: Kind) -> str:
         lines.append("- Found again by its owner record only.")
     if not kind.keeps_owner:
         lines.append("- It has no metadata: ownership is kept in the local store, or follows what it belongs to.")
-    replaced = [f"`{field.name}`" for field in kind.fields if Behaviour.IMMUTABLE in field]
+    replaced = [f"`{field.name}`" for field in kind.fields if Behavior.IMMUTABLE in field]
     replaced += [
         f"the {field.immutable_part.called} of `{field.name}`" for field in kind.fields if field.immutable_part
     ]

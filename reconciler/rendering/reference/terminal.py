@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
 from reconciler.model.value import canonical
@@ -57,11 +57,11 @@ def traits_of(field: Field) -> Iterator[str]:
         yield f"{canonical(field.default).decode()} when absent"
     if field.refs:
         yield f"the id of a {' or '.join(field.refs)}: {{ref: {field.refs[0]}/name}}"
-    for behaviour in Behaviour:
+    for behaviour in Behavior:
         if behaviour in field:
             yield f"{behaviour.name.lower().replace('_', ' ')}: {behaviour.value}"
     if field.immutable_part is not None:
-        yield f"its {field.immutable_part.called} is immutable: {Behaviour.IMMUTABLE.value}"
+        yield f"its {field.immutable_part.called} is immutable: {Behavior.IMMUTABLE.value}"
     if field.module:
         yield "a module: written by PUT, removed by DELETE on a path of its own"
 

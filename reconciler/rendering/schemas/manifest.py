@@ -12,7 +12,7 @@ from reconciler import kinds
 from reconciler.kinds.rules import canonical
 from reconciler.languages import traffic_catalog
 from reconciler.model.address import NAME
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Lifecycle
@@ -240,7 +240,7 @@ def field_schema(field: Field) -> Schema:
         schema = {"anyOf": [*arms, {"type": "null"}]}
     if field.doc:
         schema = {"description": field.doc, **schema}
-    if not field.required and field.default is not None and Behaviour.SERVER_DEFAULT not in field:
+    if not field.required and field.default is not None and Behavior.SERVER_DEFAULT not in field:
         schema["default"] = field.default
     return schema
 

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from reconciler.model.value import Json
 from reconciler.sandbox.agent.process import Agent
-from reconciler.sandbox.agent.tunnels import Failed
+from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.server.browsers import find_foreign
 
 _TUNNELS, _REQUESTS = "/api/tunnels", "/api/requests/http"
@@ -34,7 +34,7 @@ class AgentApp:
         request = Request(scope, receive)
         try:
             status, body = await self._answer(request)
-        except Failed as failed:
+        except AgentError as failed:
             details = {"err": str(failed)}
             status = failed.status
             body = {"error_code": failed.number, "status_code": status, "msg": failed.msg, "details": details}
@@ -46,7 +46,7 @@ class AgentApp:
     async def _answer(self, request: Request) -> tuple[int, Json]:
         foreign = find_foreign(request.headers)
         if foreign is not None:
-            raise Failed(100, 403, "forbidden", f"{foreign[0]} {foreign[1]!r} names another site")
+            raise AgentError(100, 403, "forbidden", f"{foreign[0]} {foreign[1]!r} names another site")
         path = request.scope["raw_path"].decode("latin-1").rstrip("/")  # a name may have a slash in it
         match request.method, path:
             case "GET", "/api":
@@ -54,7 +54,7 @@ class AgentApp:
             case "GET", "/api/status":
                 return 200, {"status": "online" if self._agent.is_ready else "connecting", "uri": "/api/status"}
             case "GET", "/api/tunnels":
-                return 200, {"tunnels": self._agent.running(), "uri": _TUNNELS}
+                return 200, {"tunnels": self._agent.list_tunnels(), "uri": _TUNNELS}
             case "POST", "/api/tunnels":
                 return 201, self._agent.open(await _body(request))
             case "GET", "/api/requests/http":
@@ -67,19 +67,19 @@ class AgentApp:
         if name and request.method == "DELETE":
             self._agent.close(name)
             return 204, None
-        raise Failed(100, 404, "not found", f"there is no {request.method} {path}")
+        raise AgentError(100, 404, "not found", f"there is no {request.method} {path}")
 
 
 async def _body(request: Request) -> dict[str, Json]:
     raw = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" or len(raw) > _LARGEST:
-        raise Failed(101, 415, "unsupported content type", "send a small body of application/json")
+        raise AgentError(101, 415, "unsupported content type", "send a small body of application/json")
     try:
         value = json.loads(raw)
         json.dumps(value, ensure_ascii=False).encode()  # an escaped half of a surrogate pair cannot be answered back
     except (ValueError, RecursionError) as error:
-        raise Failed(101, 400, "invalid request body", "it is not JSON") from error
+        raise AgentError(101, 400, "invalid request body", "it is not JSON") from error
     if not isinstance(value, dict):
-        raise Failed(101, 400, "invalid request body", "an object is wanted")
+        raise AgentError(101, 400, "invalid request body", "an object is wanted")
     return value

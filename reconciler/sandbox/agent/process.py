@@ -41,7 +41,7 @@ class Agent:
         self._configs = configs
         self._token: str | None = None
         self.is_ready = False
-        objects.obey = self.obey
+        objects.run_command = self.run_command
 
     # --- its life -----------------------------------------------------------------------------------------------------
 
@@ -55,8 +55,8 @@ class Agent:
         self.forget()
         if not all(path.exists() for path in self._configs):
             return
-        files = {path: _read(path) for path in self._configs}
-        configured = _merged(files.values())
+        files = {path: _read_config(path) for path in self._configs}
+        configured = _merge_configs(files.values())
         token = configured.get("authtoken")
         self._token = authtoken or (str(token) if token else None if authtoken == "" else self._token)
         with self._database.transaction():
@@ -66,11 +66,11 @@ class Agent:
         for name, settings in configured["tunnels"].items():
             try:
                 self.open({**settings, "name": name})
-            except tunnels.Failed as failed:
+            except tunnels.AgentError as failed:
                 where = " and ".join(path.name for path, read in files.items() if name in (read.get("tunnels") or {}))
                 refused.append(f"{where}: the tunnel {name!r} is refused: {' '.join(str(failed).split())}")
         if refused:
-            raise tunnels.invalid("\n".join(refused))
+            raise tunnels.settings_error("\n".join(refused))
 
     def forget(self) -> None:
         """End everything that an agent ran, of this process or of an earlier one."""
@@ -79,9 +79,9 @@ class Agent:
                 self._end(running)
             for session in self._sessions():
                 self._database.delete(session)
-                self._objects.events.record(events.SESSION_STOP, self._told(session))
+                self._objects.events.record(events.SESSION_STOP, self._describe_session(session))
 
-    def obey(self, session: Stored, command: str) -> bool:
+    def run_command(self, session: Stored, command: str) -> bool:
         """Do what the management API asks of a session, if it is this agent's."""
         if session.id not in [session.id for session in self._sessions()]:
             return False
@@ -89,31 +89,31 @@ class Agent:
             self.is_ready = False
             self.forget()
         elif command == "restart":
-            with suppress(tunnels.Failed):  # then it is there, and not ready
+            with suppress(tunnels.AgentError):  # then it is there, and not ready
                 self.start()
         return True
 
     # --- tunnels ------------------------------------------------------------------------------------------------------
 
-    def running(self) -> list[Document]:
+    def list_tunnels(self) -> list[Document]:
         """The oldest first."""
         return [stored.body["shown"] for stored in reversed(self._database.page(_RUNNING))]
 
     def find(self, name: str) -> Stored:
         found = self._database.find(_RUNNING, name)
         if found is None:
-            raise tunnels.Failed(100, 404, "tunnel not found", f"there is no tunnel {name!r}")
+            raise tunnels.AgentError(100, 404, "tunnel not found", f"there is no tunnel {name!r}")
         return found
 
     def open(self, settings: Mapping[str, Any]) -> Document:
         if not self.is_ready:
-            raise tunnels.Failed(
+            raise tunnels.AgentError(
                 104, 503, "the agent is not ready to start tunnels", "a tunnel session has not yet been established"
             )
         with self._database.transaction():
-            name, proto, addr = tunnels.checked(settings)
+            name, proto, addr = tunnels.parse_settings(settings)
             if self._database.find(_RUNNING, name) is not None:
-                raise tunnels.invalid(f"tunnel {name!r} already exists")
+                raise tunnels.settings_error(f"tunnel {name!r} already exists")
             session = self._session()
             place = self._place(proto, settings)
             self._permit(place, settings)
@@ -133,14 +133,14 @@ class Agent:
     def _run(
         self, name: str, place: tunnels.Place, upstream: str, settings: Mapping[str, Any], session: Stored
     ) -> Document:
-        named, pooled = self._database.named, self._database.others_named("pool", f"{place.url} ", "")
+        named, pooled = self._database.find_by_name, self._database.has_name_of_other("pool", f"{place.url} ", "")
         if pooled or named("url", place.url) or named("hostport", place.hostport):
-            raise tunnels.refused(334, f"The endpoint {place.url!r} is already online.")
+            raise tunnels.start_error(334, f"The endpoint {place.url!r} is already online.")
         moment, metadata = certificates.stamp(derive.now()), str(settings.get("metadata") or "")
         endpoint_id, tunnel_id = self._database.new_id("ep_"), self._database.new_id("tn_")
         domain, address = self._objects.world.domain_of(place.host), self._objects.world.address_of(place.hostport)
         endpoint = {
-            **tunnels.endpoint(name, place, upstream, metadata, moment),
+            **tunnels.build_endpoint(name, place, upstream, metadata, moment),
             "domain": ref(domain.id) if domain else None,
             "tcp_addr": ref(address.id) if address else None,
             "tunnel": ref(tunnel_id),
@@ -148,14 +148,14 @@ class Agent:
             "principal": session.body["_principal"],
         }
         tunnel = {
-            **tunnels.tunnel(place, upstream, metadata, moment),
+            **tunnels.build_tunnel(place, upstream, metadata, moment),
             "tunnel_session": ref(session.id),
             "endpoint": ref(endpoint_id),
         }
         kept = self._database.insert(_ENDPOINT, endpoint_id, {"_raw": endpoint})
         self._database.take(kept, [("url", place.url)])
         self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
-        shown = tunnels.shown(name, place, upstream, inspect=settings.get("inspect") is not False)
+        shown = tunnels.build_status(name, place, upstream, inspect=settings.get("inspect") is not False)
         self._database.insert(_RUNNING, name, {"shown": shown, "endpoint": endpoint_id, "tunnel": tunnel_id})
         return shown
 
@@ -171,12 +171,12 @@ class Agent:
                 stored.body["owner_id"]
             ):
                 return stored
-        raise tunnels.refused(107, "The authtoken is properly formed, but it is invalid.")
+        raise tunnels.start_error(107, "The authtoken is properly formed, but it is invalid.")
 
     def _permit(self, place: tunnels.Place, settings: Mapping[str, Any]) -> None:
         credential = self._credential()
         if credential is not None and not tunnels.allows(credential.body["acl"], settings, place):
-            raise tunnels.refused(308, f"The ACL of {credential.id} does not permit binding {place.host}.")
+            raise tunnels.start_error(308, f"The ACL of {credential.id} does not permit binding {place.host}.")
 
     def _place(self, proto: str, settings: Mapping[str, Any]) -> tunnels.Place:
         """Where the tunnel is to be reached: reserved, below a reserved wildcard, or the platform's own choice."""
@@ -189,9 +189,9 @@ class Agent:
             return tunnels.Place(scheme, f"{secrets.token_hex(6)}.{PLATFORM_DOMAIN}", 443)
         host = str(host).strip().lower().rstrip(".")
         if not vocabulary.is_hostport(f"{host.removeprefix('*.')}:443"):
-            raise tunnels.invalid(f"{host!r} is not a host name")
+            raise tunnels.settings_error(f"{host!r} is not a host name")
         if self._objects.world.domain_of(host) is None:
-            raise tunnels.refused(319, f"You must reserve the hostname {host!r} before it can be used.")
+            raise tunnels.start_error(319, f"You must reserve the hostname {host!r} before it can be used.")
         return tunnels.Place(scheme, host, 443)
 
     def _address(self, remote: Json) -> tunnels.Place:
@@ -200,7 +200,7 @@ class Agent:
             return tunnels.Place("tcp", f"0.tcp.{PLATFORM_DOMAIN}", 10000 + number)
         host, _, port = str(remote).strip().lower().rpartition(":")
         if not port.isdecimal() or self._objects.world.address_of(f"{host}:{int(port)}") is None:
-            raise tunnels.refused(307, f"You must reserve the address {remote!r} before it can be used.")
+            raise tunnels.start_error(307, f"You must reserve the address {remote!r} before it can be used.")
         return tunnels.Place("tcp", host, int(port))
 
     def _session(self) -> Stored:
@@ -223,19 +223,19 @@ class Agent:
         }
         identity = self._database.new_id("ts_")
         session = self._database.insert(_SESSION, identity, {"_raw": raw, "_principal": ref(owner)})
-        self._objects.events.record(events.SESSION_START, self._told(session))
+        self._objects.events.record(events.SESSION_START, self._describe_session(session))
         return session
 
     def _sessions(self) -> list[Stored]:
         """Its own; others may have been planted."""
         return [stored for stored in self._database.page(_SESSION) if "_principal" in stored.body]
 
-    def _told(self, session: Stored) -> Document:
+    def _describe_session(self, session: Stored) -> Document:
         raw = session.body["_raw"]
         return {"id": session.id, **{name: value for name, value in raw.items() if name != "credential"}}
 
 
-def _merged(files: Iterable[Document]) -> Document:
+def _merge_configs(files: Iterable[Document]) -> Document:
     """One configuration, of each key the value that is given last; of a tunnel's keys as well."""
     merged: Document = {}
     tunnels: dict[str, Document] = {}
@@ -246,12 +246,12 @@ def _merged(files: Iterable[Document]) -> Document:
     return {**merged, "tunnels": tunnels}
 
 
-def _read(path: Path) -> Document:
+def _read_config(path: Path) -> Document:
     try:
         read = parsing.document(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise tunnels.invalid(f"{path.name}: {error}") from error
+        raise tunnels.settings_error(f"{path.name}: {error}") from error
     opened = read.get("tunnels") or {} if isinstance(read, dict) else None
     if not isinstance(opened, dict) or not all(isinstance(each, dict) for each in opened.values()):
-        raise tunnels.invalid(f"{path.name} holds no configuration")
+        raise tunnels.settings_error(f"{path.name} holds no configuration")
     return dict(read)

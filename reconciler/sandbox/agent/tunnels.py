@@ -28,7 +28,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-class Failed(Exception):
+class AgentError(Exception):
     """What the agent refuses: its own number, the HTTP status, what it was about, and why."""
 
     def __init__(self, number: int, status: int, msg: str, why: str) -> None:
@@ -38,12 +38,12 @@ class Failed(Exception):
         self.msg = msg
 
 
-def invalid(why: str) -> Failed:
-    return Failed(102, 400, "invalid tunnel configuration", why)
+def settings_error(why: str) -> AgentError:
+    return AgentError(102, 400, "invalid tunnel configuration", why)
 
 
-def refused(code: int, why: str) -> Failed:
-    return Failed(103, 502, "failed to start tunnel", f"{why}\n\nERR_NGROK_{code}\n")
+def start_error(code: int, why: str) -> AgentError:
+    return AgentError(103, 502, "failed to start tunnel", f"{why}\n\nERR_NGROK_{code}\n")
 
 
 @dataclass(frozen=True)
@@ -63,19 +63,19 @@ class Place:
         return f"{self.scheme}://{self.hostport if self.scheme == 'tcp' else self.host}"
 
 
-def checked(settings: Mapping[str, Any]) -> tuple[str, str, str]:
+def parse_settings(settings: Mapping[str, Any]) -> tuple[str, str, str]:
     """Name, protocol and address of a tunnel that is to be started."""
     for key, value in settings.items():
         if key not in _KEYS:
-            raise invalid(f"field {key} not found")
+            raise settings_error(f"field {key} not found")
         wanted = _TYPES.get(key, (str,))
         if value is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
-            raise invalid(f"field {key} is of the wrong type")
+            raise settings_error(f"field {key} is of the wrong type")
     for key in ("name", "proto", "addr"):
         if not settings.get(key):
-            raise invalid(f"{key} is required")
+            raise settings_error(f"{key} is required")
     if settings["proto"] not in ("http", "tcp", "tls"):
-        raise invalid(f"unknown proto {settings['proto']!r}")
+        raise settings_error(f"unknown proto {settings['proto']!r}")
     return str(settings["name"]), str(settings["proto"]), str(settings["addr"])
 
 
@@ -108,7 +108,7 @@ def _covers(rule: str, place: Place) -> bool:
 # --- what is shown of a running one -----------------------------------------------------------------------------------
 
 
-def endpoint(name: str, place: Place, upstream: str, metadata: str, moment: str) -> Document:
+def build_endpoint(name: str, place: Place, upstream: str, metadata: str, moment: str) -> Document:
     """As an endpoint of the management API, without what it refers to."""
     return {
         "created_at": moment,
@@ -130,7 +130,7 @@ def endpoint(name: str, place: Place, upstream: str, metadata: str, moment: str)
     }
 
 
-def tunnel(place: Place, upstream: str, metadata: str, moment: str) -> Document:
+def build_tunnel(place: Place, upstream: str, metadata: str, moment: str) -> Document:
     """As a tunnel of the management API, without what it refers to."""
     return {
         "public_url": place.url,
@@ -144,7 +144,7 @@ def tunnel(place: Place, upstream: str, metadata: str, moment: str) -> Document:
     }
 
 
-def shown(name: str, place: Place, upstream: str, *, inspect: bool) -> Document:
+def build_status(name: str, place: Place, upstream: str, *, inspect: bool) -> Document:
     """As the agent's own API tells it."""
     return {
         "name": name,

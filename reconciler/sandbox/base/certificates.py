@@ -67,7 +67,7 @@ def certificates(pem: str) -> list[x509.Certificate]:
         raise ValueError("no certificate in PEM can be read in it") from error
 
 
-def ended(pem: str) -> str:
+def end_with_newline(pem: str) -> str:
     """The text as the platform keeps it, with one line feed at its end."""
     return f"{pem.rstrip()}\n"
 
@@ -85,8 +85,8 @@ def authority(certificate: x509.Certificate) -> Document:
         "subject_common_name": _name(certificate.subject, NameOID.COMMON_NAME),
         "not_before": stamp(certificate.not_valid_before_utc),
         "not_after": stamp(certificate.not_valid_after_utc),
-        "key_usages": _key_usages(certificate),
-        "extended_key_usages": _extended_key_usages(certificate),
+        "key_usages": _read_key_usages(certificate),
+        "extended_key_usages": _read_extended_key_usages(certificate),
     }
 
 
@@ -127,7 +127,7 @@ def _name(name: x509.Name, oid: x509.ObjectIdentifier) -> str:
     return str(found[0].value) if found else ""
 
 
-def _key_usages(certificate: x509.Certificate) -> list[str]:
+def _read_key_usages(certificate: x509.Certificate) -> list[str]:
     try:
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
     except x509.ExtensionNotFound:
@@ -135,7 +135,7 @@ def _key_usages(certificate: x509.Certificate) -> list[str]:
     return [shown for name, shown in _USAGES.items() if getattr(usage, name)]
 
 
-def _extended_key_usages(certificate: x509.Certificate) -> list[str]:
+def _read_extended_key_usages(certificate: x509.Certificate) -> list[str]:
     try:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
@@ -162,7 +162,7 @@ def private_key(pem: str) -> Any:
         raise ValueError("no private key in PEM can be read in it") from error
 
 
-def belongs(key: Any, leaf: x509.Certificate) -> bool:
+def is_key_of(key: Any, leaf: x509.Certificate) -> bool:
     return _spki(key.public_key()) == _spki(leaf.public_key())
 
 

@@ -103,7 +103,7 @@ class Database:
             "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? AND id=?",
             (collection, parent, identity),
         ).fetchone()
-        return _stored(row) if row else None
+        return _load_row(row) if row else None
 
     def page(self, collection: str, parent: str = "", before: str | None = None, limit: int = -1) -> list[Stored]:
         """Newest first; `before` names the object after which to go on, which may be gone by now."""
@@ -113,9 +113,9 @@ class Database:
             f"{position} ORDER BY sequence DESC LIMIT ?",
             (collection, parent, *([] if before is None else [self._place(collection, parent, before)]), limit),
         )
-        return [_stored(row) for row in rows]
+        return [_load_row(row) for row in rows]
 
-    def each(self, collection: str, parent: str = "", before: str | None = None) -> Iterator[Stored]:
+    def iterate(self, collection: str, parent: str = "", before: str | None = None) -> Iterator[Stored]:
         """As `page` without a limit, read as far as is looked at."""
         while found := self.page(collection, parent, before, 100):
             yield from found
@@ -190,15 +190,15 @@ class Database:
                 return space, name
         return None
 
-    def named(self, space: str, name: str) -> Stored | None:
+    def find_by_name(self, space: str, name: str) -> Stored | None:
         row = self._sql.execute(
             "SELECT sequence, collection, parent, id, body FROM documents JOIN names ON owner = sequence "
             "WHERE space=? AND name=?",
             (space, name),
         ).fetchone()
-        return _stored(row) if row else None
+        return _load_row(row) if row else None
 
-    def others_named(self, space: str, start: str, owner: str) -> bool:
+    def has_name_of_other(self, space: str, start: str, owner: str) -> bool:
         """Whether somebody else than the object with this id has a name that begins so."""
         row = self._sql.execute(
             "SELECT 1 FROM documents JOIN names ON owner = sequence "
@@ -223,7 +223,7 @@ class Database:
             "WHERE target=? AND id<>? ORDER BY sequence LIMIT 1",
             (target, target),
         ).fetchone()
-        return _stored(row) if row else None
+        return _load_row(row) if row else None
 
     def users_of(self, target: str) -> list[Stored]:
         """All that refers to the object, the oldest first."""
@@ -232,7 +232,7 @@ class Database:
             "WHERE target=? AND id<>? ORDER BY sequence",
             (target, target),
         )
-        return [_stored(row) for row in rows]
+        return [_load_row(row) for row in rows]
 
     # --- facts about the account --------------------------------------------------------------------------------------
 
@@ -250,6 +250,6 @@ class Database:
         return number
 
 
-def _stored(row: tuple[int, str, str, str, str]) -> Stored:
+def _load_row(row: tuple[int, str, str, str, str]) -> Stored:
     sequence, collection, parent, identity, body = row
     return Stored(sequence, collection, parent, identity, json.loads(body))

@@ -93,7 +93,7 @@ def _domain(draft: Draft, world: World) -> None:
         )
     elif doc[_POLICY] is None and draft.before[_POLICY] and doc["certificate_id"] == draft.before["certificate_id"]:
         doc["certificate_id"] = ""  # the managed certificate goes with its policy
-    _managed(draft)
+    _reset_certificate_status(draft)
 
 
 def _ingress(draft: Draft, world: World) -> None:
@@ -102,10 +102,10 @@ def _ingress(draft: Draft, world: World) -> None:
         label = hashlib.sha256(draft.id.encode()).hexdigest()[:12]
         draft.doc["ns_targets"] = [f"ns-{number}.{label}.agent.{world.platform_domain}" for number in range(1, 5)]
         draft.doc["region_domains"] = [f"{region}.{domain}" for region in vocabulary.REGIONS]
-    _managed(draft)
+    _reset_certificate_status(draft)
 
 
-def _managed(draft: Draft) -> None:
+def _reset_certificate_status(draft: Draft) -> None:
     """A policy that is new or changed has no status yet: reads begin the provisioning and end it."""
     doc, name = draft.doc, _POLICY
     if doc[name] is None:
@@ -116,7 +116,7 @@ def _managed(draft: Draft) -> None:
         doc["_reads"] = 0
 
 
-def provisioning() -> dict[str, object]:
+def build_provisioning_status() -> dict[str, object]:
     """The status while a certificate is being obtained."""
     job = {
         "error_code": None,
@@ -127,7 +127,7 @@ def provisioning() -> dict[str, object]:
     return {"renews_at": None, "provisioning_job": job}
 
 
-def renewing(status_from: datetime) -> dict[str, object]:
+def build_renewal_status(status_from: datetime) -> dict[str, object]:
     """The status of a certificate obtained just now."""
     return {"renews_at": certificates.stamp(status_from + LIFETIME - _RENEWAL), "provisioning_job": None}
 

@@ -81,14 +81,14 @@ class World:
 
     def domain_of(self, host: str) -> Stored | None:
         """The reserved domain that serves a host: itself, or the closest wildcard above it."""
-        found = self.database.named("domain", host)
+        found = self.database.find_by_name("domain", host)
         while found is None and "." in host:
             host = host.partition(".")[2]
-            found = self.database.named("domain", f"*.{host}")
+            found = self.database.find_by_name("domain", f"*.{host}")
         return found
 
     def address_of(self, hostport: str) -> Stored | None:
-        return self.database.named("address", hostport)
+        return self.database.find_by_name("address", hostport)
 
 
 Rule = Callable[[Draft, World], None]  # raises what it refuses

@@ -30,12 +30,12 @@ _AUTHENTICATED = ("delivery", "stream", "logs")
 def check_target(draft: Draft) -> None:
     if draft.doc["format"] != "json":
         raise refusal.FORMAT(value=draft.doc["format"])
-    used = _used(draft.doc["target"])
+    used = _list_set_members(draft.doc["target"])
     if not used:
         raise refusal.TARGET_MISSING()
     if len(used) > 1:
         raise refusal.TARGET_COUNT(count=len(used))
-    if draft.before is not None and (old := _used(draft.before["target"])) != used:
+    if draft.before is not None and (old := _list_set_members(draft.before["target"])) != used:
         raise refusal.TARGET_FIXED(old=old[0], new=used[0])
     member, where = draft.doc["target"][used[0]], f"target.{used[0]}"
     if used[0] in _AUTHENTICATED:
@@ -48,12 +48,12 @@ def check_target(draft: Draft) -> None:
         _check_arn(name, member[name], where, refusal.ARN)
 
 
-def _used(target: dict[str, Any]) -> list[str]:
+def _list_set_members(target: dict[str, Any]) -> list[str]:
     return [name for name, member in target.items() if member is not None]
 
 
 def _check_auth(auth: dict[str, Any], where: str) -> None:
-    used = _used(auth)
+    used = _list_set_members(auth)
     if not used:
         raise refusal.AUTH_EMPTY(field=where)
     if len(used) > 1:

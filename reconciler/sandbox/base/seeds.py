@@ -18,48 +18,48 @@ from reconciler.sandbox.wire import parsing
 from reconciler.sandbox.wire.refusal import Refusal
 
 
-class Planted(BaseModel):
+class RawObject(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     collection: str
     object: dict[str, JsonValue]
 
 
-class Posted(BaseModel):
+class CreateRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     path: str
     body: dict[str, JsonValue] = {}
 
 
-def plant(objects: Objects, path: Path) -> None:
+def load_seed(objects: Objects, path: Path) -> None:
     """Plants what a file lists. ValueError says which item cannot be planted, and why; then none is."""
     try:
         items = parsing.document(path.read_text(encoding="utf-8"))
         if not isinstance(items, list):
             raise ValueError("a seed is a list")
-        plant_items(objects, items)
+        load_items(objects, items)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def plant_items(objects: Objects, items: Sequence[Any]) -> None:
+def load_items(objects: Objects, items: Sequence[Any]) -> None:
     """As `plant`, with the items themselves."""
     router = Router(operations(objects.kinds))
     with objects.database.transaction():
         for number, item in enumerate(items, 1):
             try:
-                _plant_one(objects, router, item)
+                _load_item(objects, router, item)
             except (Refusal, ValueError) as error:
                 raise ValueError(f"item {number}: {error}") from error
 
 
-def _plant_one(objects: Objects, router: Router, item: Any) -> None:
+def _load_item(objects: Objects, router: Router, item: Any) -> None:
     if isinstance(item, dict) and "collection" in item:
-        planted = parsing.formed(Planted, item)
-        objects.plant(planted.collection, planted.object)
+        planted = parsing.validate(RawObject, item)
+        objects.insert_raw(planted.collection, planted.object)
         return
-    posted = parsing.formed(Posted, item)
+    posted = parsing.validate(CreateRequest, item)
     found = router.match(posted.path)
     if found is None or "POST" not in found.by_method:
         raise ValueError(f"nothing can be created at {posted.path}")

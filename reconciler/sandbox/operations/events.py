@@ -19,7 +19,7 @@ KEPT = 1000
 _COLLECTION = "Delivery"
 _SOURCE, _SUBSCRIPTION, _DESTINATION = "EventSource", "EventSubscription", "EventDestination"
 
-Happening = Literal["created", "updated", "deleted"]
+ChangeType = Literal["created", "updated", "deleted"]
 
 SUBJECTS = {
     "APIKey": "api_key",
@@ -54,7 +54,7 @@ class Events:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def tell(self, show: Show) -> None:
+    def record_changes(self, show: Show) -> None:
         """The events of what the transaction changed since the last time. A source is a part of its subscription."""
         changes = _Changes()
         for before, after in self._database.changes():
@@ -62,7 +62,7 @@ class Events:
         for (collection, parent, identity), (before, after) in changes.objects.items():
             if parent == "" and identity in changes.sources and after is None and before is None:
                 before = after = self._database.find(collection, identity)
-            happening = _happening(before, after, identity in changes.sources)
+            happening = _classify_change(before, after, identity in changes.sources)
             name = self._type_of(collection, happening) if happening else ""
             stored = after or before
             if name and stored is not None:
@@ -73,7 +73,7 @@ class Events:
             if happening == "deleted" and collection == _DESTINATION:
                 self._database.trim(_COLLECTION, identity, 0)
 
-    def _type_of(self, collection: str, happening: Happening) -> str:
+    def _type_of(self, collection: str, happening: ChangeType) -> str:
         """The type of such an event, if anybody is to be told of it; else empty."""
         subject = SUBJECTS.get(collection)
         name = f"{subject}_{happening}.v0"
@@ -82,7 +82,7 @@ class Events:
     def record(self, name: str, about: Document) -> None:
         """One event of this type, to everybody who is to have it."""
         event: Document = {}
-        for subscription, destination in self._listeners(name):
+        for subscription, destination in self._find_subscribers(name):
             event = event or self._event(name, about)
             self._deliver(destination, event, subscription)
 
@@ -94,7 +94,7 @@ class Events:
         """What a destination was sent, the first of what is kept first."""
         return [stored.body for stored in reversed(self._database.page(_COLLECTION, destination))]
 
-    def _listeners(self, name: str) -> Iterator[tuple[str, str]]:
+    def _find_subscribers(self, name: str) -> Iterator[tuple[str, str]]:
         for identity in self._database.parents(_SOURCE, name):
             subscription = self._database.find(_SUBSCRIPTION, identity)
             for destination in subscription.body["destination_ids"] if subscription else ():
@@ -137,7 +137,7 @@ class _Changes:
         self.objects[key] = (first or before, after)
 
 
-def _happening(before: Stored | None, after: Stored | None, within: bool) -> Happening | None:
+def _classify_change(before: Stored | None, after: Stored | None, within: bool) -> ChangeType | None:
     """What happened to an object that was so and is so; `within`: to a part of it, at least."""
     if before is None or after is None:
         return "created" if after is not None else "deleted" if before is not None else None

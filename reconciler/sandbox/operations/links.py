@@ -62,7 +62,7 @@ _IN_USE: dict[str, Cause] = {
 CASCADES = {"IPPolicy": "IPPolicyRule"}
 
 
-def in_use(kind: str, identity: str, user: str) -> Refusal:
+def in_use_refusal(kind: str, identity: str, user: str) -> Refusal:
     return _IN_USE.get(kind, refusal.IN_USE)(id=identity, user=user)
 
 
@@ -140,7 +140,7 @@ def names(draft: Draft) -> Iterable[tuple[str, str]]:
     return []
 
 
-def taken(space: str, name: str) -> Refusal:
+def duplicate_refusal(space: str, name: str) -> Refusal:
     """The refusal of a name that is another's."""
     causes: dict[str, tuple[Cause, dict[str, Json]]] = {
         "url": (refusal.ENDPOINT_DUPLICATE, {}),

@@ -76,7 +76,7 @@ from reconciler.sandbox.wire.responses import View
 
 PLATFORM_DOMAIN = "sandbox.test"
 
-Seen = Callable[[Document], Document]  # how an object is shown to whoever asks
+Render = Callable[[Document], Document]  # how an object is shown to whoever asks
 
 
 class Objects:
@@ -85,7 +85,9 @@ class Objects:
         self.kinds = tuple(kinds)
         self.events = Events(database)
         self.variants = Variants()
-        self.obey: Callable[[Stored, str], bool] | None = None  # of an agent, if one runs: whether the session is its
+        self.run_command: Callable[[Stored, str], bool] | None = (
+            None  # of an agent, if one runs: whether the session is its
+        )
         self.world = World(database, kinds, PLATFORM_DOMAIN)
         self._by_name = {kind.name: kind for kind in kinds}
         self._children: dict[str, list[Kind]] = {}
@@ -114,7 +116,7 @@ class Objects:
         """One transaction, with the events of what it changes."""
         with self.database.transaction():
             yield
-            self.events.tell(lambda stored: self._shown(view, self._by_name[stored.collection], stored))
+            self.events.record_changes(lambda stored: self._render(view, self._by_name[stored.collection], stored))
 
     def _answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
         kind, field = operation.kind, operation.field
@@ -122,19 +124,19 @@ class Objects:
             kept = self._by_name[kind.same_as]
             for value in values:
                 _check_path_id(kind, value)
-            values = [shared_objects.renamed(value, kind, kept) for value in values]
+            values = [shared_objects.rename_id(value, kind, kept) for value in values]
             shown = self._answer(replace(operation, kind=kept), values, body, view)
-            return shown and shared_objects.seen_as(kind, kept, shown, view)
+            return shown and shared_objects.render_as(kind, kept, shown, view)
         if operation.act is Act.CREATE:
             return self._create(kind, values[0] if values else "", body, view)
         stored = self._find(kind, values)
         match operation.act:
             case Act.GET:
-                return self._shown(view, kind, self._read(kind, stored))
+                return self._render(view, kind, self._read(kind, stored))
             case Act.UPDATE:
                 return self._update(kind, stored, body, view)
             case Act.DELETE if kind.supports is not None and "_raw" in stored.body:
-                self.uproot(stored.id)
+                self.delete_raw(stored.id)
             case Act.DELETE:
                 self._delete(kind, stored)
             case Act.COMMAND:
@@ -148,44 +150,44 @@ class Objects:
     # --- lists --------------------------------------------------------------------------------------------------------
 
     def page(
-        self, kind: Kind, values: Sequence[str], query: Query, view: View, seen: Seen = lambda shown: shown
+        self, kind: Kind, values: Sequence[str], query: Query, view: View, seen: Render = lambda shown: shown
     ) -> tuple[Json, str]:
         """The objects of one page, newest first, and the id after which the next begins (empty: nothing follows)."""
         if kind.same_as is not None:
             kept = self._by_name[kind.same_as]
-            seen = partial(shared_objects.seen_as, kind, kept, view=view)
-            found, follows = self.page(kept, values, shared_objects.asked_of(query, kind, kept), view, seen)
-            return found, shared_objects.renamed(follows, kept, kind)
+            seen = partial(shared_objects.render_as, kind, kept, view=view)
+            found, follows = self.page(kept, values, shared_objects.translate_query(query, kind, kept), view, seen)
+            return found, shared_objects.rename_id(follows, kept, kind)
         parent, limit = self._parent(kind, values), query.limit
         # The secrets of one vault, which live in the collection of all of them.
         vault = self._find(self._by_name["Vault"], values).id if values and not parent else ""
         if query.before is not None and self.database.find(kind.name, query.before, parent) is None:
             check_id("before_id", query.before, kind.id_prefix)
         with self.change(view):
-            if query.narrows or vault:
-                page = self._narrowed(kind, parent, query, view, vault, seen)
+            if query.is_narrowed or vault:
+                page = self._filter_page(kind, parent, query, view, vault, seen)
             else:
                 page = self.database.page(kind.name, parent, query.before, limit + 1)
             follows = page[limit - 1].id if len(page) > limit else ""
             return [
-                seen(self._shown(view, kind, self._read(kind, stored), listed=True)) for stored in page[:limit]
+                seen(self._render(view, kind, self._read(kind, stored), listed=True)) for stored in page[:limit]
             ], follows
 
-    def _narrowed(self, kind: Kind, parent: str, query: Query, view: View, vault: str, seen: Seen) -> list[Stored]:
+    def _filter_page(self, kind: Kind, parent: str, query: Query, view: View, vault: str, seen: Render) -> list[Stored]:
         """One more than a page of what is asked for."""
         nothing = Stored(0, kind.name, parent, "", bodies.complete(kind.name, bodies.fields(kind), {}))
         view = self._view_of(view.base, False)  # a filter sees the fields that a sparse answer leaves out as well
-        keep = query.keep({"created_at", *kind.fixed, *self._shown(view, kind, nothing)})
-        candidates = self.database.each(kind.name, parent, query.before)
+        keep = query.keep({"created_at", *kind.fixed, *self._render(view, kind, nothing)})
+        candidates = self.database.iterate(kind.name, parent, query.before)
         if vault:
             candidates = (candidate for candidate in candidates if candidate.body["vault_id"] == vault)
-        kept = (candidate for candidate in candidates if keep(seen(self._shown(view, kind, candidate))))
+        kept = (candidate for candidate in candidates if keep(seen(self._render(view, kind, candidate))))
         return list(islice(kept, query.limit + 1))
 
-    def everything(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
+    def list_all(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
         """All objects, in the order of their creation."""
         found = self.database.page(kind.name, self._parent(kind, values))
-        return [self._shown(view, kind, stored, listed=True) for stored in reversed(found)]
+        return [self._render(view, kind, stored, listed=True) for stored in reversed(found)]
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
@@ -205,22 +207,22 @@ class Objects:
             raise refusal.ROUTE_ELSEWHERE(id=values[-1])
         raise refusal.NOT_FOUND()
 
-    def _shown(self, view: View, kind: Kind, stored: Stored, *, listed: bool = False) -> Document:
+    def _render(self, view: View, kind: Kind, stored: Stored, *, listed: bool = False) -> Document:
         children = {}
         for below in self._children.get(kind.name, ()):
             assert below.parent is not None
             found = self.database.page(below.name, stored.id)
             # Oldest first here: routes are shown in the order they were made.
-            children[below.parent.embedded] = [self._shown(view, below, stored) for stored in reversed(found)]
-        return view.full(kind, stored, children, listed=listed)
+            children[below.parent.embedded] = [self._render(view, below, stored) for stored in reversed(found)]
+        return view.render(kind, stored, children, listed=listed)
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def _create(self, kind: Kind, parent: str, body: Document, view: View) -> Document:
         if kind.parent is not None:
             self._parent(kind, [parent])
-        body = rules.current(kind.name, body)
-        bodies.check(bodies.accepted(kind, update=False), body)
+        body = rules.rename_older_fields(kind.name, body)
+        bodies.check(bodies.list_accepted(kind, update=False), body)
         supplied = {name: value for name, value in body.items() if value is not None}
         doc = bodies.complete(kind.name, bodies.fields(kind), supplied)
         if kind.name == "EventSource" and supplied.get("fields"):
@@ -230,28 +232,28 @@ class Objects:
         stored = self._settle(draft, None)
         if supplied.get("verify_with_test_event"):
             self.events.verify(stored.id)
-        shown = self._shown(view, kind, stored, listed=True)
+        shown = self._render(view, kind, stored, listed=True)
         return {**shown, kind.one_time: draft.once} if kind.one_time else shown
 
     def _update(self, kind: Kind, stored: Stored, body: Document, view: View) -> Document:
-        rules.check_raw(stored)
-        known = bodies.accepted(kind, update=True)
-        body = rules.current_update(kind.name, body)
+        rules.check_not_raw(stored)
+        known = bodies.list_accepted(kind, update=True)
+        body = rules.drop_empty_fields(kind.name, body)
         bodies.check(known, body)
         rules.check_update(kind.name, body)
         doc, by_name = dict(stored.body), {field.name: field for field in known}
         left_out = [field for field in known if AlwaysSent in field and field.name not in body]
         for field in left_out if self.variants.patch_empties else ():
-            doc[field.name] = bodies.filled(kind.name, field, None)
+            doc[field.name] = bodies.fill_defaults(kind.name, field, None)
         for name, value in body.items():
             field = by_name[name]
-            if value is None and field.clearing is not None:
-                path = f"{view.uri(kind, stored)}/{field.clearing}"
+            if value is None and field.delete_segment is not None:
+                path = f"{view.uri(kind, stored)}/{field.delete_segment}"
                 raise refusal.NOT_BY_PATCH(field=name, path=path.removeprefix(view.base))
-            doc[name] = bodies.filled(kind.name, field, value)
+            doc[name] = bodies.fill_defaults(kind.name, field, value)
         supplied = {name: value for name, value in body.items() if value is not None}
         draft = Draft(kind, stored.id, supplied, doc, before=stored.body, parent=stored.parent)
-        return self._shown(view, kind, self._settle(draft, stored))
+        return self._render(view, kind, self._settle(draft, stored))
 
     def _settle(self, draft: Draft, stored: Stored | None) -> Stored:
         """Check, derive, keep: the common end of everything that writes."""
@@ -271,7 +273,7 @@ class Objects:
             stored = self.database.replace(stored, draft.doc)
         taken = self.database.take(stored, links.names(draft), is_new=draft.is_new)
         if taken is not None:
-            raise links.taken(*taken)
+            raise links.duplicate_refusal(*taken)
         self.database.use(stored, links.uses(draft, self.world), is_new=draft.is_new)
         if kind.name == "EventSubscription" and sources is not None:  # None: an update that says nothing of them
             self._put_sources(stored, draft.supplied.get("sources") or [])
@@ -295,12 +297,12 @@ class Objects:
     def _serve_hostports(self, edge: Stored, before: Sequence[str]) -> None:
         """An endpoint for each hostport of an edge, which had those of `before` until now."""
         for hostport in before:
-            served = self.database.named("edge endpoint", hostport)
+            served = self.database.find_by_name("edge endpoint", hostport)
             if served is not None and hostport not in edge.body["hostports"]:
                 self.database.delete(served)
         for hostport in edge.body["hostports"]:
-            served = self.database.named("edge endpoint", hostport)
-            raw = edges.endpoint(edge, hostport, self.world)
+            served = self.database.find_by_name("edge endpoint", hostport)
+            raw = edges.build_endpoint(edge, hostport, self.world)
             if served is not None:
                 self.database.replace(served, {"_raw": {**served.body["_raw"], **raw}})
                 continue
@@ -313,10 +315,10 @@ class Objects:
     ) -> Document | None:
         value = stored.body.get(field.name)
         if act is Act.PUT_MODULE:
-            rules.check_raw(stored)
+            rules.check_not_raw(stored)
             rules.check_retired(kind.name, {field.name: body})
             bodies.check(field.fields, body)
-            doc = {**stored.body, field.name: bodies.filled(kind.name, field, body)}
+            doc = {**stored.body, field.name: bodies.fill_defaults(kind.name, field, body)}
             draft = Draft(kind, stored.id, {field.name: body}, doc, before=stored.body, parent=stored.parent)
             value = self._settle(draft, stored).body[field.name]
             return view.module(kind, field, value, stored.id)
@@ -326,7 +328,7 @@ class Objects:
             return view.module(kind, field, value, stored.id)
         if field.name == "certificate_id" and stored.body["certificate_management_policy"] is not None:
             raise refusal.MANAGED_CERTIFICATE()
-        cleared = {**stored.body, field.name: bodies.filled(kind.name, field, None)}
+        cleared = {**stored.body, field.name: bodies.fill_defaults(kind.name, field, None)}
         self._settle(Draft(kind, stored.id, {}, cleared, before=stored.body, parent=stored.parent), stored)
         return None
 
@@ -337,12 +339,12 @@ class Objects:
                 self.database.delete(child)
         while (user := self.database.user_of(stored.id)) is not None:
             if links.CASCADES.get(kind.name) != user.collection:
-                raise links.in_use(kind.name, stored.id, user.id)
+                raise links.in_use_refusal(kind.name, stored.id, user.id)
             self.database.delete(user)
         self.database.delete(stored)
         if kind.name in edges.SCHEMES:
             for hostport in stored.body.get("hostports", ()):
-                if (served := self.database.named("edge endpoint", hostport)) is not None:
+                if (served := self.database.find_by_name("edge endpoint", hostport)) is not None:
                     self.database.delete(served)
         self._drop_managed(stored.body, {})
 
@@ -355,21 +357,21 @@ class Objects:
             return stored
         doc = {**stored.body, "_reads": reads + 1}
         if reads == 0:
-            doc["certificate_management_status"] = derive.provisioning()
+            doc["certificate_management_status"] = derive.build_provisioning_status()
         if reads + 1 == 2:
             moment = derive.now()
-            doc["certificate_management_status"] = derive.renewing(moment)
+            doc["certificate_management_status"] = derive.build_renewal_status(moment)
             if "certificate_id" in doc:
                 policy = doc["certificate_management_policy"]
                 pem = certificates.issue(doc["domain"], policy["private_key_type"], moment)
-                doc["certificate_id"] = self._keep_managed(pem, stored.id, certificates.stamp(moment))
+                doc["certificate_id"] = self._store_managed(pem, stored.id, certificates.stamp(moment))
         self._drop_managed(stored.body, doc)
         stored = self.database.replace(stored, doc)
         draft = Draft(kind, stored.id, {}, doc, before=doc, parent=stored.parent)
         self.database.use(stored, links.uses(draft, self.world))
         return stored
 
-    def _keep_managed(self, pem: str, domain_id: str, issued_at: str) -> str:
+    def _store_managed(self, pem: str, domain_id: str, issued_at: str) -> str:
         kind = self._by_name["TLSCertificate"]
         identity = self.database.new_id(kind.id_prefix)
         doc = bodies.complete(kind.name, bodies.fields(kind), {"certificate_pem": pem})
@@ -387,10 +389,10 @@ class Objects:
 
     def _command(self, stored: Stored, command: str) -> None:
         """An agent that is told to stop takes along what it served; one that is to start anew is back at once."""
-        if self.obey is not None and self.obey(stored, command):
+        if self.run_command is not None and self.run_command(stored, command):
             return
         if command == "stop":
-            self.uproot(stored.id)
+            self.delete_raw(stored.id)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -404,7 +406,7 @@ class Objects:
 
     # --- what no client can do ----------------------------------------------------------------------------------------
 
-    def plant(self, collection: str, raw: Document) -> None:
+    def insert_raw(self, collection: str, raw: Document) -> None:
         """Put an object there as it is: what agents and edges make, such as an ephemeral endpoint."""
         kind = next((kind for kind in self.kinds if kind.path == f"/{collection.strip('/')}"), None)
         if kind is None:
@@ -417,7 +419,7 @@ class Objects:
                 raise refusal.PLANTED_TWICE(id=identity, path=kind.path)
             self.database.insert(kind.name, identity, {"_raw": raw})
 
-    def uproot(self, identity: str) -> None:
+    def delete_raw(self, identity: str) -> None:
         """Take away a planted object, with every planted one that refers to it."""
         with self.database.transaction():
             for kind in self.kinds:

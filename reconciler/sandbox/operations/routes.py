@@ -72,7 +72,7 @@ def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
     for kind in kinds:
         one = f"{kind.path}/{{{kind.key}}}"
         if kind.supports is not None:
-            yield from _observed(kind, one, kind.supports)
+            yield from _read_only_operations(kind, one, kind.supports)
             continue
         yield Operation(Act.CREATE, kind, kind.path)
         yield Operation(Act.LIST, kind, kind.path)
@@ -89,7 +89,7 @@ def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
             yield Operation(Act.LIST, kind, "/vaults/{id}/secrets")
 
 
-def _observed(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation]:
+def _read_only_operations(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation]:
     """Of what no manifest declares. Without `list_key` nothing lists it; without fields an update is a command."""
     if kind.list_key:
         yield Operation(Act.LIST, kind, kind.path)

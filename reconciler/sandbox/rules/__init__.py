@@ -61,7 +61,7 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def required(kind: str) -> tuple[str, ...]:
+def list_required(kind: str) -> tuple[str, ...]:
     """The fields without which nothing of this kind is created."""
     return tuple(_REQUIRED.get(kind, ()))
 
@@ -72,7 +72,7 @@ def check_update(kind: str, body: dict[str, Any]) -> None:
         raise _UNCHANGED[kind]()
 
 
-def current(kind: str, body: Document) -> Document:
+def rename_older_fields(kind: str, body: Document) -> Document:
     """The body of a create, with what older clients call by another name under its name of today."""
     if kind == "ReservedDomain":
         if bool(body.get("name")) is bool(body.get("domain")):
@@ -83,7 +83,7 @@ def current(kind: str, body: Document) -> Document:
     return body
 
 
-def current_update(kind: str, body: Document) -> Document:
+def drop_empty_fields(kind: str, body: Document) -> Document:
     """The body of an update, without what clients send along empty although it cannot change."""
     check_retired(kind, body)
     empty = _NOT_SUPPLIED_EMPTY.get(kind, ())
@@ -99,7 +99,7 @@ def check_retired(kind: str, body: Document) -> None:
         raise refusal.NO_TERMINATE_AT()
 
 
-def check_raw(stored: Stored) -> None:
+def check_not_raw(stored: Stored) -> None:
     """What was planted is there to be read."""
     _check_own(stored)
     if "_raw" in stored.body:

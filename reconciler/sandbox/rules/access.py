@@ -29,7 +29,7 @@ UNCHANGED: dict[str, Cause] = {
 }
 
 
-def _owner(draft: Draft, world: World) -> None:
+def _check_owner(draft: Draft, world: World) -> None:
     owner = draft.supplied.get("owner_id") if draft.is_new else None
     if not owner:
         return
@@ -39,31 +39,31 @@ def _owner(draft: Draft, world: World) -> None:
         raise refusal.OWNER_INACTIVE(field="owner_id", id=owner)
 
 
-def _bot(draft: Draft, world: World) -> None:
+def _check_bot(draft: Draft, world: World) -> None:
     if not world.is_admin:
         raise refusal.BOT_BY_ADMIN()
 
 
-def _acl(draft: Draft, world: World) -> None:
-    _owner(draft, world)
+def _check_acl(draft: Draft, world: World) -> None:
+    _check_owner(draft, world)
     for rule in draft.doc["acl"]:
         if not vocabulary.is_acl_rule(rule):
             raise refusal.ACL_RULE(value=rule)
 
 
-def _ssh_credential(draft: Draft, world: World) -> None:
-    _acl(draft, world)
+def _check_ssh_credential(draft: Draft, world: World) -> None:
+    _check_acl(draft, world)
     try:
         certificates.key_type(certificates.ssh_public_key(draft.doc["public_key"], pem=True))
     except ValueError as error:
         raise refusal.SSH_KEY_INVALID(why=error) from error
 
 
-def _restriction(draft: Draft, world: World) -> None:
+def _check_restriction(draft: Draft, world: World) -> None:
     refusal.choice(draft.doc["type"], vocabulary.RESTRICTIONS, refusal.RESTRICTION_TYPE)
 
 
-def _policy_rule(draft: Draft, world: World) -> None:
+def _check_policy_rule(draft: Draft, world: World) -> None:
     doc = draft.doc
     refusal.choice(doc["action"], ("allow", "deny"), refusal.POLICY_ACTION)
     cidr = doc["cidr"].strip().lower()
@@ -87,7 +87,7 @@ def check_last(rule: Stored, world: World) -> None:
         raise refusal.LAST_RULE(policy=policy)
 
 
-def _report(draft: Draft, world: World) -> None:
+def _check_report(draft: Draft, world: World) -> None:
     for url in draft.doc["urls"]:
         try:
             host = urlsplit(url).hostname
@@ -97,19 +97,19 @@ def _report(draft: Draft, world: World) -> None:
             raise refusal.REPORTED_URL(value=url)
 
 
-def _operator(draft: Draft, world: World) -> None:
+def _check_operator(draft: Draft, world: World) -> None:
     for feature in draft.doc["enabled_features"]:
         if feature.lower() not in _FEATURES:
             raise refusal.NOT_A_CHOICE(field="enabled_features", choices=", ".join(_FEATURES), value=feature)
 
 
 RULES: dict[str, Rule] = {
-    "AbuseReport": _report,
-    "KubernetesOperator": _operator,
-    "APIKey": _owner,
-    "BotUser": _bot,
-    "TunnelCredential": _acl,
-    "SSHCredential": _ssh_credential,
-    "IPRestriction": _restriction,
-    "IPPolicyRule": _policy_rule,
+    "AbuseReport": _check_report,
+    "KubernetesOperator": _check_operator,
+    "APIKey": _check_owner,
+    "BotUser": _check_bot,
+    "TunnelCredential": _check_acl,
+    "SSHCredential": _check_ssh_credential,
+    "IPRestriction": _check_restriction,
+    "IPPolicyRule": _check_policy_rule,
 }

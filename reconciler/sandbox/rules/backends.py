@@ -13,7 +13,7 @@ REQUIRED: dict[str, dict[str, Cause]] = {"StaticBackend": {"address": refusal.ST
 _MOST_NESTED = 10  # the platform has such a number; which, it does not say
 
 
-def _failover(draft: Draft, world: World) -> None:
+def _check_failover(draft: Draft, world: World) -> None:
     nested = sum(backend.startswith(draft.kind.id_prefix) for backend in draft.doc["backends"])
     if nested > _MOST_NESTED:
         raise refusal.FAILOVER_NESTED(most=_MOST_NESTED, count=nested)
@@ -29,20 +29,20 @@ def _failover(draft: Draft, world: World) -> None:
             waiting += list(found.body.get("backends", [])) if found else []
 
 
-def _response(draft: Draft, world: World) -> None:
+def _check_response(draft: Draft, world: World) -> None:
     if not 100 <= draft.doc["status_code"] <= 599:
         raise refusal.STATUS_CODE(value=draft.doc["status_code"])
     draft.doc["headers"] = {name.lower(): value for name, value in draft.doc["headers"].items()}
 
 
-def _weighted(draft: Draft, world: World) -> None:
+def _check_weighted(draft: Draft, world: World) -> None:
     for identity, weight in draft.doc["backends"].items():
         if not 0 <= weight <= 10_000:
             raise refusal.WEIGHT(id=identity, value=weight)
-    _failover(draft, world)
+    _check_failover(draft, world)
 
 
-def _static(draft: Draft, world: World) -> None:
+def _check_static(draft: Draft, world: World) -> None:
     address = draft.doc["address"]
     host, colon, _ = address.strip().rpartition(":")
     if not colon or address.strip().endswith("]"):
@@ -54,8 +54,8 @@ def _static(draft: Draft, world: World) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "FailoverBackend": _failover,
-    "HTTPResponseBackend": _response,
-    "WeightedBackend": _weighted,
-    "StaticBackend": _static,
+    "FailoverBackend": _check_failover,
+    "HTTPResponseBackend": _check_response,
+    "WeightedBackend": _check_weighted,
+    "StaticBackend": _check_static,
 }

@@ -26,7 +26,7 @@ REQUIRED: dict[str, dict[str, Cause]] = {
 _LARGEST = 65536  # bytes of a ca_pem; the platform has such a number, and does not say which
 
 
-def _authority(draft: Draft, world: World) -> None:
+def _check_authority(draft: Draft, world: World) -> None:
     if not draft.is_new:
         return
     if len(draft.doc["ca_pem"].encode()) > _LARGEST:
@@ -40,10 +40,10 @@ def _authority(draft: Draft, world: World) -> None:
         raise refusal.SEVERAL_AUTHORITIES()
     if not certificates.is_authority(found[0]):
         raise refusal.NOT_AN_AUTHORITY()
-    draft.doc["ca_pem"] = certificates.ended(draft.doc["ca_pem"])
+    draft.doc["ca_pem"] = certificates.end_with_newline(draft.doc["ca_pem"])
 
 
-def _certificate(draft: Draft, world: World) -> None:
+def _check_certificate(draft: Draft, world: World) -> None:
     if not draft.is_new:
         return
     if "PRIVATE KEY-----" in draft.doc["certificate_pem"]:
@@ -62,14 +62,14 @@ def _certificate(draft: Draft, world: World) -> None:
         raise refusal.ENCRYPTED_KEY() from error
     except ValueError as error:
         raise refusal.PRIVATE_KEY_INVALID(why=error) from error
-    if not certificates.belongs(key, leaf):
+    if not certificates.is_key_of(key, leaf):
         raise refusal.KEY_MISMATCH()
     if any(below.issuer != above.subject for below, above in pairwise(chain)):
         raise refusal.CHAIN_ORDER()
-    draft.doc["certificate_pem"] = certificates.ended(draft.doc["certificate_pem"])
+    draft.doc["certificate_pem"] = certificates.end_with_newline(draft.doc["certificate_pem"])
 
 
-def _ssh_authority(draft: Draft, world: World) -> None:
+def _check_ssh_authority(draft: Draft, world: World) -> None:
     doc = draft.doc
     doc["private_key_type"] = kind_of_key = doc["private_key_type"] or "ed25519"
     refusal.choice(kind_of_key, ("rsa", "ecdsa", "ed25519"), refusal.SSH_KEY_TYPE)
@@ -83,7 +83,7 @@ def _ssh_authority(draft: Draft, world: World) -> None:
         raise refusal.KEY_SIZE(value=doc["key_size"])
 
 
-def _ssh_certificate(draft: Draft, world: World) -> None:
+def _check_ssh_certificate(draft: Draft, world: World) -> None:
     doc = draft.doc
     for name in ("valid_after", "valid_until"):
         if doc[name]:
@@ -105,9 +105,9 @@ def _ssh_certificate(draft: Draft, world: World) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "CertificateAuthority": _authority,
-    "TLSCertificate": _certificate,
-    "SSHCertificateAuthority": _ssh_authority,
-    "SSHHostCertificate": _ssh_certificate,
-    "SSHUserCertificate": _ssh_certificate,
+    "CertificateAuthority": _check_authority,
+    "TLSCertificate": _check_certificate,
+    "SSHCertificateAuthority": _check_ssh_authority,
+    "SSHHostCertificate": _check_ssh_certificate,
+    "SSHUserCertificate": _check_ssh_certificate,
 }

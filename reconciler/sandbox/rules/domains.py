@@ -18,7 +18,7 @@ UNCHANGED: dict[str, Cause] = {
 }
 
 
-def _domain(draft: Draft, world: World) -> None:
+def _check_reserved_domain(draft: Draft, world: World) -> None:
     doc = draft.doc
     doc["domain"] = _check_domain(doc["domain"], wildcard=True)
     if doc["region"]:
@@ -81,12 +81,12 @@ def _check_certificate_policy(policy: dict[str, Any] | None) -> None:
         refusal.choice(policy["private_key_type"], ("rsa", "ecdsa"), refusal.KEY_TYPE)
 
 
-def _address(draft: Draft, world: World) -> None:
+def _check_address(draft: Draft, world: World) -> None:
     draft.doc["region"] = draft.doc["region"] or "us"
     refusal.choice(draft.doc["region"], vocabulary.REGIONS, refusal.ADDRESS_REGION)
 
 
-def _ingress(draft: Draft, world: World) -> None:
+def _check_ingress(draft: Draft, world: World) -> None:
     draft.doc["domain"] = _check_domain(draft.doc["domain"], wildcard=False)
     if world.is_platforms(draft.doc["domain"]):
         raise refusal.INGRESS_OWN_DOMAIN(value=draft.doc["domain"])
@@ -94,7 +94,7 @@ def _ingress(draft: Draft, world: World) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "ReservedDomain": _domain,
-    "ReservedAddress": _address,
-    "AgentIngress": _ingress,
+    "ReservedDomain": _check_reserved_domain,
+    "ReservedAddress": _check_address,
+    "AgentIngress": _check_ingress,
 }

@@ -25,16 +25,16 @@ _SCHEMES = ("http", "https", "tcp", "tls")
 _BESIDE = ("TLSEdge", "https")  # the kind of edge, and the endpoints that may have its hostport as well
 
 
-def _endpoint(draft: Draft, world: World) -> None:
+def _check_endpoint(draft: Draft, world: World) -> None:
     doc = draft.doc
     refusal.choice(draft.supplied.get("type", "cloud"), ("cloud",), refusal.ENDPOINT_TYPE)
-    doc["url"] = _url(doc["url"])
+    doc["url"] = _normalize_url(doc["url"])
     scheme, host = doc["url"].partition(":")[0], urlsplit(doc["url"]).hostname or ""
     if draft.before is not None:
         old = draft.before["url"].partition(":")[0]
         if old != scheme:
             raise refusal.ENDPOINT_SCHEME(old=old, new=scheme)
-    _pool(draft, world)
+    _check_pool(draft, world)
     bindings = doc["bindings"]
     for binding in bindings:
         refusal.choice(binding, vocabulary.BINDINGS, refusal.BINDING_UNKNOWN)
@@ -49,7 +49,7 @@ def _endpoint(draft: Draft, world: World) -> None:
     if wrong is not None:
         raise refusal.ENDPOINT_POLICY(why=wrong)
     hostport = f"{host}:{urlsplit(doc['url']).port or derive.DEFAULT_PORTS.get(scheme)}"
-    edge = world.database.named("hostport", hostport) if "url" in draft.supplied else None
+    edge = world.database.find_by_name("hostport", hostport) if "url" in draft.supplied else None
     if edge is not None and (edge.collection, scheme) != _BESIDE:
         raise refusal.ENDPOINT_DUPLICATE(value=doc["url"])
     if internal or "kubernetes" in bindings:
@@ -61,17 +61,21 @@ def _endpoint(draft: Draft, world: World) -> None:
         raise refusal.ENDPOINT_UNRESERVED(host=host)
 
 
-def _pool(draft: Draft, world: World) -> None:
+def _check_pool(draft: Draft, world: World) -> None:
     """Endpoints with one url either all share it, or there is one of them."""
     url, names = draft.doc["url"], world.database
     if draft.doc["pooling_enabled"]:
-        if names.others_named("url", url, draft.id) and (alone := names.named("url", url)) and alone.id != draft.id:
+        if (
+            names.has_name_of_other("url", url, draft.id)
+            and (alone := names.find_by_name("url", url))
+            and alone.id != draft.id
+        ):
             raise refusal.POOLING_BESIDE_ONE(url=url)
-    elif names.others_named("pool", f"{url} ", draft.id):
+    elif names.has_name_of_other("pool", f"{url} ", draft.id):
         raise refusal.NO_POOLING_BESIDE_POOL(url=url)
 
 
-def _url(text: str) -> str:
+def _normalize_url(text: str) -> str:
     """The normal form: lower case, no default port."""
     text = text.strip()
     try:
@@ -93,15 +97,15 @@ def _url(text: str) -> str:
     return f"{scheme}://{host}" + ("" if port in (None, derive.DEFAULT_PORTS.get(scheme)) else f":{port}")
 
 
-def _tcp_edge(draft: Draft, world: World) -> None:
-    for value in _hostports(draft, world):
+def _check_tcp_edge(draft: Draft, world: World) -> None:
+    for value in _normalize_hostports(draft, world):
         if world.address_of(value) is None:
             domain = world.domain_of(value.rpartition(":")[0])
             raise (refusal.HOSTPORT_ADDRESS if domain is None else refusal.HOSTPORT_OF_DOMAIN)(value=value)
 
 
-def _domain_edge(draft: Draft, world: World) -> None:
-    for value in _hostports(draft, world):
+def _check_domain_edge(draft: Draft, world: World) -> None:
+    for value in _normalize_hostports(draft, world):
         if world.address_of(value) is not None:
             tls = draft.kind.name == "TLSEdge"
             raise (refusal.TLS_HOSTPORT_OF_ADDRESS if tls else refusal.HTTPS_HOSTPORT_OF_ADDRESS)(value=value)
@@ -112,7 +116,7 @@ def _domain_edge(draft: Draft, world: World) -> None:
             raise refusal.HOSTPORT_DOMAIN(value=value)
 
 
-def _hostports(draft: Draft, world: World) -> list[str]:
+def _normalize_hostports(draft: Draft, world: World) -> list[str]:
     for value in draft.doc["hostports"]:
         if not vocabulary.is_hostport(vocabulary.hostport(value)):
             raise refusal.HOSTPORT_MALFORMED(value=value)
@@ -128,15 +132,15 @@ def _has_endpoint(kind: str, hostport: str, world: World) -> bool:
     host, _, port = hostport.rpartition(":")
     for scheme in _SCHEMES:
         url = f"{scheme}://{host if derive.DEFAULT_PORTS.get(scheme) == int(port) else hostport}"
-        found = world.database.named("url", url)
+        found = world.database.find_by_name("url", url)
         if (kind, scheme) == _BESIDE and (found is None or "_raw" not in found.body):
             continue  # what an agent serves there is no cloud endpoint
-        if found is not None or world.database.others_named("pool", f"{url} ", ""):
+        if found is not None or world.database.has_name_of_other("pool", f"{url} ", ""):
             return True
     return False
 
 
-def endpoint(edge: Stored, hostport: str, world: World) -> Document:
+def build_endpoint(edge: Stored, hostport: str, world: World) -> Document:
     """The endpoint through which an edge serves one of its hostports, as lists of endpoints show it."""
     scheme, (host, _, port) = SCHEMES[edge.collection], hostport.rpartition(":")
     url = f"{scheme}://{host if derive.DEFAULT_PORTS.get(scheme) == int(port) else hostport}"
@@ -161,7 +165,7 @@ def endpoint(edge: Stored, hostport: str, world: World) -> Document:
     }
 
 
-def _route(draft: Draft, world: World) -> None:
+def _check_route(draft: Draft, world: World) -> None:
     match_types = ("exact_path", "path_prefix")
     if draft.doc["match_type"] not in match_types:
         raise refusal.NOT_A_CHOICE(field="match_type", choices=", ".join(match_types), value=draft.doc["match_type"])
@@ -170,9 +174,9 @@ def _route(draft: Draft, world: World) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "CloudEndpoint": _endpoint,
-    "TCPEdge": _tcp_edge,
-    "TLSEdge": _domain_edge,
-    "HTTPSEdge": _domain_edge,
-    "HTTPSEdgeRoute": _route,
+    "CloudEndpoint": _check_endpoint,
+    "TCPEdge": _check_tcp_edge,
+    "TLSEdge": _check_domain_edge,
+    "HTTPSEdge": _check_domain_edge,
+    "HTTPSEdgeRoute": _check_route,
 }

@@ -14,11 +14,11 @@ REQUIRED: dict[str, dict[str, Cause]] = {
 }
 
 
-def _source(draft: Draft, world: World) -> None:
+def _check_source(draft: Draft, world: World) -> None:
     refusal.choice(draft.doc["type"], vocabulary.EVENT_TYPES, refusal.EVENT_TYPE)
 
 
-def _subscription(draft: Draft, world: World) -> None:
+def _check_subscription(draft: Draft, world: World) -> None:
     types = [source["type"] for source in draft.doc["sources"] or []]
     for each in types:
         if not each:
@@ -28,12 +28,12 @@ def _subscription(draft: Draft, world: World) -> None:
             raise refusal.SOURCE_DUPLICATE(value=each)
 
 
-def _destination(draft: Draft, world: World) -> None:
+def _check_destination(draft: Draft, world: World) -> None:
     check_target(draft)
 
 
 RULES: dict[str, Rule] = {
-    "EventSource": _source,
-    "EventSubscription": _subscription,
-    "EventDestination": _destination,
+    "EventSource": _check_source,
+    "EventSubscription": _check_subscription,
+    "EventDestination": _check_destination,
 }

@@ -28,7 +28,7 @@ def check_route_modules(draft: Draft, world: World) -> None:
         _check_providers(doc["oauth"]["provider"])
     for name in ("request_headers", "response_headers"):
         if doc.get(name) is not None:
-            doc[name] = _lowered(doc[name])
+            doc[name] = _lower_header_names(doc[name])
     for name, (low, high) in _BREAKER.items() if doc.get("circuit_breaker") is not None else ():
         value = doc["circuit_breaker"][name]
         if not low <= value <= high:
@@ -46,7 +46,7 @@ def _check_providers(providers: dict[str, Any]) -> None:
             raise refusal.OAUTH_SCOPES(field=f"oauth.provider.{name}")
 
 
-def _lowered(module: dict[str, Any]) -> dict[str, Any]:
+def _lower_header_names(module: dict[str, Any]) -> dict[str, Any]:
     """Names of headers come back in lower case."""
     return {
         **module,

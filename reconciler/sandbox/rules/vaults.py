@@ -15,19 +15,19 @@ REQUIRED: dict[str, dict[str, Cause]] = {
 _NAME = re.compile(r"[a-zA-Z0-9_/.-]+")
 
 
-def _vault(draft: Draft, world: World) -> None:
+def _check_vault(draft: Draft, world: World) -> None:
     if not _NAME.fullmatch(draft.doc["name"]):
         raise refusal.VAULT_NAME(value=draft.doc["name"])
 
 
-def _secret(draft: Draft, world: World) -> None:
+def _check_secret(draft: Draft, world: World) -> None:
     doc = draft.doc
     if not _NAME.fullmatch(doc["name"]):
         raise refusal.SECRET_NAME(value=doc["name"])
     if not doc["value"]:
         raise refusal.SECRET_VALUE()
     if doc["vault_name"] and not doc["vault_id"]:
-        found = world.database.named("vault", doc["vault_name"])
+        found = world.database.find_by_name("vault", doc["vault_name"])
         if found is None:
             raise refusal.NO_VAULT(field="vault_name", id=doc["vault_name"])
         doc["vault_id"] = found.id
@@ -36,6 +36,6 @@ def _secret(draft: Draft, world: World) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "Vault": _vault,
-    "Secret": _secret,
+    "Vault": _check_vault,
+    "Secret": _check_secret,
 }

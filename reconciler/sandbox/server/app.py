@@ -29,10 +29,10 @@ from reconciler.engine.ports import Clock
 from reconciler.model import dialect
 from reconciler.model.value import Json
 from reconciler.sandbox.agent.process import Agent
-from reconciler.sandbox.agent.tunnels import Failed
+from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.base.ids import Ksuids
-from reconciler.sandbox.base.seeds import Planted
+from reconciler.sandbox.base.seeds import RawObject
 from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.operations.routes import Act, Operation, Router, operations
@@ -45,7 +45,7 @@ from reconciler.sandbox.wire.openapi import document
 from reconciler.sandbox.wire.parsing import Form
 from reconciler.sandbox.wire.queries import Query
 from reconciler.sandbox.wire.refusal import Refusal
-from reconciler.sandbox.wire.request import Asked
+from reconciler.sandbox.wire.request import ApiRequest
 from reconciler.sandbox.wire.responses import View
 
 CONTROL = "/_sandbox"
@@ -60,7 +60,7 @@ OnRequest = Callable[[str, str], Awaitable[None]]
 _Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
 
 
-class _Start(BaseModel):
+class _AgentStart(BaseModel):
     """Of an agent."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -97,40 +97,42 @@ class App:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
-        with suppress(ClientDisconnect), self.budget.running():
+        with suppress(ClientDisconnect), self.budget.count_running():
             if _is_control(scope):
-                await _send(send, *await self._caught(self._control(request)))
+                await _send(send, *await self._answer_control(self._control(request)))
             else:
                 await self._serve(request, send)
 
-    async def serve_at_once(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve_unaffected(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As a call, without fault, latency and log entry: for the one who set these up."""
         if _is_control(scope):
             await self(scope, receive, send)
         else:
-            await _send(send, *self._outcome(await _asked(Request(scope, receive))))
+            await _send(send, *self._run_operation(await _read_request(Request(scope, receive))))
 
     async def _serve(self, request: Request, send: Send) -> None:
         path = str(request.scope["path"])
         arrived = self._clock.now()
-        asked = await _asked(request)
+        asked = await _read_request(request)
         if self._on_request is not None:
             await self._on_request(asked.method, path)
-        fault = self.faults.met(asked.method, path)
+        fault = self.faults.find_fault(asked.method, path)
         late = self._latency + (fault.delay if fault else 0)
         if late:
             await self._clock.sleep(late - self._latency / 2)  # the way here, and before the answer the way back
-        undone = fault is not None and not fault.is_done
-        status, body, headers = (0, None, {}) if undone else self._outcome(asked)
+        undone = fault is not None and not fault.takes_effect
+        status, body, headers = (0, None, {}) if undone else self._run_operation(asked)
         if self._latency:
             await self._clock.sleep(max(0.0, arrived + late - self._clock.now()))  # what serving took is a part of it
         if fault is None:
             self._write_log(asked, status)
             await _send(send, status, body, headers)
         else:
-            await self._in_trouble(fault, request, asked, send, (status, body, headers))
+            await self._apply_fault(fault, request, asked, send, (status, body, headers))
 
-    async def _in_trouble(self, fault: Fault, request: Request, asked: Asked, send: Send, answer: _Answer) -> None:
+    async def _apply_fault(
+        self, fault: Fault, request: Request, asked: ApiRequest, send: Send, answer: _Answer
+    ) -> None:
         """What the client gets to see of an answer."""
         match fault.then:
             case faults.CUT | faults.COMMIT_THEN_CUT:
@@ -146,7 +148,7 @@ class App:
                 await self._sever(request)
             case _:
                 if fault.then != faults.ANSWER:
-                    answer = self._asked_for(fault)
+                    answer = self._build_fault_answer(fault)
                 self._write_log(asked, answer[0])
                 await _send(send, *answer, pace=partial(self._clock.sleep, fault.pace) if fault.pace else None)
 
@@ -154,19 +156,19 @@ class App:
         self._cut(request.scope)
         await asyncio.sleep(0)  # the server hears of it, and does not complain that the answer is not complete
 
-    def _write_log(self, asked: Asked, status: int) -> None:
+    def _write_log(self, asked: ApiRequest, status: int) -> None:
         self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status)
 
-    def _outcome(self, asked: Asked) -> _Answer:
+    def _run_operation(self, asked: ApiRequest) -> _Answer:
         try:
             status, body = self._operate(asked)
         except Refusal as refused:
             return self._error(refused)
         except Exception:  # noqa: BLE001 - ours, and no reason to answer in another form
-            return self._unforeseen()
+            return self._internal_error()
         return status, body, {}
 
-    async def _caught(self, answer: Awaitable[tuple[int, Json]]) -> tuple[int, Json, dict[str, str]]:
+    async def _answer_control(self, answer: Awaitable[tuple[int, Json]]) -> tuple[int, Json, dict[str, str]]:
         try:
             status, body = await answer
         except Refusal as refused:
@@ -174,7 +176,7 @@ class App:
         except ClientDisconnect:
             raise
         except Exception:  # noqa: BLE001 - as above
-            return self._unforeseen()
+            return self._internal_error()
         return status, body, {}
 
     def reset(self) -> None:
@@ -185,7 +187,7 @@ class App:
         self.budget.clear()
         self.objects.variants = self._first
         if self.agent is not None:
-            with suppress(Failed):  # of what its files name, much is gone
+            with suppress(AgentError):  # of what its files name, much is gone
                 self.agent.start("")
 
     # --- errors -------------------------------------------------------------------------------------------------------
@@ -197,19 +199,19 @@ class App:
         body = {**code, "status_code": refused.status, "msg": refused.msg, "details": details}
         return refused.status, body, {**refused.headers, "Ngrok-Operation-Id": operation}
 
-    def _unforeseen(self) -> _Answer:
+    def _internal_error(self) -> _Answer:
         """The answer to a mistake of the sandbox, which whoever runs it gets to see."""
         traceback.print_exc()
         return self._error(Refusal(None, 500, "The sandbox made a mistake; its standard error tells which."))
 
-    def _asked_for(self, fault: Fault) -> tuple[int, Json, dict[str, str]]:
+    def _build_fault_answer(self, fault: Fault) -> tuple[int, Json, dict[str, str]]:
         """The answer that a fault puts in the place of the real one."""
         status, body, headers = self._error(Refusal(None, fault.status, "A fault that was asked for."))
         return status, body if fault.body is None else fault.body, {**headers, **fault.headers}
 
     # --- the management API -------------------------------------------------------------------------------------------
 
-    def _operate(self, asked: Asked) -> tuple[int, Json]:
+    def _operate(self, asked: ApiRequest) -> tuple[int, Json]:
         caller = self._authenticate(asked)
         self._check_version(asked)
         self.budget.spend()
@@ -224,7 +226,9 @@ class App:
         if operation.act is Act.CREATE:
             self.budget.create(operation.path)
         query = queries.read(asked.query, operation)
-        body = dialect.NGROK.read(operation.path, _read_body(asked, operation))  # either spelling is understood
+        body = dialect.NGROK.translate_response(
+            operation.path, _read_body(asked, operation)
+        )  # either spelling is understood
         view = self.objects.view(_base(asked))
         if operation.act is Act.LIST:
             answer = self._list(operation, found.values, view, query, asked)
@@ -232,9 +236,9 @@ class App:
             answer = self.objects.answer(operation, found.values, body, view, caller)
         # Whoever names the version as the public service has it is answered in its spelling.
         is_public = dialect.NGROK.version[0].lower() in asked.headers
-        return operation.status, dialect.NGROK.answered(operation.path, answer) if is_public else answer
+        return operation.status, dialect.NGROK.render_response(operation.path, answer) if is_public else answer
 
-    def _authenticate(self, asked: Asked) -> str:
+    def _authenticate(self, asked: ApiRequest) -> str:
         """The owner of the key that the request carries; empty for the key that the sandbox was started with."""
         header = asked.headers.get("authorization")
         if not header:
@@ -257,7 +261,7 @@ class App:
             raise refusal.KEY_OF_INACTIVE(id=owner)
         return owner
 
-    def _check_version(self, asked: Asked) -> None:
+    def _check_version(self, asked: ApiRequest) -> None:
         versions = [asked.headers[name] for name in ("service-version", "ngrok-version") if name in asked.headers]
         if not versions:
             raise refusal.NO_VERSION()
@@ -265,12 +269,14 @@ class App:
             if version.strip() != "2":
                 raise refusal.BAD_VERSION(version=version)
 
-    def _list(self, operation: Operation, values: tuple[str, ...], view: View, query: Query, asked: Asked) -> Document:
+    def _list(
+        self, operation: Operation, values: tuple[str, ...], view: View, query: Query, asked: ApiRequest
+    ) -> Document:
         kind, uri = operation.kind, view.base + asked.path.rstrip("/")
         if not queries.is_paged(operation):
-            return {kind.list_key: self.objects.everything(kind, values, view), "uri": uri}
+            return {kind.list_key: self.objects.list_all(kind, values, view), "uri": uri}
         page, follows = self.objects.page(kind, values, query, view)
-        following = f"{uri}?{query.following(follows)}" if follows else None
+        following = f"{uri}?{query.next_query(follows)}" if follows else None
         return {kind.list_key: page, "uri": uri, "next_page_uri": following}
 
     # --- what only the sandbox has ------------------------------------------------------------------------------------
@@ -289,32 +295,32 @@ class App:
             case "GET", "faults":
                 return 200, {"faults": [fault.shown() for fault in self.faults.all]}
             case "POST", "faults":
-                self.faults.all += await _told(request, Fault)
+                self.faults.all += await _read_items(request, Fault)
             case "DELETE", "faults":
                 self.faults.all.clear()
             case "PUT", "budget":
-                self.budget.become(_formed(Limits, await _value(request)))
+                self.budget.set_limits(_validate(Limits, await _value(request)))
             case "PUT", "variants":
-                self.objects.variants = _formed(Variants, await _value(request))
+                self.objects.variants = _validate(Variants, await _value(request))
             case "POST", "objects":
-                planted = await _told(request, Planted)
+                planted = await _read_items(request, RawObject)
                 with self.objects.database.transaction():
                     for each in planted:
-                        self.objects.plant(each.collection, each.object)
+                        self.objects.insert_raw(each.collection, each.object)
             case "DELETE", "objects":
                 self.objects.database.clear()
             case "DELETE", "":
                 self.reset()
             case "POST", "agent" if self.agent is not None:
-                given = _formed(_Start, await _value(request))
+                given = _validate(_AgentStart, await _value(request))
                 try:
                     self.agent.start(given.authtoken)
-                except Failed as failed:
+                except AgentError as failed:
                     raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
             case "GET", "deliveries":
                 return 200, {"deliveries": self.objects.events.deliveries(request.query_params.get("destination", ""))}
             case "GET", "openapi.json":
-                return 200, document(self.table, _base(await _asked(request)))
+                return 200, document(self.table, _base(await _read_request(request)))
             case _:
                 raise refusal.NO_SUCH_PATH(path=path)
         return 204, None
@@ -324,7 +330,7 @@ def _is_control(scope: Scope) -> bool:
     return scope["path"] == CONTROL or str(scope["path"]).startswith(f"{CONTROL}/")
 
 
-def _base(asked: Asked) -> str:
+def _base(asked: ApiRequest) -> str:
     """Scheme, host and port by which the client reached us."""
     host = asked.headers.get("host", "")
     if not _HOST.fullmatch(host):
@@ -334,13 +340,13 @@ def _base(asked: Asked) -> str:
     return f"{asked.scheme}://{host}"
 
 
-async def _asked(request: Request) -> Asked:
+async def _read_request(request: Request) -> ApiRequest:
     scope = request.scope
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
     query = scope["query_string"].decode("latin-1")
     # The path is read from the scope: `request.url` trips over a malformed Host header.
     path, body = str(scope["path"]), await _body(request)
-    return Asked(request.method, path, query, headers, scope.get("server"), body, scope["scheme"])
+    return ApiRequest(request.method, path, query, headers, scope.get("server"), body, scope["scheme"])
 
 
 async def _body(request: Request) -> bytes:
@@ -352,7 +358,7 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-def _read_body(asked: Asked, operation: Operation) -> Document:
+def _read_body(asked: ApiRequest, operation: Operation) -> Document:
     raw = asked.body
     if not raw.strip():
         if operation.act is Act.CREATE:
@@ -378,15 +384,15 @@ async def _value(request: Request) -> Any:
     return bodies.read(await request.body())
 
 
-async def _told(request: Request, form: type[Form]) -> list[Form]:
+async def _read_items(request: Request, form: type[Form]) -> list[Form]:
     """A list in the body, or one thing, each in this form."""
     given = await _value(request)
-    return [_formed(form, item) for item in (given if isinstance(given, list) else [given])]
+    return [_validate(form, item) for item in (given if isinstance(given, list) else [given])]
 
 
-def _formed(form: type[Form], value: Any) -> Form:
+def _validate(form: type[Form], value: Any) -> Form:
     try:
-        return parsing.formed(form, value)
+        return parsing.validate(form, value)
     except ValueError as error:
         raise refusal.CONTROL(why=error) from error
 

@@ -74,14 +74,14 @@ class Fault(BaseModel):
         self._dice = random.Random(self.seed)  # noqa: S311 - faults are no secret
 
     @property
-    def is_done(self) -> bool:
+    def takes_effect(self) -> bool:
         """Whether what the request asked for takes effect."""
         return self.then not in _UNDONE
 
     def shown(self) -> dict[str, Any]:
         return {**self.model_dump(), "seen": self._seen}
 
-    def meets(self, method: str, path: str) -> bool:
+    def matches(self, method: str, path: str) -> bool:
         """Whether this request has the trouble; counts it if it is one of those that could."""
         wanted, _, pattern = self.on.partition(" ")
         if wanted not in ("*", method) or not fnmatchcase(path, pattern):
@@ -96,9 +96,9 @@ class Faults:
     def __init__(self) -> None:
         self.all: list[Fault] = []
 
-    def met(self, method: str, path: str) -> Fault | None:
+    def find_fault(self, method: str, path: str) -> Fault | None:
         """The first fault for this request; all that match have counted it."""
-        met = [fault for fault in self.all if fault.meets(method, path)]
+        met = [fault for fault in self.all if fault.matches(method, path)]
         return met[0] if met else None
 
 
@@ -129,7 +129,7 @@ class Budget:
         self.clear()
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def count_running(self) -> Iterator[None]:
         """Around all of a request, its delay included."""
         self._running += 1
         try:
@@ -159,14 +159,14 @@ class Budget:
             raise over
         self._times.append(moment)
 
-    def become(self, limits: Limits) -> None:
+    def set_limits(self, limits: Limits) -> None:
         self._times = deque[float]()
         self._limit, self._at_once, self._window = limits.limit, limits.at_once, limits.window or 60.0
         self._creates = dict(limits.creates or {})
 
     def clear(self) -> None:
         """As it was in the beginning."""
-        self.become(self._first)
+        self.set_limits(self._first)
 
 
 class Log:

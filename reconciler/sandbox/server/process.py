@@ -20,9 +20,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from reconciler.kinds import read_only
 from reconciler.sandbox.agent.api import AgentApp
 from reconciler.sandbox.agent.process import Agent
-from reconciler.sandbox.agent.tunnels import Failed
+from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Database
-from reconciler.sandbox.base.seeds import plant
+from reconciler.sandbox.base.seeds import load_seed
 from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.server.app import App
@@ -49,7 +49,7 @@ class _Severable(HttpToolsProtocol):
             _CONNECTIONS.pop(self.client, None)
 
 
-def _cut(scope: Scope) -> None:
+def _reset_connection(scope: Scope) -> None:
     transport = _CONNECTIONS.get(tuple(scope["client"]))
     if transport is not None:
         # Lingering for no time makes the kernel send a reset instead of an orderly end.
@@ -75,11 +75,11 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """What is still not answered after a while, for a fault or a latency, is cut off without a word."""
-        ending = asyncio.ensure_future(self._cut_off())
+        ending = asyncio.ensure_future(self._abort_connections())
         await super().shutdown(sockets)
         ending.cancel()
 
-    async def _cut_off(self) -> None:
+    async def _abort_connections(self) -> None:
         await asyncio.sleep(_PATIENCE)
         for transport in list(_CONNECTIONS.values()):
             transport.abort()
@@ -87,7 +87,7 @@ class _Server(uvicorn.Server):
             task.cancel()
 
 
-class _Beside(uvicorn.Server):
+class _SecondServer(uvicorn.Server):
     """A second server of the same process, which ends with the first."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
@@ -122,25 +122,25 @@ def serve(
     """
     database = Database(db)
     try:
-        objects = Objects(database, read_only.served())
+        objects = Objects(database, read_only.list_served())
         objects.variants = variants or Variants()
         for path in seed:
-            plant(objects, path)
+            load_seed(objects, path)
         agent = Agent(objects, agent_configs)
         agent.forget()  # what ran in an agent ended with the process that it was part of
-        app = App(objects, api_key=api_key, cut=_cut, per_minute=requests_per_minute, latency=latency)
+        app = App(objects, api_key=api_key, cut=_reset_connection, per_minute=requests_per_minute, latency=latency)
         with contextlib.ExitStack() as listening:
-            listener = listening.enter_context(_listening(host, port))
+            listener = listening.enter_context(_open_listener(host, port))
             told = [_url(listener)]
             beside = None
             if agent_port is not None:
-                second = listening.enter_context(_listening("127.0.0.1", agent_port))
+                second = listening.enter_context(_open_listener("127.0.0.1", agent_port))
                 told.append(f"agent {_url(second)}")
-                beside = _Beside(_config(AgentApp(agent)), second)
+                beside = _SecondServer(_config(AgentApp(agent)), second)
                 app.agent = agent
                 _start(agent)
             print("\n".join(told), file=out or sys.stdout, flush=True)
-            asyncio.run(_serve(_Server(_config(_until_cancelled(app))), listener, beside))
+            asyncio.run(_serve(_Server(_config(_ignore_cancellation(app))), listener, beside))
     finally:
         database.close()
 
@@ -149,11 +149,11 @@ def _start(agent: Agent) -> None:
     """An agent that cannot sign in is there all the same, and says that it is not ready."""
     try:
         agent.start()
-    except Failed as failed:
+    except AgentError as failed:
         sys.stderr.write(f"agent: {str(failed).strip()}\n")
 
 
-async def _serve(server: _Server, listener: socket.socket, beside: _Beside | None) -> None:
+async def _serve(server: _Server, listener: socket.socket, beside: _SecondServer | None) -> None:
     """Both until the first ends, which the signals are for."""
     also = None if beside is None else asyncio.ensure_future(beside.serve([beside.listener]))
     await server.serve([listener])
@@ -162,7 +162,7 @@ async def _serve(server: _Server, listener: socket.socket, beside: _Beside | Non
         await also
 
 
-def _until_cancelled(app: App) -> ASGIApp:
+def _ignore_cancellation(app: App) -> ASGIApp:
     """The application without an error in the log for requests that the end of the process interrupts."""
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
@@ -186,7 +186,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _open_listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=512)
 

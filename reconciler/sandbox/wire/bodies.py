@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from reconciler.model.fields.annotations import Behaviour
+from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.value import Json
@@ -109,7 +109,7 @@ _JSON = json.JSONDecoder(parse_constant=_no_constant)
 @cache
 def fields(kind: Kind) -> tuple[Field, ...]:
     """All that an object of this kind keeps, whether a create or an update takes it or not."""
-    return tuple(_spelt(field) for field in kind.fields if Behaviour.PATH_ONLY not in field)
+    return tuple(_apply_map_shape(field) for field in kind.fields if Behavior.PATH_ONLY not in field)
 
 
 @cache
@@ -122,7 +122,7 @@ def _holds(field: Field, names: frozenset[str]) -> bool:
     return field.name in names or (field.shape is Shape.OBJECT and any(_holds(each, names) for each in field.fields))
 
 
-def _spelt(field: Field) -> Field:
+def _apply_map_shape(field: Field) -> Field:
     """A field as bodies have it: what the platform spells as a map is one."""
     if field.as_map is None or field.item is None:
         return field
@@ -131,15 +131,15 @@ def _spelt(field: Field) -> Field:
 
 
 @cache
-def accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
+def list_accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     """The fields of a create's or an update's body."""
-    refused = Behaviour.IMMUTABLE if update else Behaviour.UPDATE_ONLY
+    refused = Behavior.IMMUTABLE if update else Behavior.UPDATE_ONLY
     fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.fixed if name not in kind.by_name)
     aside = () if update else _ASIDE.get(kind.name, ())
-    return (*fixed, *(_widened(kind.name, field) for field in fields(kind) if refused not in field), *aside)
+    return (*fixed, *(_add_ignored_fields(kind.name, field) for field in fields(kind) if refused not in field), *aside)
 
 
-def _widened(kind: str, field: Field) -> Field:
+def _add_ignored_fields(kind: str, field: Field) -> Field:
     """A list of parts, with what is taken of each and not kept."""
     aside = _ASIDE.get(f"{kind}.{field.name}")
     return (
@@ -180,10 +180,10 @@ def _check_type(field: Field, value: Json, where: str) -> None:
 
 def complete(kind: str, known: Iterable[Field], body: Mapping[str, Json], where: str = "") -> Document:
     """Every field, with the platform's default where nothing, or null, was supplied."""
-    return {field.name: filled(kind, field, body.get(field.name), where) for field in known}
+    return {field.name: fill_defaults(kind, field, body.get(field.name), where) for field in known}
 
 
-def filled(kind: str, field: Field, value: Json, where: str = "") -> Json:
+def fill_defaults(kind: str, field: Field, value: Json, where: str = "") -> Json:
     path = where + field.name
     if value is None:
         return _default(kind, field, path)

@@ -44,13 +44,13 @@ def duration(value: Any) -> timedelta:
         raise ValueError(f"{value!r} is too long") from error
 
 
-def compared(sign: str, left: Any, right: Any) -> bool:
+def compare(sign: str, left: Any, right: Any) -> bool:
     if sign == "in":
         if not isinstance(right, list | dict):
             if right is None:
                 return False
             raise ValueError("what follows in is a list")
-        return any(compared("==", left, item) for item in right)
+        return any(compare("==", left, item) for item in right)
     # The texts of created_at and the like are moments to whoever compares them with one.
     if isinstance(left, datetime) and isinstance(right, str) and right:
         right = timestamp(right)

@@ -29,7 +29,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 _COMPARISONS = ("==", "!=", *filter_terms.ORDER, "in")
 
 
-def compiled(text: str, known: Collection[str], now: datetime) -> Filter:
+def compile_filter(text: str, known: Collection[str], now: datetime) -> Filter:
     """`known` are the names that objects of the list have; `now` is what `time.now` stands for."""
     if len(text) > _LONGEST:
         raise ValueError(f"longer than {_LONGEST} characters")
@@ -87,22 +87,22 @@ class _Parser:
         self._place += 1
         return token
 
-    def _took(self, *wanted: str) -> str:
+    def _take_if(self, *wanted: str) -> str:
         return self._take() if self.here and self.here in wanted else ""
 
     def disjunction(self) -> _Node:
         nodes = [self._conjunction()]
-        while self._took("||"):
+        while self._take_if("||"):
             nodes.append(self._conjunction())
-        return self._joined(nodes, decides=True)
+        return self._join(nodes, decides=True)
 
     def _conjunction(self) -> _Node:
         nodes = [self._comparison()]
-        while self._took("&&"):
+        while self._take_if("&&"):
             nodes.append(self._comparison())
-        return self._joined(nodes, decides=False)
+        return self._join(nodes, decides=False)
 
-    def _joined(self, nodes: list[_Node], *, decides: bool) -> _Node:
+    def _join(self, nodes: list[_Node], *, decides: bool) -> _Node:
         """The first that `decides` has the last word, and what stands after it raises nothing."""
         if len(nodes) == 1:
             return nodes[0]
@@ -112,28 +112,28 @@ class _Parser:
 
     def _comparison(self) -> _Node:
         left = self._sum()
-        sign = self._took(*_COMPARISONS)
+        sign = self._take_if(*_COMPARISONS)
         if not sign:
             return left
         right = self._sum()
         if self.here in _COMPARISONS:
             raise ValueError("comparisons do not follow each other; use &&")
         return _Node(
-            lambda document: filter_terms.compared(sign, left.evaluate(document), right.evaluate(document)), True
+            lambda document: filter_terms.compare(sign, left.evaluate(document), right.evaluate(document)), True
         )
 
     def _sum(self) -> _Node:
         first, moves = self._negation(), []
-        while sign := self._took("+", "-"):
+        while sign := self._take_if("+", "-"):
             moves.append((1 if sign == "+" else -1, self._negation()))
-        return _moved(first, moves)
+        return _add_durations(first, moves)
 
     def _negation(self) -> _Node:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ValueError("it is nested too deeply")
         try:
-            if self._took("!"):
+            if self._take_if("!"):
                 inner = self._negation()
                 if not inner.may_decide:
                     raise ValueError("! stands before what is true or false")
@@ -144,10 +144,10 @@ class _Parser:
 
     def _methods(self, node: _Node) -> _Node:
         moves = []
-        while self._took("."):
+        while self._take_if("."):
             sign = {"add": 1, "subtract": -1}[self._take("add", "subtract")]
             moves.append((sign, self._call(filter_terms.duration)))
-        return _moved(node, moves)
+        return _add_durations(node, moves)
 
     def _primary(self) -> _Node:
         word = self._take()
@@ -183,7 +183,7 @@ class _Parser:
 
     def _list(self) -> _Node:
         items: list[_Node] = []
-        while not self._took("]"):
+        while not self._take_if("]"):
             if items:
                 self._take(",")
             items.append(self.disjunction())
@@ -230,7 +230,7 @@ def _text(token: str) -> str:
     return re.sub(r"\\(.)", unescaped, token[1:-1])
 
 
-def _moved(first: _Node, moves: list[tuple[int, _Node]]) -> _Node:
+def _add_durations(first: _Node, moves: list[tuple[int, _Node]]) -> _Node:
     """A moment or duration, and the durations by which it is moved forth (1) or back (-1)."""
     if not moves:
         return first

@@ -169,9 +169,9 @@ def _schemas(kind: Kind) -> Document:
         "Ref": _REF_SCHEMA,
         name: _answer(kind, read.get("properties", {})),
         f"{name}Create": _body(
-            bodies.accepted(kind, update=False), rules.required(kind.same_as or name), kind.spec.__doc__ or ""
+            bodies.list_accepted(kind, update=False), rules.list_required(kind.same_as or name), kind.spec.__doc__ or ""
         ),
-        f"{name}Update": _body(bodies.accepted(kind, update=True), (), "What is supplied is changed."),
+        f"{name}Update": _body(bodies.list_accepted(kind, update=True), (), "What is supplied is changed."),
         f"{name}List": _exact(listing),
     }
     for field in kind.fields:
@@ -186,7 +186,7 @@ def _body(fields: Iterable[Field], required: Iterable[str], doc: str) -> Schema:
     schema: Schema = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {field.name: _written(field, field.name in required) for field in fields},
+        "properties": {field.name: _write_schema(field, field.name in required) for field in fields},
     }
     if doc:
         schema["description"] = doc
@@ -195,14 +195,14 @@ def _body(fields: Iterable[Field], required: Iterable[str], doc: str) -> Schema:
     return schema
 
 
-def _written(field: Field, required: bool = False) -> Schema:
+def _write_schema(field: Field, required: bool = False) -> Schema:
     """How a field is sent. Null stands for an absent optional one."""
     schema: Schema
     match field.shape:
         case Shape.LIST:
-            schema = {"type": "array", "items": _written(field.item, True) if field.item else {}}
+            schema = {"type": "array", "items": _write_schema(field.item, True) if field.item else {}}
         case Shape.MAP:
-            schema = {"type": "object", "additionalProperties": _written(field.item, True) if field.item else True}
+            schema = {"type": "object", "additionalProperties": _write_schema(field.item, True) if field.item else True}
         case Shape.OBJECT:
             schema = _body(field.fields, modules.REQUIRED.get(field.name, ()) if field.module else (), "")
         case _:
@@ -235,10 +235,10 @@ def _answer(kind: Kind, read: Schema) -> Schema:
         properties["created_at"] = {"type": "string", "format": "date-time"}
     if kind.parent is not None and kind.id_prefix:
         properties[kind.parent.field] = {"type": "string"}
-    properties |= {name: {} for name in responses.unset(kind)} | read
+    properties |= {name: {} for name in responses.default_outputs(kind)} | read
     for field in bodies.fields(kind):
         if responses.is_shown(kind, field):
-            name, schema = _shown(kind, field)
+            name, schema = _read_schema(kind, field)
             properties.setdefault(name, {})
             properties[name] = schema or properties[name]
     exact = _exact(properties, kind.spec.__doc__ or "")
@@ -247,10 +247,10 @@ def _answer(kind: Kind, read: Schema) -> Schema:
 
 
 def _module_answer(kind: Kind, field: Field) -> Schema:
-    return _exact(dict(_shown(kind, each) for each in field.fields), field.doc)
+    return _exact(dict(_read_schema(kind, each) for each in field.fields), field.doc)
 
 
-def _shown(kind: Kind, field: Field) -> tuple[str, Schema]:
+def _read_schema(kind: Kind, field: Field) -> tuple[str, Schema]:
     """Under which name, and how, a field is answered; no schema where the platform derives it."""
     if field.read_as is not None:
         name, dot, _ = field.read_as.path.partition(".")
@@ -264,6 +264,6 @@ def _shown(kind: Kind, field: Field) -> tuple[str, Schema]:
         return field.name, {"anyOf": [reference, {"type": "null"}]}
     if field.shape is Shape.OBJECT:
         return field.name, {**_module_answer(kind, field), "type": ["object", "null"]}
-    schema = _written(field)
+    schema = _write_schema(field)
     schema.pop("enum", None)
     return field.name, schema

@@ -67,7 +67,7 @@ def _measure(text: str) -> None:
                 sizes[anchors.pop()] = size
 
 
-def formed(form: type[Form], value: Any) -> Form:
+def validate(form: type[Form], value: Any) -> Form:
     """The value in this form."""
     if not isinstance(value, dict):
         raise ValueError("an object is wanted")

@@ -57,10 +57,10 @@ class Query:
     urls: tuple[str, ...] = ()
 
     @property
-    def narrows(self) -> bool:
+    def is_narrowed(self) -> bool:
         return bool(self.filter is not None or self.ids or self.urls)
 
-    def following(self, before: str) -> str:
+    def next_query(self, before: str) -> str:
         """The query string of the next page: the position first, then what else was asked for."""
         rest = [("before_id", before), ("limit", str(self.limit))]
         rest += [("filter", self.filter)] if self.filter is not None else []
@@ -85,13 +85,13 @@ _EVERYTHING = Query()
 
 def _filter(text: str, known: Collection[str]) -> Keep:
     try:
-        compiled = filters.compiled(text, known, datetime.now(UTC))
+        compiled = filters.compile_filter(text, known, datetime.now(UTC))
     except ValueError as error:
         raise refusal.FILTER(why=error) from error
-    return partial(_decided, compiled)
+    return partial(_evaluate, compiled)
 
 
-def _decided(compiled: filters.Filter, shown: Mapping[str, Any]) -> bool:
+def _evaluate(compiled: filters.Filter, shown: Mapping[str, Any]) -> bool:
     # What an agent serves is called `ephemeral` where it is shown and `agent` where it is asked for.
     document = {**shown, "type": "agent"} if shown.get("type") == "ephemeral" else shown
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Asked:
+class ApiRequest:
     """`headers` have lower-case names, and of those sent twice the first; `server` is who the request came to."""
 
     method: str

@@ -94,12 +94,14 @@ class View:
             path = path.replace(f"{{{kind.parent.field}}}", stored.parent)
         return f"{'' if kind.uri_is_path else self.base}{path}/{stored.id}"
 
-    def full(self, kind: Kind, stored: Stored, children: Mapping[str, list[Json]], *, listed: bool = False) -> Document:
+    def render(
+        self, kind: Kind, stored: Stored, children: Mapping[str, list[Json]], *, listed: bool = False
+    ) -> Document:
         """The whole object; `children` are embedded as they are."""
         if "_raw" in stored.body:
-            absent = {**bodies.complete(kind.name, bodies.fields(kind), {}), **unset(kind)}
-            raw = {**absent, **self.resolved(stored.body["_raw"]), "id": stored.id, "uri": self.uri(kind, stored)}
-            return self._trimmed(raw)
+            absent = {**bodies.complete(kind.name, bodies.fields(kind), {}), **default_outputs(kind)}
+            raw = {**absent, **self.resolve_refs(stored.body["_raw"]), "id": stored.id, "uri": self.uri(kind, stored)}
+            return self._drop_empty(raw)
         shown: Document = {}
         if kind.id_prefix:
             shown["id"] = stored.id
@@ -111,17 +113,17 @@ class View:
                 shown[each.name] = stored.body.get(each.name)
             else:
                 self._place(kind, shown, each, stored.body.get(each.name), stored.id)
-        for name, value in {**unset(kind), **stored.body}.items():
+        for name, value in {**default_outputs(kind), **stored.body}.items():
             # A field that answers show under another name is not shown under its own.
             if name not in shown and not name.startswith("_") and name not in kind.by_name:
-                shown[name] = self.resolved(value)
+                shown[name] = self.resolve_refs(value)
         shown.update(children)
         if listed:
             for name in not_listed(kind):
                 shown.pop(name, None)
-        return self._trimmed(shown)
+        return self._drop_empty(shown)
 
-    def _trimmed(self, shown: Document) -> Document:
+    def _drop_empty(self, shown: Document) -> Document:
         """A sparse answer: without the fields that hold an empty text. Maps of the user's are no fields."""
         return {name: value for name, value in shown.items() if value != ""} if self._sparse else shown
 
@@ -133,11 +135,11 @@ class View:
             shown.update(self._saml(owner))
         if kind.name == "HTTPSEdge" and field.name == "tls_termination":
             shown["terminate_at"] = "edge"
-        return self._trimmed(shown)
+        return self._drop_empty(shown)
 
     def _place(self, kind: Kind, shown: Document, field: Field, value: Json, owner: str) -> None:
         if field.read_as is None:
-            shown[field.name] = self._shown(kind, field, value, owner)
+            shown[field.name] = self._render_value(kind, field, value, owner)
             return
         name, dot, _ = field.read_as.path.partition(".")
         if not dot:
@@ -147,7 +149,7 @@ class View:
         else:
             shown[name] = self.ref(value) if value else None
 
-    def _shown(self, kind: Kind, field: Field, value: Json, owner: str) -> Json:
+    def _render_value(self, kind: Kind, field: Field, value: Json, owner: str) -> Json:
         if field.name in _REDACTED.get(kind.name, ()):
             return ""
         if not value and field.name in _NULL_WHEN_EMPTY.get(kind.name, ()):
@@ -167,14 +169,14 @@ class View:
             "idp_metadata_url": "",
         }
 
-    def resolved(self, value: Any) -> Json:
+    def resolve_refs(self, value: Any) -> Json:
         """A derived value with its references spelt out."""
         if isinstance(value, dict):
             if set(value) == {_REF}:
                 return self.ref(value[_REF])
-            return {key: self.resolved(item) for key, item in value.items()}
+            return {key: self.resolve_refs(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.resolved(item) for item in value]
+            return [self.resolve_refs(item) for item in value]
         return value
 
 
@@ -199,7 +201,7 @@ def not_listed(kind: Kind) -> set[str]:
 
 
 @cache
-def unset(kind: Kind) -> Mapping[str, Json]:
+def default_outputs(kind: Kind) -> Mapping[str, Json]:
     """The keys that every answer has besides the declared fields, with what stands there when nothing is known."""
     keys = dict(_UNSET.get(kind.name, {}))
     for name, info in kind.read.model_fields.items():

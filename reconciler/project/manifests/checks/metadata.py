@@ -8,7 +8,7 @@ from itertools import chain
 
 from reconciler import kinds
 from reconciler.model import owner_record as owners
-from reconciler.model.canonical import applied, canonical_spec
+from reconciler.model.canonical import canonical_spec, collect_applied
 from reconciler.model.manifest import Declaration
 from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Problem
@@ -44,7 +44,7 @@ def _check_one(declaration: Declaration, stack: str) -> Problem | None:
         stack=stack,
         address=declaration.address,
         intent="",
-        applied=dict.fromkeys(applied(kind, canonical_spec(kind, declaration.spec)), ""),
+        applied=dict.fromkeys(collect_applied(kind, canonical_spec(kind, declaration.spec)), ""),
         protect=declaration.lifecycle.protect,
         pending=kind.one_time is not None,
         replaces="0" * 36,
