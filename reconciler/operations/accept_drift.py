@@ -19,7 +19,7 @@ from reconciler.model.value import Json
 from reconciler.operations.errors import InvalidProject
 from reconciler.operations.workspace import Workspace
 from reconciler.planning import drift_acceptance
-from reconciler.planning.drift_acceptance import GONE, Declined, Offer
+from reconciler.planning.drift_acceptance import OMITTED, Declined, Offer
 from reconciler.project import atomic_write, files
 from reconciler.project.documents import phrases
 from reconciler.project.manifests.load import load_manifests_with
@@ -49,7 +49,7 @@ def accept(
     both: bool,
 ) -> Acceptance:
     """What can be accepted, and how the manifests would be then. Writes nothing."""
-    offers, declined = drift_acceptance.offers(
+    offers, declined = drift_acceptance.find_offers(
         plan, workspace.manifest, snapshot, kinds.list_planned(), selects=selects, both=both
     )
     while True:
@@ -114,7 +114,7 @@ def _patched(workspace: Workspace, offer: Offer, file: str, text: str) -> str:
     path = ("spec", *offer.path)
     there = document.value
     for part in path:
-        there = there.get(part, GONE) if isinstance(there, dict) else GONE
+        there = there.get(part, OMITTED) if isinstance(there, dict) else OMITTED
     at = declaration.at(*offer.path)
     if at.file != file:
         raise Unpatchable("it is written outside the manifest")

@@ -56,7 +56,7 @@ def list_unmanaged(plan: Plan, snapshot: Snapshot) -> UnmanagedObjects:
     """What a plan does not cover, by its snapshot."""
     every = {live.key: live for listing in snapshot.listings.values() for live in listing.objects}
     objects = tuple(
-        (Address(kind, naming.name(kinds.get(kind), every[kind, id], lambda *_: None, ())), id)
+        (Address(kind, naming.choose_name(kinds.get(kind), every[kind, id], lambda *_: None, ())), id)
         for kind, id in plan.unmanaged
         if (kind, id) in every
     )

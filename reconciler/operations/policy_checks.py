@@ -40,7 +40,7 @@ def of_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Problem, 
     from reconciler import kinds
     from reconciler.planning.policies import evaluate as policies
 
-    return policies.of_manifest(found, manifest, kinds.list_planned(), now)
+    return policies.check_manifest(found, manifest, kinds.list_planned(), now)
 
 
 def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifest | None) -> Plan:
@@ -55,11 +55,11 @@ def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifes
     from reconciler.planning.policies import evaluate as policies
 
     digests = {rule.name: _digest(rule, now) for rule in found}
-    of_resources = [rule for rule in found if rule.is_of_resources or "resource" in rule.uses]
+    of_resources = [rule for rule in found if rule.is_about_resources or "resource" in rule.uses]
     silent = of_resources if manifest is None else []
     again = digests.keys() - {rule.name for rule in silent}
     kept = (problem for problem in plan.problems if problem.rule not in again)
-    said = policies.of_plan(found, plan, kinds.list_planned(), now, manifest)
+    said = policies.check_plan(found, plan, kinds.list_planned(), now, manifest)
     unasked = [
         _unasked(rule, about)
         for rule in silent
@@ -79,7 +79,7 @@ def _digest(rule: Rule, now: float) -> str:
 
 def _concerned(rule: Rule, plan: Plan) -> list[str]:
     """What a rule about resources would be asked of, among what the plan changes."""
-    if rule.is_of_changes:
+    if rule.is_about_changes:
         changes = [change for change in plan.changes if not rule.actions or change.action in rule.actions]
     else:
         changes = [change for change in plan.changes if change.action not in (Action.DELETE, Action.FORGET)]

@@ -25,7 +25,7 @@ def check_selection(policy: PlanOptions, manifest: Manifest, snapshot: Snapshot,
     owners = (live.owner for name in snapshot.listings for live in snapshot.of(name).objects)
     ours = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
     known = {*manifest.declarations, *snapshot.bindings, *ours, *_children(snapshot)}
-    wrong = [glob for glob in policy.unmatched(known) if not _may_match(glob, snapshot)]
+    wrong = [glob for glob in policy.find_unmatched(known) if not _may_match(glob, snapshot)]
     lines = [_unmatched(glob, sorted(map(str, known))) for glob in wrong]
     if policy.destroy:
         for line in lines:

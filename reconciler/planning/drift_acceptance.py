@@ -22,7 +22,7 @@ from reconciler.model.value import Json, Ref, Value
 from reconciler.planning.importing.describe import Attachment, describe
 from reconciler.planning.planner import match_all
 
-GONE: Final = object()
+OMITTED: Final = object()
 """The value of a field that a manifest should not mention."""
 
 
@@ -49,7 +49,7 @@ class Declined:
     why: str
 
 
-def offers(
+def find_offers(
     plan: Plan,
     manifest: Manifest,
     snapshot: Snapshot,
@@ -59,7 +59,7 @@ def offers(
     both: bool = False,
 ) -> tuple[list[Offer], list[Declined]]:
     """What may be accepted of a plan, and what not. `both`: also what Git changed too, or nobody knows who."""
-    accepting = _Accepting(manifest, snapshot, kinds, both)
+    accepting = _OfferCollector(manifest, snapshot, kinds, both)
     for change in plan.changes:
         if selects(change.address):
             accepting.consider(change)
@@ -74,7 +74,7 @@ def offers(
     return list(accepting.offered.values()), [*accepting.declined, *declined]
 
 
-class _Accepting:
+class _OfferCollector:
     def __init__(self, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], both: bool) -> None:
         self._manifest, self._snapshot = manifest, snapshot
         self._kinds = {kind.name: kind for kind in kinds}
@@ -94,7 +94,7 @@ class _Accepting:
         if live is None:
             return
         kind = self._kinds[change.address.kind]
-        spec, _ = describe(kind, live, self._whose)
+        spec, _ = describe(kind, live, self._find_owner)
         for field in change.fields:
             if field.changed_by in self._movers:
                 self._offer(change.address, kind, spec, field)
@@ -109,14 +109,14 @@ class _Accepting:
             next((each for each in objects if each.id == change.id), None),
         )
 
-    def _whose(self, kind: str, id: str) -> Address | None:
+    def _find_owner(self, kind: str, id: str) -> Address | None:
         return self._names.get((kind, id))
 
     def _decline(self, subject: object, why: str) -> None:
         self.declined.append(Declined(str(subject), why))
 
     def _offer(self, address: Address, kind: Kind, spec: Mapping[str, Value], change: FieldChange) -> None:
-        path, leaf = _leaf(kind, change.path)
+        path, leaf = _find_leaf(kind, change.path)
         if leaf is None or leaf.is_sensitive or Sensitive in leaf or InputOnly in leaf:
             self._decline(f"{address}.{change.path}", "a secret, or what responses never show, is not written")
             return
@@ -126,23 +126,23 @@ class _Accepting:
         value: Any = spec
         for depth, name in enumerate(path, start=1):
             if not isinstance(value, dict) or name not in value:
-                path, value = path[:depth], GONE
+                path, value = path[:depth], OMITTED
                 break
             value = value[name]
         declared = self._manifest.declarations[address].spec
-        while value is not GONE and len(path) > 1 and _at(declared, path[:-1]) is None:
+        while value is not OMITTED and len(path) > 1 and _value_at(declared, path[:-1]) is None:
             path = path[:-1]  # what surrounds it is not declared either
-            value = _at(spec, path)
-        stray = next(_strays(leaf, value, _at(declared, path)), None)
+            value = _value_at(spec, path)
+        stray = next(_find_undeclared_ids(leaf, value, _value_at(declared, path)), None)
         if stray is not None:
             self._decline(f"{address}.{change.path}", f"it names {stray}, which is not declared; import that first")
             return
         text = value.text if isinstance(value, Attachment) else None
-        offer = Offer(address, path, _written(value), Unordered in leaf, text)
+        offer = Offer(address, path, _write_value(value), Unordered in leaf, text)
         self.offered.setdefault(str(offer), offer)
 
 
-def _leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:
+def _find_leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:
     """The field that a change's path leads to, or into, and its own path."""
     names: list[str] = []
     fields: Sequence[Field] = kind.fields
@@ -160,13 +160,13 @@ def _leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:
     return tuple(names), leaf
 
 
-def _at(value: Value, path: Sequence[str]) -> Value:
+def _value_at(value: Value, path: Sequence[str]) -> Value:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def _strays(field: Field, value: Value, declared: Value) -> Iterator[str]:
+def _find_undeclared_ids(field: Field, value: Value, declared: Value) -> Iterator[str]:
     """Ids, where references belong, that no declaration has and none has written as they are."""
     match value:
         case str() if field.refs and value != declared:
@@ -174,23 +174,23 @@ def _strays(field: Field, value: Value, declared: Value) -> Iterator[str]:
         case list() if field.item is not None:
             known = declared if isinstance(declared, list) else []
             for each in value:
-                yield from _strays(field.item, each, each if each in known else None)
+                yield from _find_undeclared_ids(field.item, each, each if each in known else None)
         case dict() if field.shape is Shape.OBJECT:
             for inner in field.fields:
-                yield from _strays(inner, value.get(inner.name), _at(declared, (inner.name,)))
+                yield from _find_undeclared_ids(inner, value.get(inner.name), _value_at(declared, (inner.name,)))
 
 
-def _written(value: Value) -> Json:
+def _write_value(value: Value) -> Json:
     """As a manifest spells it."""
     match value:
         case Ref():
             return {"ref": str(value)}
         case Attachment(text):
-            return text if value.document is None else _written(value.document)
+            return text if value.document is None else _write_value(value.document)
         case str():
             return value.replace("${{", "$${{")
         case dict():
-            return {key: _written(each) for key, each in value.items()}
+            return {key: _write_value(each) for key, each in value.items()}
         case list():
-            return [_written(each) for each in value]
+            return [_write_value(each) for each in value]
     return value

@@ -16,7 +16,7 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.index import LiveIndex
 
-FEW = 10  # owned objects up to which a share of them says little
+SMALL_STACK = 10  # owned objects up to which a share of them says little
 
 
 def is_protected(decision: Decision) -> bool:
@@ -24,7 +24,7 @@ def is_protected(decision: Decision) -> bool:
     return decision.ends_live and (decision.live_protected or decision.protect)
 
 
-def required_approvals(
+def find_required_approvals(
     decisions: Sequence[Decision],
     parts: Sequence[Live],
     index: LiveIndex,
@@ -38,12 +38,12 @@ def required_approvals(
     `additions` are children that no manifest declares.
     """
     needed = [
-        *_strangeness(decisions, index.snapshot.doubt),
-        *_of_kind(decisions, parts, index),
-        *delivery_targets.overwrite_approvals(decisions, index.snapshot),
-        *_shares(decisions, owned, options),
-        *_emptiness(owned, len(index.manifest.declarations), options),
-        *_of_additions(additions),
+        *_check_account(decisions, index.snapshot.doubt),
+        *_check_kinds(decisions, parts, index),
+        *delivery_targets.find_overwrite_approvals(decisions, index.snapshot),
+        *_check_shares(decisions, owned, options),
+        *_check_empty_manifests(owned, len(index.manifest.declarations), options),
+        *_check_additions(additions),
     ]
     return tuple(
         replace(
@@ -53,15 +53,18 @@ def required_approvals(
     )
 
 
-def _of_kind(decisions: Sequence[Decision], parts: Sequence[Live], index: LiveIndex) -> Iterator[Approval]:
+def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: LiveIndex) -> Iterator[Approval]:
     protected = Counter(decision.kind.name for decision in decisions if is_protected(decision))
-    guarded = Counter(live.kind for live in parts if index.guards(live))
+    guarded = Counter(live.kind for live in parts if index.is_protected(live))
     for kind, count in sorted((protected + guarded).items()):
         yield Approval("delete-protected", kind, count, "protected by `lifecycle.protect`", parts=guarded[kind])
     gone = Counter(
         decision.kind.name
         for decision in decisions
-        if decision.ends_live and decision.kind.irreplaceable and not is_protected(decision) and not _buried(decision)
+        if decision.ends_live
+        and decision.kind.irreplaceable
+        and not is_protected(decision)
+        and not _is_declared_absent(decision)
     )
     for kind, count in sorted(gone.items()):
         yield Approval("delete", kind, count, "cannot be had back once it is gone")
@@ -69,45 +72,46 @@ def _of_kind(decisions: Sequence[Decision], parts: Sequence[Live], index: LiveIn
         decision.kind.name
         for decision in decisions
         if decision.action is Action.DELETE
-        and _is_unmarked(decision)
+        and _is_owned_by_store_only(decision)
         and not is_protected(decision)
-        and not _buried(decision)
+        and not _is_declared_absent(decision)
     )
     for kind, count in sorted(unmarked.items()):
         yield Approval("delete", kind, count, "carries no owner record: that it is ours, only the store says")
-    foreign = Counter(live.kind for live in parts if not index.is_ours(live) and not index.guards(live))
+    foreign = Counter(live.kind for live in parts if not index.is_ours(live) and not index.is_protected(live))
     for kind, count in sorted(foreign.items()):
         yield Approval("delete", kind, count, "not ours, and goes with what it is part of", parts=count)
-    found = Counter(decision.kind.name for decision in decisions if decision.needs_consent)
+    found = Counter(decision.kind.name for decision in decisions if decision.needs_approval)
     for kind, count in sorted(found.items()):
         yield Approval("adopt", kind, count, "exists already and belongs to nobody")
 
 
-def _of_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
-    wanted = Counter(addition.decision.kind.name for addition in additions if addition.is_to_go)
+def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
+    wanted = Counter(addition.decision.kind.name for addition in additions if addition.is_to_be_deleted)
     for kind, count in sorted(wanted.items()):
         why = "added on the platform, to be deleted by `unmanaged_children: delete`; left alone without this"
         yield Approval("delete", kind, count, why, is_optional=True)
 
 
-def _is_unmarked(decision: Decision) -> bool:
+def _is_owned_by_store_only(decision: Decision) -> bool:
     """Whether nothing on the platform says whose it is: the store does, and may be older than the platform."""
     return not decision.kind.keeps_owner and decision.kind.parent is None
 
 
-def _buried(decision: Decision) -> bool:
+def _is_declared_absent(decision: Decision) -> bool:
     """A tombstone in Git is consent."""
     return decision.declaration is not None and decision.declaration.ensure is Ensure.ABSENT
 
 
-def _shares(decisions: Sequence[Decision], owned: int, options: PlanOptions) -> Iterator[Approval]:
-    if owned < FEW or options.destroy:
+def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOptions) -> Iterator[Approval]:
+    if owned < SMALL_STACK or options.destroy:
         return
     # What a run left half done, and the next one only clears up, is not a change that anybody asked for.
     # An addition is none of the owned objects, and is approved by number.
     no_delete = (Reason.UNDELIVERED, Reason.ADDED)
     deletes = sum(
-        decision.ends_live and not _buried(decision) and decision.reason not in no_delete for decision in decisions
+        decision.ends_live and not _is_declared_absent(decision) and decision.reason not in no_delete
+        for decision in decisions
     )
     if deletes * 100 > owned * options.max_delete_percent:
         yield Approval("delete", "*", deletes, f"more than {options.max_delete_percent} % of {owned} owned objects")
@@ -122,11 +126,11 @@ def _is_settling(decision: Decision) -> bool:
     return decision.confirms_delivery and decision.reason is Reason.RECORD
 
 
-def _strangeness(decisions: Sequence[Decision], doubt: str) -> Iterator[Approval]:
+def _check_account(decisions: Sequence[Decision], doubt: str) -> Iterator[Approval]:
     if doubt and any(decision.action is not None for decision in decisions):
         yield Approval("account", "*", 1, doubt)
 
 
-def _emptiness(owned: int, declared: int, options: PlanOptions) -> Iterator[Approval]:
+def _check_empty_manifests(owned: int, declared: int, options: PlanOptions) -> Iterator[Approval]:
     if declared == 0 and owned > 0 and not options.destroy:
         yield Approval("empty", "*", owned, "the manifests declare nothing, and the stack owns objects")

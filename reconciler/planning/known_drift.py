@@ -25,9 +25,9 @@ def ignore_known(plan: Plan, known: Sequence[KnownDrift], today: str) -> Plan:
     """
     if not known:
         return plan
-    hiding = _Hiding([known_drift for known_drift in known if not known_drift.until or today <= known_drift.until])
-    changes = tuple(left for change in plan.changes if (left := hiding.rest_of(change)) is not None)
-    additions = tuple(left for change in plan.additions if (left := hiding.rest_of(change)) is not None)
+    hiding = _Filter([known_drift for known_drift in known if not known_drift.until or today <= known_drift.until])
+    changes = tuple(left for change in plan.changes if (left := hiding.remove_hidden(change)) is not None)
+    additions = tuple(left for change in plan.additions if (left := hiding.remove_hidden(change)) is not None)
     problems = (*plan.problems, *_warnings(plan, known, hiding))
     if not hiding.ignored:
         return replace(plan, problems=problems)
@@ -43,12 +43,12 @@ def ignore_known(plan: Plan, known: Sequence[KnownDrift], today: str) -> Plan:
 
 
 @dataclass
-class _Hiding:
+class _Filter:
     entries: Sequence[KnownDrift]
     ignored: list[IgnoredDifference] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
 
-    def rest_of(self, change: Change) -> Change | None:
+    def remove_hidden(self, change: Change) -> Change | None:
         """What is left of a change; None if nothing is."""
         address = str(change.address)
         if change.is_pending:
@@ -67,7 +67,7 @@ class _Hiding:
             return change
         if not fields and change.reason in (Reason.FIELDS, Reason.IMMUTABLE):
             return None
-        return _without(change, fields, hidden)
+        return _keep_fields(change, fields, hidden)
 
     def _hides(self, address: str, path: str) -> bool:
         entry = next((known_drift for known_drift in self.entries if _matches(known_drift.match, address, path)), None)
@@ -88,7 +88,7 @@ def _matches(glob: str, address: str, path: str) -> bool:
     return any(fnmatchcase(whole[:end], glob) for end in (*ends, len(whole)))
 
 
-def _without(change: Change, fields: Sequence[FieldChange], hidden: Sequence[FieldChange]) -> Change:
+def _keep_fields(change: Change, fields: Sequence[FieldChange], hidden: Sequence[FieldChange]) -> Change:
     """The change with these fields alone: the record that tells who changed the hidden ones is proof for the others."""
     is_proven = any(field_change.changed_by in _RECORDED for field_change in hidden) and all(
         field_change.changed_by in _GIT for field_change in fields
@@ -99,7 +99,7 @@ def _without(change: Change, fields: Sequence[FieldChange], hidden: Sequence[Fie
     return left
 
 
-def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Hiding) -> Iterator[Problem]:
+def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Filter) -> Iterator[Problem]:
     for known_drift in known:
         if known_drift not in hiding.entries:
             text = f"expired on {known_drift.until}, and hides nothing any more"

@@ -22,23 +22,23 @@ from reconciler.model.value import substitute
 from reconciler.planning.comparing.compare import show_fields
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.planning.deciding import delivery_targets
-from reconciler.planning.deciding.additions import Addition, approved_additions, find_additions, unknown_additions
-from reconciler.planning.deciding.bindings import binding_updates
+from reconciler.planning.deciding.additions import Addition, find_additions, report_unknown_additions, select_approved
+from reconciler.planning.deciding.bindings import find_binding_updates
 from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.fast_path import is_up_to_date
 from reconciler.planning.deciding.options import PlanOptions
-from reconciler.planning.deciding.orphans import OrphanRules, unreadable_kinds
+from reconciler.planning.deciding.orphans import OrphanRules, report_unreadable_kinds
 from reconciler.planning.deciding.pending import is_pending
-from reconciler.planning.deciding.references import References, left_as_it_is
+from reconciler.planning.deciding.references import References, report_skipped_referrer
 from reconciler.planning.forecast import forecast
-from reconciler.planning.guards import is_protected, required_approvals
+from reconciler.planning.guards import find_required_approvals, is_protected
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
 from reconciler.planning.matching.match import match
-from reconciler.planning.matching.unclaimed import other_stacks, unmanaged
+from reconciler.planning.matching.unclaimed import find_other_stacks, find_unmanaged
 from reconciler.planning.ordering import dependencies as order
-from reconciler.planning.ordering.deletes import separated_parts
+from reconciler.planning.ordering.deletes import report_separated_parts
 from reconciler.planning.ordering.sequence import Sequenced, sequence
 
 __all__ = ["PlanOptions", "match_all", "plan"]
@@ -50,7 +50,7 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options:
     try:
         planning.decide_declared()
     except CycleError as error:
-        problem = _cycle_problem(manifest, error.args[1])
+        problem = _report_cycle(manifest, error.args[1])
         return Plan(manifest.stack, problems=(problem,), manifest_digest=manifest.digest)
     planning.decide_undeclared()
     return planning.finish()
@@ -77,8 +77,8 @@ class _Planning:
             manifest = replace(manifest, declarations={**manifest.declarations, **found})
         self.manifest = manifest
         self.index = LiveIndex.of(manifest, snapshot, kinds)
-        self.dependencies: Mapping[Address, Collection[Address]] = order.dependencies(
-            manifest, self.kinds, _declared_hosts(self.index)
+        self.dependencies: Mapping[Address, Collection[Address]] = order.find_dependencies(
+            manifest, self.kinds, _index_declared_hosts(self.index)
         )
         self.assignments = Assignments(self.index)
         self.decided: dict[Address, Decision] = {}
@@ -108,7 +108,7 @@ class _Planning:
             return unchanged
         is_any_confined = any(problem.confined for problem in self.problems)
         if is_any_confined and (target := self.references.find_confined(spec)) is not None:
-            self.problems.append(problem := left_as_it_is(declaration, target))
+            self.problems.append(problem := report_skipped_referrer(declaration, target))
             return replace(unchanged, problem=problem)
         resolved = ResolvedDeclaration(kind, declaration, spec, want)
         decision = decide(self.index, resolved, found, self.options, self.references.follows)
@@ -116,7 +116,7 @@ class _Planning:
             self.problems.append(decision.problem)
         else:
             needed = self.dependencies[declaration.address]
-            self.problems += self.references.unavailable(declaration, decision, needed)
+            self.problems += self.references.find_unavailable(declaration, decision, needed)
             if decision.action is None and kind.keeps_owner:
                 self.index.drop_form(found.live)
                 return unchanged  # holds less memory
@@ -131,8 +131,8 @@ class _Planning:
                 self.undeclared.append(found)
         decided = self.decided.values()
         self.additions = find_additions(self.assignments, decided, self.options)
-        self.undeclared += [addition.decision for addition in approved_additions(self.additions, self.options)]
-        self.problems += unknown_additions(self.index, decided)
+        self.undeclared += [addition.decision for addition in select_approved(self.additions, self.options)]
+        self.problems += report_unknown_additions(self.index, decided)
 
     def finish(self) -> Plan:
         """The plan of all decisions."""
@@ -148,21 +148,21 @@ class _Planning:
         selected = (decision for decision in decisions if options.selects(decision.address))
         return Plan(
             stack=index.stack,
-            changes=tuple(self._changes(moving)),
-            calls=tuple(delivery_targets.with_overwrites(call, snapshot) for call in calls),
+            changes=tuple(self._list_changes(moving)),
+            calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(
                 *self.problems,
                 *problems,
-                *separated_parts(deleted_with, index, options),
-                *unreadable_kinds(snapshot),
-                *delivery_targets.notes(selected, snapshot),
+                *report_separated_parts(deleted_with, index, options),
+                *report_unreadable_kinds(snapshot),
+                *delivery_targets.report_missing_files(selected, snapshot),
             ),
-            approvals=required_approvals(moving, parts, index, len(ours), options, self.additions),
-            observed=dict(self._observed([*self.undeclared, *self.decided.values()])),
-            bindings=binding_updates(self.assignments, self.decided, options),
+            approvals=find_required_approvals(moving, parts, index, len(ours), options, self.additions),
+            observed=dict(self._collect_observed([*self.undeclared, *self.decided.values()])),
+            bindings=find_binding_updates(self.assignments, self.decided, options),
             additions=tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned),
-            unmanaged=tuple(key for key in unmanaged(self.assignments, ours) if key not in known),
-            elsewhere=other_stacks(self.assignments),
+            unmanaged=tuple(key for key in find_unmanaged(self.assignments, ours) if key not in known),
+            elsewhere=find_other_stacks(self.assignments),
             targets=options.targets,
             excludes=options.excludes,
             manifest_digest=self.manifest.digest,
@@ -180,7 +180,7 @@ class _Planning:
                 return decisions, result
             self.decided[result.decision.address] = result.decision
 
-    def _changes(self, moving: Iterable[Decision]) -> Iterator[Change]:
+    def _list_changes(self, moving: Iterable[Decision]) -> Iterator[Change]:
         additions = {id(addition.decision): addition for addition in self.additions}
         for decision in moving:
             if id(decision) in additions:
@@ -188,7 +188,7 @@ class _Planning:
             elif (change := decision.change(is_protected(decision))) is not None:
                 yield replace(change, is_pending=is_pending(decision, self.index))
 
-    def _observed(self, decisions: Iterable[Decision]) -> Iterator[tuple[Address, Observed]]:
+    def _collect_observed(self, decisions: Iterable[Decision]) -> Iterator[tuple[Address, Observed]]:
         """What the calls were made from. Of two objects of one address the declared one counts."""
         for decision in decisions:
             live = decision.live
@@ -198,7 +198,7 @@ class _Planning:
                 yield decision.address, Observed(live.locator, fields, owner)
 
 
-def _declared_hosts(index: LiveIndex) -> order.HostIndex[Address]:
+def _index_declared_hosts(index: LiveIndex) -> order.HostIndex[Address]:
     """Which declaration holds a host name: a declared domain, or the address the platform gave to one of ours."""
     hosts: order.HostIndex[Address] = order.HostIndex()
     for address, declaration in index.manifest.declarations.items():
@@ -208,12 +208,12 @@ def _declared_hosts(index: LiveIndex) -> order.HostIndex[Address]:
         declared = declaration.spec.get(name)
         if isinstance(declared, str):
             hosts.add(declared, address)
-        for live in index.recorded(index.kinds[address.kind], address):
+        for live in index.find_recorded(index.kinds[address.kind], address):
             hosts.add(live.body.get(name), address)
     return hosts
 
 
-def _cycle_problem(manifest: Manifest, cycle: Sequence[Address]) -> Problem:
+def _report_cycle(manifest: Manifest, cycle: Sequence[Address]) -> Problem:
     addresses = [str(address) for address in cycle]
     return Problem(
         f"refers to itself: {' → '.join(addresses)}",

@@ -21,7 +21,7 @@ from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Sealed, Secret, Value, digest
 from reconciler.planning.planner import match_all
 
-_TOLD = ("id", "created_at", "metadata")
+_KEPT = ("id", "created_at", "metadata")
 _Salts = Mapping[tuple[str, str], Sequence[str]]
 
 
@@ -34,7 +34,7 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
         name: replace(
             listing,
             objects=tuple(
-                _redacted(
+                _redact(
                     live,
                     catalogue[name],
                     manifest.stack,
@@ -52,10 +52,10 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
 def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[str, Sealed]:
     """What stands for each declared secret, by its source, where the secret itself cannot be had."""
     catalogue = {kind.name: kind for kind in kinds}
-    intents = _intents(manifest, snapshot, kinds)
+    intents = _find_intents(manifest, snapshot, kinds)
     found: dict[str, Sealed] = {}
     for address, declaration in manifest.declarations.items():
-        for path, field, secret in _secrets(catalogue[address.kind].fields, declaration.spec):
+        for path, field, secret in _find_secrets(catalogue[address.kind].fields, declaration.spec):
             if secret.source.startswith("manifest:"):
                 continue  # whoever reads the manifest has it
             meant = canonicalize(field, secret)
@@ -73,7 +73,7 @@ def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[
     return found
 
 
-def _intents(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[Address, list[str]]:
+def _find_intents(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[Address, list[str]]:
     intents: dict[Address, list[str]] = defaultdict(list)
     for (kind, locator), address in match_all(manifest, snapshot, kinds).items():
         for live in snapshot.of(kind).objects:
@@ -82,7 +82,7 @@ def _intents(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> M
     return intents
 
 
-def _secrets(
+def _find_secrets(
     fields: Iterable[Field], values: Mapping[str, Value], path: str = ""
 ) -> Iterator[tuple[str, Field, Secret]]:
     for field in fields:
@@ -90,28 +90,28 @@ def _secrets(
         if isinstance(value, Secret):
             yield place, field, value
         elif isinstance(value, dict):
-            yield from _secrets(field.fields, value, f"{place}.")
+            yield from _find_secrets(field.fields, value, f"{place}.")
 
 
-def _redacted(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) -> Live:
+def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) -> Live:
     owner = live.owner
-    sealing = _Sealing(
+    sealing = _Sealer(
         stack,
         (*([owner.intent] if owner else []), *map(str, addresses)),
         {*addresses, *([owner.address] if owner else [])},
     )
-    body: dict[str, Any] = {name: live.body[name] for name in _TOLD if name in live.body}
-    for name in _outputs(kind):
+    body: dict[str, Any] = {name: live.body[name] for name in _KEPT if name in live.body}
+    for name in _find_outputs(kind):
         if name in live.body and _is_plain(live.body[name]):
             body[name] = live.body[name]
     for field in kind.fields:
         if PathOnly not in field and InputOnly not in field and field.name != "metadata":
-            body[field.name] = sealing.written(field, live.body, field.name)
+            body[field.name] = sealing.write_field(field, live.body, field.name)
     return live.with_body(body)
 
 
 @dataclass(frozen=True)
-class _Sealing:
+class _Sealer:
     """One object's fields in the write shape, as the platform spells their values; `salts` and `names` are what plans
     ask for digests by."""
 
@@ -119,25 +119,25 @@ class _Sealing:
     salts: tuple[str, ...]
     names: Collection[Address]
 
-    def written(self, field: Field, body: Mapping[str, Json], path: str) -> Json:
-        return self._part(field, read(field, body), path)
+    def write_field(self, field: Field, body: Mapping[str, Json], path: str) -> Json:
+        return self._write_part(field, read(field, body), path)
 
-    def _part(self, field: Field, value: Json, path: str) -> Json:
+    def _write_part(self, field: Field, value: Json, path: str) -> Json:
         if Sensitive in field:
-            return self._sealed(field, value, path) if isinstance(value, str) and value else None
+            return self._seal_text(field, value, path) if isinstance(value, str) and value else None
         if isinstance(value, list) and field.item is not None and field.item.fields:
-            return [self._part(field.item, each, path) for each in value]
+            return [self._write_part(field.item, each, path) for each in value]
         if isinstance(value, dict) and field.fields:
             subs = (sub for sub in field.fields if InputOnly not in sub)
-            return {sub.name: self.written(sub, value, f"{path}.{sub.name}") for sub in subs}
+            return {sub.name: self.write_field(sub, value, f"{path}.{sub.name}") for sub in subs}
         return value
 
-    def _sealed(self, field: Field, text: str, path: str) -> Sealed:
+    def _seal_text(self, field: Field, text: str, path: str) -> Sealed:
         meant = canonicalize(field, Secret(text, "live"))
         return _seal(meant, [*self.salts, *(f"{name}:{path}" for name in self.names)], self.stack)
 
 
-def _outputs(kind: Kind) -> Iterator[str]:
+def _find_outputs(kind: Kind) -> Iterator[str]:
     """What other resources may refer to, or know this one by. A response's spelling of a field is none of it."""
     heads = {field.read_as.path.split(".")[0].removesuffix("[]") for field in kind.fields if field.read_as}
     for name in (*kind.outputs, kind.key, *([kind.host] if kind.host else ()), *kind.fixed):

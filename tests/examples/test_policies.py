@@ -27,7 +27,7 @@ def starters() -> dict[str, Rule]:
 
 
 def of(rule: Rule, *declared: Declaration) -> tuple[Problem, ...]:
-    return judge.of_manifest([rule], manifest(*declared), KINDS, THURSDAY)
+    return judge.check_manifest([rule], manifest(*declared), KINDS, THURSDAY)
 
 
 def guarded(*actions: str, **config: Any) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, s
     world = settled(kept, gone)
     plan = planned(kept, seen=world.snapshot())
     assert [str(each.action) for each in plan.changes] == ["delete"]
-    told = judge.of_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
+    told = judge.check_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
     assert [each.text.partition(" (policy")[0] for each in told] == said
 
 
@@ -118,15 +118,17 @@ def test_what_cannot_be_had_back_goes_alone(starters: dict[str, Rule]) -> None:
     domain, office = declare("ReservedDomain/a", {"domain": "a.example.com"}), declare("IPPolicy/a", {})
     seen = settled(domain, office).snapshot()
     alone, beside = planned(office, seen=seen), planned(seen=seen)
-    assert judge.of_plan([rule], alone, KINDS, THURSDAY, manifest(office)) == ()
-    (told,) = judge.of_plan([rule], beside, KINDS, THURSDAY, manifest())
+    assert judge.check_plan([rule], alone, KINDS, THURSDAY, manifest(office)) == ()
+    (told,) = judge.check_plan([rule], beside, KINDS, THURSDAY, manifest())
     assert (told.subject, told.severity) == ("ReservedDomain/a", Severity.WARNING)
 
 
 @pytest.mark.parametrize(("changes", "told"), [(50, 0), (51, 1)])
 def test_a_plan_that_nobody_reads_is_warned_of(starters: dict[str, Rule], changes: int, told: int) -> None:
     declared = [declare(f"IPPolicy/{number}", {}) for number in range(changes)]
-    found = judge.of_plan([starters["plans-can-be-reviewed"]], planned(*declared), KINDS, THURSDAY, manifest(*declared))
+    found = judge.check_plan(
+        [starters["plans-can-be-reviewed"]], planned(*declared), KINDS, THURSDAY, manifest(*declared)
+    )
     assert len(found) == told
 
 

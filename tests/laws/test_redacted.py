@@ -15,7 +15,7 @@ from reconciler.model.problem import Position
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Secret, Value
 from reconciler.planning.comparing.canonical_fields import canonical_live
-from reconciler.planning.matching.references import live_references
+from reconciler.planning.matching.references import find_live_references
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.planning.redaction import redact_snapshot, seal
 from reconciler.project import snapshots
@@ -84,7 +84,7 @@ async def test_every_kind_of_a_real_platform_comes_back_from_a_file_as_it_was_an
             for live, back in zip(snapshot.of(kind.name).objects, again.of(kind.name).objects, strict=True):
                 told.add(kind.name)
                 assert canonical_live(kind, back) == canonical_live(kind, live)
-                assert set(live_references(kind, back)) == set(live_references(kind, live))
+                assert set(find_live_references(kind, back)) == set(find_live_references(kind, live))
         sandbox.reset()
     assert len(told) > 20
 

@@ -22,7 +22,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, references, reveal, substitute
-from reconciler.planning.comparing.canonical_fields import canonical_live, identity
+from reconciler.planning.comparing.canonical_fields import canonical_live, natural_key
 
 
 class RefusedCall(AssertionError):
@@ -225,8 +225,8 @@ class RandomAccount:
                 continue
             other = self.known(name, locator)
             single = name == kind.name and (alone or kind.is_unique(other.form))
-            if single and identity(kind, form) == identity(kind, other.form) is not None:
-                raise RefusedCall(f"a second {kind.name} {identity(kind, form)}")
+            if single and natural_key(kind, form) == natural_key(kind, other.form) is not None:
+                raise RefusedCall(f"a second {kind.name} {natural_key(kind, form)}")
             shared = holds & (other.held | other.stood) | stands & other.held
             endpoint = {kind.name: form, name: other.form}.get("CloudEndpoint", {})
             if {kind.name, name} == {"CloudEndpoint", "TLSEdge"} and endpoint["url"].startswith("https:"):

@@ -9,7 +9,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live, Snapshot
-from reconciler.planning.importing.survey import Imported, Survey, objections, survey, without_others
+from reconciler.planning.importing.survey import Imported, Survey, drop_foreign_owners, find_objections, survey
 from reconciler.planning.planner import PlanOptions, plan
 from tests.planning.builders import KINDS, declare, live, manifest, record, ref, snapshot
 
@@ -78,7 +78,7 @@ def test_what_another_stack_owns_is_left_out_with_a_note() -> None:
 
 def test_as_if_others_had_forgotten_it_is_offered() -> None:
     theirs = live("IPPolicy", "ipp_1", {"metadata": "m"}, owner=record("IPPolicy/a", {}, stack="theirs"))
-    one = only(found(seen=without_others(manifest(), snapshot(theirs))))
+    one = only(found(seen=drop_foreign_owners(manifest(), snapshot(theirs))))
     assert one.spec == {"metadata": "m"}
 
 
@@ -163,7 +163,7 @@ def test_what_a_plan_would_change_is_objected_to_by_the_names_of_its_fields() ->
     (one,) = found(POLICY).imported
     wrong = declare("IPPolicy/office", {"description": "another"}, id="ipp_1")
     made = plan(manifest(wrong), snapshot(POLICY), KINDS, PlanOptions(adopt=True))
-    assert objections(made, [one]) == {("IPPolicy", "ipp_1"): "a plan would adopt it: description"}
+    assert find_objections(made, [one]) == {("IPPolicy", "ipp_1"): "a plan would adopt it: description"}
 
 
 def test_what_was_refused_is_left_out_and_its_id_stays_where_it_is_referred_to() -> None:

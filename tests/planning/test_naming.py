@@ -20,7 +20,9 @@ NAMES = {("IPPolicy", "ipp_1"): "office", ("HTTPSEdge", "edghts_1"): "shop"}
 def called(
     kind: str, body: Mapping[str, Any], gone: set[str] | None = None, id: str = "x_7Qp3Zt", parent: str | None = None
 ) -> str:
-    return naming.name(kinds.get(kind), live(kind, id, body, parent=parent), lambda *key: NAMES.get(key), gone or set())
+    return naming.choose_name(
+        kinds.get(kind), live(kind, id, body, parent=parent), lambda *key: NAMES.get(key), gone or set()
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
-from reconciler.planning.matching.references import live_references
-from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, mentions, sort
+from reconciler.planning.matching.references import find_live_references
+from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, find_mentions, sort
 from tests.planning.builders import KINDS, live, ref
 
 
@@ -54,7 +54,7 @@ def test_what_is_no_text_reserves_nothing() -> None:
 
 def test_a_reference_among_hostports_names_no_host_and_hides_none() -> None:
     field = kind("TCPEdge").by_name["hostports"]
-    assert "a.x" in list(mentions(field, [ref("ReservedAddress/a", "addr"), "a.x:1"]))
+    assert "a.x" in list(find_mentions(field, [ref("ReservedAddress/a", "addr"), "a.x:1"]))
 
 
 def test_everything_comes_after_what_it_needs_and_otherwise_in_order() -> None:
@@ -75,7 +75,7 @@ def test_a_live_object_refers_by_the_ids_in_its_modules_and_by_its_parent() -> N
     route = live(
         "HTTPSEdgeRoute", "r", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"odd": 1}, None]}}, parent="e"
     )
-    assert list(live_references(kind("HTTPSEdgeRoute"), route)) == [
+    assert list(find_live_references(kind("HTTPSEdgeRoute"), route)) == [
         ("ip_restriction", ("IPPolicy", "ipp_1")),
         ("edge_id", ("HTTPSEdge", "e")),
     ]

@@ -29,7 +29,7 @@ def rule(check: str, message: str = "no", *parts: str, **told: Any) -> Rule:
 
 
 def offline(asked: Rule, *declared: Declaration) -> list[str]:
-    return [each.subject for each in policies.of_manifest([asked], manifest(*declared), KINDS, NOW)]
+    return [each.subject for each in policies.check_manifest([asked], manifest(*declared), KINDS, NOW)]
 
 
 OFFICE = declare("IPPolicy/office", {"description": "x"})
@@ -88,7 +88,7 @@ def test_a_reference_is_seen_by_the_name_of_what_it_leads_to() -> None:
 def test_no_expression_sees_a_secret(text: str) -> None:
     asked = rule("resource.kind == ''", "", "resource")
     declared = declare("Secret/a", {"value": secret(f"«{text}»", "env:X")})
-    (told,) = policies.of_manifest([asked], manifest(declared), KINDS, NOW)
+    (told,) = policies.check_manifest([asked], manifest(declared), KINDS, NOW)
     assert f"«{text}»" not in str(told)
     assert '{"source": "env:X"}' in told.text
 
@@ -99,7 +99,7 @@ def test_a_change_is_asked_about_once_and_only_for_its_actions() -> None:
     plan = planned(changed, declare("IPPolicy/new", {}), seen=world.snapshot())
 
     def asked(*actions: Action) -> set[str]:
-        found = policies.of_plan([rule("change == null", actions=actions)], plan, KINDS, NOW, manifest(changed))
+        found = policies.check_plan([rule("change == null", actions=actions)], plan, KINDS, NOW, manifest(changed))
         return {each.subject for each in found}
 
     assert asked() == {"IPPolicy/office", "IPPolicy/new", "IPPolicy/old"}
@@ -117,25 +117,27 @@ def test_a_change_tells_its_fields_and_what_is_live() -> None:
         "plan.counts == {'create': 0, 'update': 1, 'replace': 0, 'delete': 0, 'adopt': 0, 'forget': 0, 'move': 0} && "
         "plan.changes[0].address == resource.address && plan.stack == 'laws' && now.getMonth() == 5"
     )
-    assert policies.of_plan([rule(check)], plan, KINDS, NOW, manifest(changed)) == ()
+    assert policies.check_plan([rule(check)], plan, KINDS, NOW, manifest(changed)) == ()
 
 
 def test_what_is_no_longer_declared_is_as_it_was_seen() -> None:
     plan = planned(seen=settled(OFFICE).snapshot())
     asked = rule("resource.declared", "live: ", "resource.spec.description", actions=(Action.DELETE,))
-    (told,) = policies.of_plan([asked], plan, KINDS, NOW, manifest())
+    (told,) = policies.check_plan([asked], plan, KINDS, NOW, manifest())
     assert told.text.startswith("live: x (policy a)")
 
 
 def test_what_a_plan_leaves_out_is_not_asked_about() -> None:
     plan = planned(OFFICE, EDGE, policy=PlanOptions(targets=("TLSEdge/*",)))
-    found = policies.of_plan([rule("resource.kind == ''")], plan, KINDS, NOW, manifest(OFFICE, EDGE))
+    found = policies.check_plan([rule("resource.kind == ''")], plan, KINDS, NOW, manifest(OFFICE, EDGE))
     assert [each.subject for each in found] == ["TLSEdge/pay"]
 
 
 def test_a_rule_about_neither_resources_nor_changes_is_asked_once() -> None:
     plan = planned(OFFICE, EDGE)
-    (told,) = policies.of_plan([rule("plan.calls == 1", "calls: ", "plan.calls")], plan, KINDS, NOW, manifest(OFFICE))
+    (told,) = policies.check_plan(
+        [rule("plan.calls == 1", "calls: ", "plan.calls")], plan, KINDS, NOW, manifest(OFFICE)
+    )
     assert (told.subject, told.position) == ("", HERE)
     assert told.text.startswith("calls: 2")
 
@@ -143,14 +145,14 @@ def test_a_rule_about_neither_resources_nor_changes_is_asked_once() -> None:
 def test_without_the_manifests_only_changes_are_asked_about() -> None:
     plan = planned(OFFICE)
     rules = [rule("resource.kind == ''"), rule("change.action == ''")]
-    (told,) = policies.of_plan(rules, plan, KINDS, NOW)
+    (told,) = policies.check_plan(rules, plan, KINDS, NOW)
     assert told.subject == "IPPolicy/office"
 
 
 @pytest.mark.parametrize("severity", list(Severity))
 def test_a_rule_without_an_answer_is_a_problem_and_no_pass(severity: Severity) -> None:
     asked = rule("resource.spec.nope == ''", severity=severity, places={"check": Position("policies/a.yaml", 2, 8)})
-    (told,) = policies.of_manifest([asked], manifest(OFFICE), KINDS, NOW)
+    (told,) = policies.check_manifest([asked], manifest(OFFICE), KINDS, NOW)
     assert (told.text, told.severity, told.rule) == (
         "the policy a has no answer for IPPolicy/office: there is no nope",
         severity,
@@ -160,7 +162,7 @@ def test_a_rule_without_an_answer_is_a_problem_and_no_pass(severity: Severity) -
 
 
 def test_a_message_without_an_answer_says_so_and_the_breach_stays() -> None:
-    (told,) = policies.of_manifest(
+    (told,) = policies.check_manifest(
         [rule("false || resource.kind == ''", "x", "resource.nope")], manifest(OFFICE), KINDS, NOW
     )
     assert told.text == "x(there is no nope) (policy a)"
@@ -169,7 +171,9 @@ def test_a_message_without_an_answer_says_so_and_the_breach_stays() -> None:
 def test_the_marked_field_is_where_the_breach_is_shown() -> None:
     positions: Mapping[Path, Position] = {("spec", "description"): Position("m.yaml", 4, 16)}
     declared = Declaration(OFFICE.address, OFFICE.spec, Position("m.yaml", 1, 1), positions)
-    (told,) = policies.of_manifest([rule("resource.kind == ''", field="description")], manifest(declared), KINDS, NOW)
+    (told,) = policies.check_manifest(
+        [rule("resource.kind == ''", field="description")], manifest(declared), KINDS, NOW
+    )
     assert str(told.position) == "m.yaml:4:16"
 
 
@@ -184,11 +188,11 @@ def test_an_exemption_holds_to_the_end_of_its_day() -> None:
 
 
 def test_an_exemption_that_ended_is_told_and_exempts_nobody() -> None:
-    (told,) = policies.of_manifest([exempted(date(2026, 6, 14))], manifest(OFFICE), KINDS, NOW)
+    (told,) = policies.check_manifest([exempted(date(2026, 6, 14))], manifest(OFFICE), KINDS, NOW)
     assert told.text == "no (policy a; its exemption at p:5:3 ended on 2026-06-14 (the old site))"
 
 
 def test_many_breaches_of_one_rule_are_counted() -> None:
     many: Mapping[str, Declaration] = {str(n): declare(f"IPPolicy/{n}", {}) for n in range(60)}
-    found = policies.of_manifest([rule("resource.kind == ''")], manifest(*many.values()), KINDS, NOW)
+    found = policies.check_manifest([rule("resource.kind == ''")], manifest(*many.values()), KINDS, NOW)
     assert (len(found), found[-1].text) == (51, "10 more break the policy a")

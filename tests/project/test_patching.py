@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.value import canonical
-from reconciler.planning.drift_acceptance import GONE
+from reconciler.planning.drift_acceptance import OMITTED
 from reconciler.project.yaml import emit, patch
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.patch import Unpatchable
@@ -64,17 +64,17 @@ def changed(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]
         ),
         (
             "tls_termination.min_version",
-            GONE,
+            OMITTED,
             [
                 '-   tls_termination: {terminate_at: edge, min_version: "1.2"}  # see the audit',
                 "+   tls_termination: {terminate_at: edge}  # see the audit",
             ],
         ),
         ("ip_restriction.enabled", False, ["-     enabled: true", "+     enabled: false"]),
-        ("ip_restriction.enabled", GONE, ["-     enabled: true"]),
+        ("ip_restriction.enabled", OMITTED, ["-     enabled: true"]),
         (
             "ip_restriction",
-            GONE,
+            OMITTED,
             ["-   ip_restriction:", "-     enabled: true", "-     ip_policy_ids: [{ref: IPPolicy/office}]"],
         ),
         (
@@ -122,7 +122,7 @@ def test_what_an_alias_repeats_is_not_changed_in_one_place(path: tuple[str, ...]
 
 def test_the_last_key_of_a_map_leaves_an_empty_map() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n  c: 2\n"
-    assert patch.patch_text(text, 1, ("spec", "a", "b"), GONE) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
+    assert patch.patch_text(text, 1, ("spec", "a", "b"), OMITTED) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
 
 
 def test_what_has_no_value_gets_one() -> None:
@@ -156,7 +156,9 @@ def as_json(spec: Any) -> str:
     return json.dumps({"kind": "K", "spec": spec}, indent=2, ensure_ascii=True) + "\n"
 
 
-@given(st.sampled_from([block, flow, as_json]), SPECS, st.lists(KEYS, min_size=1, max_size=3), VALUES | st.just(GONE))
+@given(
+    st.sampled_from([block, flow, as_json]), SPECS, st.lists(KEYS, min_size=1, max_size=3), VALUES | st.just(OMITTED)
+)
 def test_whatever_is_handed_out_says_what_was_asked_for(spell: Any, spec: Any, keys: list[str], value: Any) -> None:
     text = f"# before\n{block({})}---\n{spell(spec)}---\nkind: after\n"
     line = text.splitlines().index("---") + 2
@@ -171,9 +173,9 @@ def test_whatever_is_handed_out_says_what_was_asked_for(spell: Any, spec: Any, k
     at = new.documents[1].value
     for part in path[:-1]:
         at = at.get(part, {}) if isinstance(at, dict) else {}
-    found = at.get(path[-1], GONE) if isinstance(at, dict) else GONE
-    assert (found is GONE) == (value is GONE)
-    assert value is GONE or canonical(found) == canonical(value)
+    found = at.get(path[-1], OMITTED) if isinstance(at, dict) else OMITTED
+    assert (found is OMITTED) == (value is OMITTED)
+    assert value is OMITTED or canonical(found) == canonical(value)
 
 
 def lines_of(texts: list[str], notes: list[str], layout: str) -> str:

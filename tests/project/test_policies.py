@@ -52,7 +52,8 @@ def test_a_policy_outside_the_project_is_not_read(tmp_path: Path) -> None:
 
 def test_a_rule_knows_what_it_speaks_of(tmp_path: Path) -> None:
     (rule,) = load(tmp_path)
-    assert (rule.name, rule.uses, rule.needs_plan, rule.is_of_resources) == ("a", frozenset({"resource"}), False, True)
+    assert (rule.name, rule.uses) == ("a", frozenset({"resource"}))
+    assert (rule.needs_plan, rule.is_about_resources) == (False, True)
 
 
 @pytest.mark.parametrize(

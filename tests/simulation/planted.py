@@ -141,7 +141,12 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "pending is never cleared",
         "planning/ordering/calls.py",
-        (("            owner=_draft(decision),\n", "            owner=_draft(decision, pending=True),\n"),),
+        (
+            (
+                "            owner=_draft_record(decision),\n",
+                "            owner=_draft_record(decision, pending=True),\n",
+            ),
+        ),
     ),
     # --- the engine: everything else ---------------------------------------------------------------------------------
     Bug(
@@ -200,10 +205,10 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "what is not in an incomplete list is pruned",
         "planning/deciding/orphans.py",
-        (("if listing.complete else _unlisted(", "if True else _unlisted("),),
+        (("if listing.complete else _report_unlisted(", "if True else _report_unlisted("),),
         "laws",
     ),
-    Bug("adopting needs no consent", RULES, (("needs_consent=not consent", "needs_consent=False"),)),
+    Bug("adopting needs no consent", RULES, (("needs_approval=not consent", "needs_approval=False"),)),
     Bug(
         "another stack's record is not respected",
         IDENTIFY,
@@ -219,8 +224,8 @@ BUGS: tuple[Bug, ...] = (
         "planning/matching/ownership.py",
         (
             (
-                "        heads = _not_replaced(lives)\n        if",
-                "        heads = [live for live in lives if live not in _not_replaced(lives)]\n        if",
+                "        heads = _drop_replaced(lives)\n        if",
+                "        heads = [live for live in lives if live not in _drop_replaced(lives)]\n        if",
             ),
         ),
         "planning",
@@ -240,7 +245,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a glance overlooks what differs",
         UNCHANGED,
-        (("            if _is_moved(column, declaration, live, resolve, record):\n", "            if False:\n"),),
+        (("            if _is_different(column, declaration, live, resolve, record):\n", "            if False:\n"),),
     ),
     Bug(
         "a glance overlooks what responses never show",
@@ -283,7 +288,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "an endpoint takes a host before the edge lets go of it",
         "planning/deciding/exclusive_keys.py",
-        (("shared_keys: (exclusive_keys,)", "shared_keys: ()"),),
+        (("find_shared_keys: (find_exclusive_keys,)", "find_shared_keys: ()"),),
         "planning",
     ),
     Bug(
@@ -337,13 +342,13 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a line that goes gives nothing back",
         "planning/comparing/compare.py",
-        (("given = list(reverted_defaults(", "given = 0 * list(reverted_defaults("),),
+        (("given = list(find_reverted_defaults(", "given = 0 * list(find_reverted_defaults("),),
         "planning",
     ),
     Bug(
         "the short way does not see that a line went",
         UNCHANGED,
-        (("    if any(reverted_defaults(kind, spec, owner.applied)):\n        return None\n", ""),),
+        (("    if any(find_reverted_defaults(kind, spec, owner.applied)):\n        return None\n", ""),),
         "planning",
     ),
     Bug(

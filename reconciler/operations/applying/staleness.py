@@ -19,7 +19,7 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Observed, Plan, Verb, create_id
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Value
-from reconciler.planning.comparing.canonical_fields import identity
+from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.comparing.compare import show_fields
 from reconciler.planning.matching.index import LiveIndex, describe_owner
 from reconciler.rendering.plan.outline import in_words
@@ -177,7 +177,7 @@ class Comparison:
         spec: dict[str, Value] = dict(call.body or {})
         if kind.parent is not None:
             spec[kind.parent.field] = self._parents_of(kind).get(call.path)
-        return identity(kind, canonical_spec(kind, spec))
+        return natural_key(kind, canonical_spec(kind, spec))
 
     def _parents_of(self, kind: Kind) -> Mapping[str, str | None]:
         """The id of the parent of each collection of this kind, by the collection's path."""

@@ -70,12 +70,12 @@ async def find_proposal(
         on_event(Note(f"warning: {snapshot.doubt}"))
     proposal = propose(
         workspace,
-        survey.without_others(workspace.manifest, snapshot) if from_other_stacks else snapshot,
+        survey.drop_foreign_owners(workspace.manifest, snapshot) if from_other_stacks else snapshot,
         folder=folder,
         selects=lambda address: (not only or address.kind in only) and selects(address),
         present=import_files.read_manifests(workspace.config.root, folder) if append else None,
     )
-    left_out = (*proposal.left_out, *survey.transient_objects(read_only))
+    left_out = (*proposal.left_out, *survey.find_transient_objects(read_only))
     return replace(
         proposal,
         left_out=tuple(out for out in left_out if not only or out.kind in only),
@@ -126,7 +126,7 @@ def _objections(
     included: Mapping[str, str],
 ) -> dict[survey.Key, str]:
     """What keeps each from being declared. Rejected, if it is about none of them."""
-    if unspellable := survey.unwritable_names(imported):
+    if unspellable := survey.find_unencodable(imported):
         return unspellable
     try:
         loaded = load_manifests_with(
@@ -139,7 +139,7 @@ def _objections(
         return blamed
     policy = PlanOptions(adopt=True, now=workspace.options.now)
     made = replace(workspace, manifest=loaded.manifest, warnings=(), options=policy).plan_for(snapshot)
-    return survey.objections(made, imported)
+    return survey.find_objections(made, imported)
 
 
 def _encoded(texts: Mapping[str, str]) -> dict[str, bytes]:

@@ -21,4 +21,4 @@ def read_dependencies(source: ProjectSource) -> Mapping[Address, tuple[Address, 
         if host := catalogue[address.kind].host:
             hosts.add(declaration.spec.get(host), address)
     declared = {**loaded.manifest.declarations, **resolve_names(loaded.manifest.declarations, catalogue)}
-    return dependencies.dependencies(replace(loaded.manifest, declarations=declared), catalogue, hosts)
+    return dependencies.find_dependencies(replace(loaded.manifest, declarations=declared), catalogue, hosts)

@@ -66,7 +66,7 @@ async def _targets(
     workspace: Workspace, snapshot: Snapshot, issued: Sequence[IssuedSecret]
 ) -> Mapping[Address, Target]:
     """What is known of the files that declared secrets are delivered to."""
-    declared = delivery_targets.declared_deliveries(workspace.manifest, kinds.list_planned())
+    declared = delivery_targets.find_file_deliveries(workspace.manifest, kinds.list_planned())
     if not declared:
         return {}
     from reconciler.project.secrets import sinks

@@ -88,7 +88,7 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
     return bool(want == have)
 
 
-def identity(kind: Kind, form: CanonicalFields) -> tuple[Any, ...] | None:
+def natural_key(kind: Kind, form: CanonicalFields) -> tuple[Any, ...] | None:
     """The natural key, or None while any part of it is not known."""
     if not kind.identity:
         return None
@@ -111,14 +111,14 @@ def body_value(field: Field, value: Value) -> Value:
         case Shape.LIST if isinstance(value, list) and field.item is not None:
             return [body_value(field.item, each) for each in value]
         case Shape.ANY if isinstance(value, (dict, list)):
-            return _as_text(value)
+            return _encode_document(value)
     return value
 
 
-def _as_text(document: Value) -> Value:
+def _encode_document(document: Value) -> Value:
     """An inline document as JSON text, with what is not known yet in its place."""
     parts: list[str | Ref | Template] = []
-    for piece in _spelt(document):
+    for piece in _json_pieces(document):
         if isinstance(piece, str) and parts and isinstance(parts[-1], str):
             parts[-1] += piece
         else:
@@ -126,20 +126,20 @@ def _as_text(document: Value) -> Value:
     return parts[0] if is_known(document) else JsonTemplate(tuple(parts))
 
 
-def _spelt(value: Value) -> Iterator[str | Ref | Template]:
+def _json_pieces(value: Value) -> Iterator[str | Ref | Template]:
     match value:
         case Ref() | Template():
             yield value
         case dict():
             for index, (key, each) in enumerate(value.items()):
                 yield f"{', ' if index else '{'}{json_text(str(key))}: "
-                yield from _spelt(each)
+                yield from _json_pieces(each)
             yield "}" if value else "{}"
         case list():
             yield "["
             for index, each in enumerate(value):
                 yield ", " if index else ""
-                yield from _spelt(each)
+                yield from _json_pieces(each)
             yield "]"
         case _:
             yield json_text(value)

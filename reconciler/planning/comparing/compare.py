@@ -26,15 +26,15 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Ref, Secret, Value, digest, has_secret, is_known, references
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
-from reconciler.planning.comparing.server_defaults import ServerChoice, reverted_defaults
+from reconciler.planning.comparing.server_defaults import ServerChoice, find_reverted_defaults
 
 Follows = Callable[[Ref, Value], bool]
 
-_ABSENT = "-"  # the digest of a leaf whose object is not there
-_LEFT_OPEN = "?"  # the platform's own choice was applied: not ours, and not known
+ABSENT = "-"  # the digest of a leaf whose object is not there
+SERVER_CHOICE = "?"  # the platform's own choice was applied: not ours, and not known
 
 
-class _Bundle(NamedTuple):
+class BundleComparison(NamedTuple):
     """Whether each side is not what was applied to a field as a whole. `git` None: not known yet."""
 
     platform: bool
@@ -42,7 +42,7 @@ class _Bundle(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
+class LastApplied:
     """What was last applied: digests per path, salted with the intent. None: nothing is known of it.
 
     `follows` tells whether a reference not known yet differs from a live value only because its target is made anew.
@@ -58,9 +58,9 @@ class Record:
         if path in self.applied:
             return self.applied[path]
         if top.shape is Shape.OBJECT and path != top.name and not self.holds(path.rpartition(".")[0]):
-            return _ABSENT
+            return ABSENT
         if ServerDefault in leaf:
-            return _LEFT_OPEN
+            return SERVER_CHOICE
         return digest(canonicalize(leaf, leaf.default), self.salt)
 
     def matches(self, recorded: str, value: Value) -> bool:
@@ -70,17 +70,17 @@ class Record:
             return True
         return value.__class__ is Secret and digest(value.reveal()) == recorded
 
-    def bundle(self, field: Field, want: Value, have: Value) -> _Bundle | None:
+    def bundle(self, field: Field, want: Value, have: Value) -> BundleComparison | None:
         """How both sides of a field compare with the bundled digests of what was applied inside it, if they are."""
         recorded = (self.applied or {}).get(owner_record.bundle(field.name))
         if recorded is None:
             return None
-        platform = self._bundled(field, have) != recorded
-        return _Bundle(platform, self._bundled(field, want) != recorded if is_known(want) else None)
+        platform = self._digest_bundle(field, have) != recorded
+        return BundleComparison(platform, self._digest_bundle(field, want) != recorded if is_known(want) else None)
 
-    def _bundled(self, field: Field, value: Value) -> str:
+    def _digest_bundle(self, field: Field, value: Value) -> str:
         inside = collect_applied_in(field, value) if isinstance(value, dict) else {}
-        return owner_record.fold(field, digests(inside, self.salt)).get(owner_record.bundle(field.name), _ABSENT)
+        return owner_record.fold(field, digests(inside, self.salt)).get(owner_record.bundle(field.name), ABSENT)
 
     def holds(self, name: str) -> bool:
         """Whether anything was applied to this field, or inside it."""
@@ -99,32 +99,32 @@ class Difference:
         return any(change.forces_replacement for change in self.changes)
 
 
-def differences(
-    kind: Kind, declaration: Declaration, want: CanonicalFields, have: CanonicalFields, record: Record
+def find_differences(
+    kind: Kind, declaration: Declaration, want: CanonicalFields, have: CanonicalFields, record: LastApplied
 ) -> tuple[Difference, ...]:
     """Every field in which the declaration wants something else than is live."""
     found = []
-    given = list(reverted_defaults(kind, want, record.applied or {}, declaration.lifecycle.ignore))
+    given = list(find_reverted_defaults(kind, want, record.applied or {}, declaration.lifecycle.ignore))
     for field in kind.fields:
         changes = [
             field_change
             for choice in given
             if choice.top is field
-            for field_change in _back(choice, have, record, declaration)
+            for field_change in _compare_reverted(choice, have, record, declaration)
         ]
         if field.name in want and not (field.is_exact and want[field.name] == have.get(field.name)):
-            changes += _changes(field, want[field.name], have.get(field.name), record, declaration)
+            changes += _compare_field(field, want[field.name], have.get(field.name), record, declaration)
         if changes:
             found.append(Difference(field, tuple(changes)))
     return tuple(found)
 
 
-def _back(
-    choice: ServerChoice, have: CanonicalFields, record: Record, declaration: Declaration
+def _compare_reverted(
+    choice: ServerChoice, have: CanonicalFields, record: LastApplied, declaration: Declaration
 ) -> Iterator[FieldChange]:
     """To the documented default, or to whatever the platform chooses where a part is sent without it."""
     path, field, top, default = choice
-    old = _at(path, have.get(top.name))
+    old = value_at(path, have.get(top.name))
     new = canonicalize(field, default) if default else None
     if old is None or old is UNREAD or old == new:
         return
@@ -133,21 +133,21 @@ def _back(
     due = new is not None and last is not None and record.matches(last, new)
     yield FieldChange(
         path=path,
-        old=_shown(old, declaration.address, path),
+        old=_hide_secrets(old, declaration.address, path),
         new=new,
         changed_by=ChangedBy.PLATFORM if due else ChangedBy.BOTH if moved else ChangedBy.GIT,
         position=declaration.at(*path.split(".")),
     )
 
 
-def differs(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> bool:
+def differs(field: Field, want: Value, have: Value, record: LastApplied, declaration: Declaration) -> bool:
     """Whether the declaration wants something else of this field than is live."""
     if field.is_exact and want == have:
         return False
-    return any(True for _ in _changes(field, want, have, record, declaration))
+    return any(True for _ in _compare_field(field, want, have, record, declaration))
 
 
-def record_is_current(kind: Kind, want: CanonicalFields, record: Record) -> bool:
+def is_record_current(kind: Kind, want: CanonicalFields, record: LastApplied) -> bool:
     """Whether the owner record already says what applying the declaration would make it say."""
     if record.applied is None:
         return False
@@ -161,21 +161,23 @@ def record_is_current(kind: Kind, want: CanonicalFields, record: Record) -> bool
     return digested == dict(record.applied)
 
 
-def _changes(field: Field, want: Value, have: Value, record: Record, declaration: Declaration) -> Iterator[FieldChange]:
+def _compare_field(
+    field: Field, want: Value, have: Value, record: LastApplied, declaration: Declaration
+) -> Iterator[FieldChange]:
     visible = not agrees(field, want, have)
-    hidden = list(_hidden_moves(field, want, record))
+    hidden = list(_compare_hidden_leaves(field, want, record))
     if not visible and not hidden:
         return
     immutable = Immutable in field or _immutable_part_differs(field, want, have)
-    for path, old, new, mover in [*(_leaf_changes(field, want, have, record) if visible else ()), *hidden]:
+    for path, old, new, mover in [*(_compare_leaves(field, want, have, record) if visible else ()), *hidden]:
         # An unreadable value of an object we never applied may well be the same, and one that is declared no more
         # harms nobody: no reason to replace the object.
         if old is UNREAD and immutable and (record.applied is None or new is None):
             continue
         yield FieldChange(
             path=path,
-            old=_shown(old, declaration.address, path),
-            new=_shown(new, declaration.address, path),
+            old=_hide_secrets(old, declaration.address, path),
+            new=_hide_secrets(new, declaration.address, path),
             changed_by=mover,
             forces_replacement=immutable,
             position=declaration.at(*path.split(".")),
@@ -190,52 +192,54 @@ def _immutable_part_differs(field: Field, want: Value, have: Value) -> bool:
 FieldComparison = tuple[str, Value, Value, ChangedBy]
 
 
-def _leaf_changes(field: Field, want: Value, have: Value, record: Record) -> Iterator[FieldComparison]:
+def _compare_leaves(field: Field, want: Value, have: Value, record: LastApplied) -> Iterator[FieldComparison]:
     """The differing leaves: path, old, new, mover."""
     if field.shape is not Shape.OBJECT:
-        yield from _explained(field.name, have, want, _mover(field.name, field, field, have, want, record))
+        yield from explain_difference(field.name, have, want, find_cause(field.name, field, field, have, want, record))
         return
     bundle = record.bundle(field, want, have)
     if want is None:
-        yield field.name, have, None, _remover(field.name, field, field, have, record, bundle)
+        yield field.name, have, None, find_removal_cause(field.name, field, field, have, record, bundle)
         return
     old_leaves = {path: old for path, _, old in leaves(field, have)} if isinstance(have, dict) else {}
     is_leaf_found = False
     for path, leaf, new in leaves(field, want):
-        if leaf.shape is Shape.OBJECT and new is None and isinstance(gone := _at(path, have), dict):
+        if leaf.shape is Shape.OBJECT and new is None and isinstance(gone := value_at(path, have), dict):
             is_leaf_found = True
-            yield path, gone, None, _remover(path, leaf, field, gone, record, bundle)
+            yield path, gone, None, find_removal_cause(path, leaf, field, gone, record, bundle)
             continue
         absent = path not in old_leaves and InputOnly not in leaf
         old = UNREAD if InputOnly in leaf else old_leaves.get(path)
         if InputOnly in leaf or (agrees(leaf, new, old) and not (absent and new != canonicalize(leaf, leaf.default))):
             continue
         is_leaf_found = True
-        mover = _mover(path, leaf, field, old, new, record, bundle, have_absent=absent)
-        yield from _explained(path, old, new, mover)
+        mover = find_cause(path, leaf, field, old, new, record, bundle, have_absent=absent)
+        yield from explain_difference(path, old, new, mover)
     if not is_leaf_found:  # nothing but the object itself is missing
         rec = None if record.applied is None else record.holds(field.name)
         yield field.name, have, want, ChangedBy.UNKNOWN if rec is None else ChangedBy.PLATFORM if rec else ChangedBy.GIT
 
 
-def _at(path: str, form: Value) -> Value:
+def value_at(path: str, form: Value) -> Value:
     """The value at a path within a field's own value."""
     for name in path.split(".")[1:]:
         form = form.get(name) if isinstance(form, dict) else None
     return form
 
 
-def _remover(path: str, field: Field, top: Field, have: Value, record: Record, bundle: _Bundle | None) -> ChangedBy:
+def find_removal_cause(
+    path: str, field: Field, top: Field, have: Value, record: LastApplied, bundle: BundleComparison | None
+) -> ChangedBy:
     """Who moved an object that is there and not wanted."""
-    return _together(
+    return _combine_causes(
         {
-            _mover(place, leaf, top, old, None, record, bundle, want_absent=True)
+            find_cause(place, leaf, top, old, None, record, bundle, want_absent=True)
             for place, leaf, old in leaves(field, have, path)
         }
     )
 
 
-def _hidden_moves(field: Field, want: Value, record: Record) -> Iterator[FieldComparison]:
+def _compare_hidden_leaves(field: Field, want: Value, record: LastApplied) -> Iterator[FieldComparison]:
     """Leaves that responses never show, and that are not what the record says was last applied."""
     for path, leaf, new in leaves(field, want):
         if InputOnly not in leaf and InputOnly not in field:
@@ -250,14 +254,14 @@ def _hidden_moves(field: Field, want: Value, record: Record) -> Iterator[FieldCo
             yield path, UNREAD, new, ChangedBy.GIT
 
 
-def _mover(
+def find_cause(
     path: str,
     leaf: Field,
     top: Field,
     old: Value,
     new: Value,
-    record: Record,
-    bundle: _Bundle | None = None,
+    record: LastApplied,
+    bundle: BundleComparison | None = None,
     *,
     have_absent: bool = False,
     want_absent: bool = False,
@@ -267,60 +271,60 @@ def _mover(
     last = record.of(path, leaf, top)
     if last is None:
         return ChangedBy.UNKNOWN
-    if last == _LEFT_OPEN:
+    if last == SERVER_CHOICE:
         return ChangedBy.GIT  # where the platform chose, only a declaration makes a difference
     if bundle is not None and not owner_record.may_bundle(leaf):
         bundle = None
     if bundle is not None:
         platform = bundle.platform
     else:
-        platform = last != _ABSENT if have_absent else not record.matches(last, old)
+        platform = last != ABSENT if have_absent else not record.matches(last, old)
     if not is_known(new):
         follows = all(record.follows(ref, old) for ref in references(new))
         return ChangedBy.PLATFORM if platform else ChangedBy.FOLLOWS if follows else ChangedBy.GIT
     if bundle is not None:
         git = bundle.git is not False
     else:
-        git = last != _ABSENT if want_absent else not record.matches(last, new)
+        git = last != ABSENT if want_absent else not record.matches(last, new)
     if platform and git:
         return ChangedBy.BOTH
     return ChangedBy.PLATFORM if platform else ChangedBy.GIT
 
 
-def _together(movers: set[ChangedBy]) -> ChangedBy:
+def _combine_causes(movers: set[ChangedBy]) -> ChangedBy:
     return (
         movers.pop() if len(movers) == 1 else ChangedBy.BOTH if ChangedBy.UNKNOWN not in movers else ChangedBy.UNKNOWN
     )
 
 
-def _explained(path: str, old: Value, new: Value, mover: ChangedBy) -> Iterator[FieldComparison]:
+def explain_difference(path: str, old: Value, new: Value, mover: ChangedBy) -> Iterator[FieldComparison]:
     """One row per differing place inside a document or map; lists of plain values stay whole."""
     if not (isinstance(old, dict) and isinstance(new, dict)) or not is_known(new) or has_secret([old, new]):
         yield path, old, new, mover
         return
     from deepdiff import DeepDiff  # heavy, and wanted only where a document differs
 
-    rows = sorted(_rows(DeepDiff(old, new, view="tree", threshold_to_diff_deeper=0)), key=lambda row: row[0])
+    rows = sorted(_diff_rows(DeepDiff(old, new, view="tree", threshold_to_diff_deeper=0)), key=lambda row: row[0])
     for place, before, after in rows:
         yield f"{path}{place}", before, after, mover
     if not rows:
         yield path, old, new, mover
 
 
-def _rows(tree: Any) -> Iterator[tuple[str, Value, Value]]:
+def _diff_rows(tree: Any) -> Iterator[tuple[str, Value, Value]]:
     for level in (level for levels in tree.values() for level in levels):
         keys = level.path(output_format="list")
         place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
         before, after = level.t1, level.t2
-        yield place, _plain(before), _plain(after)
+        yield place, _drop_diff_marks(before), _drop_diff_marks(after)
 
 
-def _plain(value: Any) -> Value:
+def _drop_diff_marks(value: Any) -> Value:
     """deepdiff's mark for `not there` is none of ours."""
     return value if value is None or isinstance(value, (bool, int, float, str, list, dict, Ref)) else None
 
 
-def _shown(value: Value, address: Address, path: str) -> Value:
+def _hide_secrets(value: Value, address: Address, path: str) -> Value:
     """What a plan may carry: sensitive values as digests."""
     if value is UNREAD:
         return None
@@ -329,24 +333,24 @@ def _shown(value: Value, address: Address, path: str) -> Value:
     if has_secret(value):
         match value:
             case dict():
-                return {key: _shown(each, address, f"{path}.{key}") for key, each in value.items()}
+                return {key: _hide_secrets(each, address, f"{path}.{key}") for key, each in value.items()}
             case list():
-                return [_shown(each, address, path) for each in value]
+                return [_hide_secrets(each, address, path) for each in value]
     return value
 
 
 def show_fields(kind: Kind, form: CanonicalFields, address: Address) -> dict[str, Value]:
     """A whole form for a plan's memory of what it saw."""
-    return {name: _shown(value, address, name) for name, value in form.items() if value is not UNREAD}
+    return {name: _hide_secrets(value, address, name) for name, value in form.items() if value is not UNREAD}
 
 
-def created_fields(kind: Kind, want: CanonicalFields, declaration: Declaration) -> tuple[FieldChange, ...]:
+def list_created_fields(kind: Kind, want: CanonicalFields, declaration: Declaration) -> tuple[FieldChange, ...]:
     """What a create says: every leaf that is not its default."""
     return tuple(
         FieldChange(
             path,
             None,
-            _shown(value, declaration.address, path),
+            _hide_secrets(value, declaration.address, path),
             ChangedBy.GIT,
             position=declaration.at(*path.split(".")),
         )

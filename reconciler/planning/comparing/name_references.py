@@ -35,17 +35,19 @@ def resolve_names(
             for address, each in declarations.items()
             if address.kind == kind.name and each.spec.get(alias.name) and alias.name not in each.lifecycle.ignore
         ]
-        names = _names(meant, declarations, kinds) if referring else {}
-        ids = _ids(alias, meant, live(kind.name)) if referring else {}
+        names = _find_names(meant, declarations, kinds) if referring else {}
+        ids = _find_ids(alias, meant, live(kind.name)) if referring else {}
         for each in referring:
             said = each.spec[alias.name]
-            target = _target(said, kinds) or names.get(said) or ids.get(said)
+            target = _find_target(said, kinds) or names.get(said) or ids.get(said)
             if target is not None:
-                found[each.address] = _referring(each, alias, meant, target)
+                found[each.address] = _refer_to(each, alias, meant, target)
     return found
 
 
-def _names(meant: Field, declarations: Mapping[Address, Declaration], kinds: Mapping[str, Kind]) -> dict[Value, Ref]:
+def _find_names(
+    meant: Field, declarations: Mapping[Address, Declaration], kinds: Mapping[str, Kind]
+) -> dict[Value, Ref]:
     found: dict[Value, Ref] = {}
     for address in sorted(address for address in declarations if address.kind in meant.refs):
         each = declarations[address]
@@ -55,7 +57,7 @@ def _names(meant: Field, declarations: Mapping[Address, Declaration], kinds: Map
     return found
 
 
-def _ids(alias: Field, meant: Field, lives: Iterable[Live]) -> dict[Value, str]:
+def _find_ids(alias: Field, meant: Field, lives: Iterable[Live]) -> dict[Value, str]:
     """What is renamed while lists are read may lend its name to two: then nobody knows."""
     found: dict[Value, set[str]] = defaultdict(set)
     for live in lives:
@@ -65,13 +67,13 @@ def _ids(alias: Field, meant: Field, lives: Iterable[Live]) -> dict[Value, str]:
     return {name: ids.pop() for name, ids in found.items() if len(ids) == 1}
 
 
-def _target(said: Value, kinds: Mapping[str, Kind]) -> Ref | None:
+def _find_target(said: Value, kinds: Mapping[str, Kind]) -> Ref | None:
     """Of a reference to somebody's name."""
     kind = kinds.get(said.target.kind) if isinstance(said, Ref) else None
     return Ref(said.target) if kind is not None and kind.identity == (said.output,) else None
 
 
-def _referring(declaration: Declaration, alias: Field, meant: Field, target: Value) -> Declaration:
+def _refer_to(declaration: Declaration, alias: Field, meant: Field, target: Value) -> Declaration:
     spec = {name: value for name, value in declaration.spec.items() if name != alias.name}
     where = {**declaration.positions, ("spec", meant.name): declaration.at(alias.name)}
     return replace(declaration, spec={**spec, meant.name: target}, positions=where)

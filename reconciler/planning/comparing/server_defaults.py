@@ -29,10 +29,12 @@ class ServerChoice(NamedTuple):
 @cache
 def server_defaults(kind: Kind) -> tuple[ServerChoice, ...]:
     """Those that can be given back: where the platform chooses anew, or says what it takes by default."""
-    return tuple(_below(kind.fields))
+    return tuple(_find_server_defaults(kind.fields))
 
 
-def _below(fields: tuple[Field, ...], above: str = "", top: Field | None = None) -> Iterator[ServerChoice]:
+def _find_server_defaults(
+    fields: tuple[Field, ...], above: str = "", top: Field | None = None
+) -> Iterator[ServerChoice]:
     for field in fields:
         path, first = above + field.name, top or field
         if Immutable in field:
@@ -40,10 +42,10 @@ def _below(fields: tuple[Field, ...], above: str = "", top: Field | None = None)
         if ServerDefault in field and (top is not None or field.default):
             yield ServerChoice(path, field, first, field.default)
         elif field.shape is Shape.OBJECT:
-            yield from _below(field.fields, f"{path}.", first)
+            yield from _find_server_defaults(field.fields, f"{path}.", first)
 
 
-def reverted_defaults(
+def find_reverted_defaults(
     kind: Kind, spec: Mapping[str, Value], applied: Mapping[str, str], ignored: Collection[str] = ()
 ) -> Iterator[ServerChoice]:
     """What was applied the last time and is declared no more, though what it is a part of still is."""

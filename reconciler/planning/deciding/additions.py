@@ -25,7 +25,7 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex
-from reconciler.planning.matching.references import live_references
+from reconciler.planning.matching.references import find_live_references
 
 _LONGEST = 100  # characters of a name
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
@@ -38,7 +38,7 @@ class Addition(NamedTuple):
     parent: Decision
 
     @property
-    def is_to_go(self) -> bool:
+    def is_to_be_deleted(self) -> bool:
         """Whether the manifest asks for it to be deleted, which an approval has to allow."""
         declaration = self.parent.declaration
         asked = declaration is not None and declaration.lifecycle.unmanaged_children == "delete"
@@ -66,26 +66,26 @@ class Addition(NamedTuple):
 def find_additions(assignments: Assignments, decided: Iterable[Decision], options: PlanOptions) -> list[Addition]:
     """Every addition below the parents that are declared, ours, and selected."""
     index = assignments.index
-    parents = _parents(index, decided)
+    parents = _find_parents(index, decided)
     found: list[Addition] = []
     names: set[Address] = set(index.manifest.declarations)
     for kind in index.kinds.values():
         if not any(kind.part_of and kind.part_of.kind == parent for parent, _ in parents):
             continue
         for live in sorted(index.snapshot.of(kind.name).objects, key=lambda live: live.locator):
-            parent = parents.get(_parent_of(kind, live)) if live.owner is None else None
-            if parent is None or not _is_nobodys(assignments, live):
+            parent = parents.get(_find_parent_key(kind, live)) if live.owner is None else None
+            if parent is None or not _is_unclaimed(assignments, live):
                 continue
-            address = _address(kind, live, parent.address, names)
+            address = _choose_address(kind, live, parent.address, names)
             if _is_selected(options, address, parent.address) and not _declares_all(kind, parent):
                 names.add(address)
-                found.append(Addition(_deletion(index, kind, address, live), parent))
+                found.append(Addition(_build_deletion(index, kind, address, live), parent))
     return found
 
 
-def unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator[Problem]:
+def report_unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator[Problem]:
     """Below which parents additions cannot be told, since a list did not reach its end."""
-    parents = _parents(index, decided)
+    parents = _find_parents(index, decided)
     for kind in index.kinds.values():
         listing = index.snapshot.listings.get(kind.name)
         if listing is None or listing.complete or not listing.is_offered or kind.part_of is None:
@@ -101,18 +101,18 @@ def unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator
             )
 
 
-def approved_additions(additions: Sequence[Addition], options: PlanOptions) -> list[Addition]:
+def select_approved(additions: Sequence[Addition], options: PlanOptions) -> list[Addition]:
     """The additions that are to go and may: of each kind all or none, as of every approval."""
     wanted: dict[str, list[Addition]] = {}
     for addition in additions:
-        if addition.is_to_go:
+        if addition.is_to_be_deleted:
             wanted.setdefault(addition.decision.kind.name, []).append(addition)
     return [
         each for kind, found in wanted.items() if options.allow.get(("delete", kind), 0) >= len(found) for each in found
     ]
 
 
-def _parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
+def _find_parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
     """Our live objects that are declared and report what is added to them."""
     return {
         decision.live.key: decision
@@ -125,17 +125,17 @@ def _parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[LiveKey, 
     }
 
 
-def _parent_of(kind: Kind, live: Live) -> LiveKey:
+def _find_parent_key(kind: Kind, live: Live) -> LiveKey:
     through = kind.part_of.field if kind.part_of is not None else ""
-    return next((target for name, target in live_references(kind, live) if name == through), ("", ""))
+    return next((target for name, target in find_live_references(kind, live) if name == through), ("", ""))
 
 
-def _is_nobodys(assignments: Assignments, live: Live) -> bool:
+def _is_unclaimed(assignments: Assignments, live: Live) -> bool:
     """Whether no declaration, record or binding claims the object."""
     index = assignments.index
-    if assignments.is_assigned(live) or index.bound(live) or live.key in index.seconds:
+    if assignments.is_assigned(live) or index.find_bound_addresses(live) or live.key in index.secondary_aliases:
         return False
-    return live.key not in index.reserved and live.key not in index.snapshot.elsewhere
+    return live.key not in index.reserved_addresses and live.key not in index.snapshot.elsewhere
 
 
 def _declares_all(kind: Kind, parent: Decision) -> bool:
@@ -145,12 +145,12 @@ def _declares_all(kind: Kind, parent: Decision) -> bool:
 
 
 def _is_selected(options: PlanOptions, address: Address, parent: Address) -> bool:
-    if options.leaves_out(address) or options.leaves_out(parent):
+    if options.is_excluded(address) or options.is_excluded(parent):
         return False
     return options.selects(address) or options.selects(parent)
 
 
-def _address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Address:
+def _choose_address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Address:
     """A name for an object that has none: its id, or where that is unique within its parent only, both."""
     text = live.id if kind.key == "id" else f"{parent.name}-{live.id}"
     best = _UNFIT.sub("-", text).strip("-._")[:_LONGEST] or kind.name.lower()
@@ -161,6 +161,6 @@ def _address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Ad
     return found
 
 
-def _deletion(index: LiveIndex, kind: Kind, address: Address, live: Live) -> Decision:
+def _build_deletion(index: LiveIndex, kind: Kind, address: Address, live: Live) -> Decision:
     form = index.form(kind, live)
     return Decision(address, kind, action=Action.DELETE, reason=Reason.ADDED, live=live, have=form)

@@ -16,24 +16,24 @@ from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex
 
 
-def binding_updates(
+def find_binding_updates(
     assignments: Assignments, decided: Mapping[Address, Decision], options: PlanOptions
 ) -> dict[Address, Binding | None]:
     """The bindings to write, beyond those that calls write; None: to forget."""
     index = assignments.index
-    found: dict[Address, Binding | None] = dict.fromkeys(_outdated(assignments, options))
+    found: dict[Address, Binding | None] = dict.fromkeys(_find_outdated(assignments, options))
     for address, decision in decided.items():
         live = decision.live
         if live is None or not options.selects(address):
             continue
         if decision.action is Action.FORGET:
-            others = [other for other in index.bound(live) if other not in index.manifest.declarations]
+            others = [other for other in index.find_bound_addresses(live) if other not in index.manifest.declarations]
             found |= dict.fromkeys((address, *others))  # whatever the object was called before
         elif decision.kind.keeps_owner or decision.is_new:
             continue
         elif decision.is_kept and not decision.differences:
             digested = digests(collect_applied(decision.kind, decision.want), str(address))
-            replaces = _still_replaces(index, decision.kind, address)
+            replaces = _find_replaced_id(index, decision.kind, address)
             binding = Binding(live.locator, digested, decision.protect, replaces)
             if binding != index.snapshot.bindings.get(address):
                 found[address] = binding
@@ -42,14 +42,14 @@ def binding_updates(
     return found
 
 
-def _still_replaces(index: LiveIndex, kind: Kind, address: Address) -> str | None:
+def _find_replaced_id(index: LiveIndex, kind: Kind, address: Address) -> str | None:
     """What the object of an address was created to replace, while that is still there to be deleted."""
     binding = index.snapshot.bindings.get(address)
     old = binding.replaces if binding is not None else None
     return old if (kind.name, str(old)) in index.by_locator else None
 
 
-def _outdated(assignments: Assignments, options: PlanOptions) -> Iterator[Address]:
+def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[Address]:
     """Bindings whose object no longer exists, since another may get the same name, or whose object's owner record names
     another address, since it may be forgotten under that address."""
     index = assignments.index
@@ -65,6 +65,6 @@ def _outdated(assignments: Assignments, options: PlanOptions) -> Iterator[Addres
         else:
             is_listed = index.snapshot.of(kind.name).complete
             # What is declared as another kind by now is assigned to that declaration.
-            is_outdated = is_listed and (live is None or index.twins.get(key) in assignments.by_key)
+            is_outdated = is_listed and (live is None or index.aliases.get(key) in assignments.by_key)
         if is_outdated and options.selects(address):
             yield address

@@ -20,7 +20,13 @@ from reconciler.model.value import Value
 from reconciler.planning.comparing.compare import Follows
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
-from reconciler.planning.deciding.rules import apply_rules, compare, problem_of, secret_without_sink, undeclared_values
+from reconciler.planning.deciding.rules import (
+    apply_rules,
+    build_problem,
+    check_secret_sink,
+    check_undeclared_values,
+    compare,
+)
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.matching.match import Basis, Match
 
@@ -43,10 +49,10 @@ def decide(
 ) -> Decision:
     """The decision for one declaration. `follows`: see `compare.Record`."""
     kind, declaration = resolved.kind, resolved.declaration
-    base = _undecided(index, resolved, match)
+    base = _start_decision(index, resolved, match)
     is_present = declaration.ensure is Ensure.PRESENT
     listing = index.snapshot.of(kind.name)
-    unlisted = None if listing.complete else _unlisted(kind, declaration, listing)
+    unlisted = None if listing.complete else _report_unlisted(kind, declaration, listing)
     # An object that is named by its id, and was listed, can be changed in place although the list has no end.
     is_named = is_present and match.live is not None and declaration.id is not None
     if unlisted is not None and not is_named:
@@ -54,16 +60,16 @@ def decide(
     if match.problem is not None:
         return replace(base, problem=match.problem)
     if not is_present:
-        return _ending(base, declaration, match)
+        return _decide_removal(base, declaration, match)
     if match.live is None:
-        return _creation(index, base, declaration, resolved.spec)
+        return _decide_create(index, base, declaration, resolved.spec)
     decision = apply_rules(compare(index, base, match, options, follows))
-    if decision.moves_record and (full := _overfull(index.stack, decision, declaration)) is not None:
+    if decision.moves_record and (full := _check_metadata_size(index.stack, decision, declaration)) is not None:
         return replace(base, problem=full)
     return replace(base, problem=unlisted) if unlisted is not None and decision.is_new else decision
 
 
-def _undecided(index: LiveIndex, resolved: ResolvedDeclaration, match: Match) -> Decision:
+def _start_decision(index: LiveIndex, resolved: ResolvedDeclaration, match: Match) -> Decision:
     """The decision to do nothing, with what both sides say."""
     kind, declaration, spec, want = resolved
     is_compared = declaration.ensure is Ensure.PRESENT and match.live is not None
@@ -76,11 +82,11 @@ def _undecided(index: LiveIndex, resolved: ResolvedDeclaration, match: Match) ->
         spec=spec if is_compared else {},
         want=want if is_compared else {},
         have=index.form(kind, match.live) if match.live is not None else {},
-        live_protected=match.live is not None and index.guards(match.live),
+        live_protected=match.live is not None and index.is_protected(match.live),
     )
 
 
-def _overfull(stack: str, decision: Decision, declaration: Declaration) -> Problem | None:
+def _check_metadata_size(stack: str, decision: Decision, declaration: Declaration) -> Problem | None:
     """Text that is left to others may leave no room for our record."""
     kind, live = decision.kind, decision.live
     if live is None or not kind.keeps_owner or "metadata" in decision.want:
@@ -98,15 +104,15 @@ def _overfull(stack: str, decision: Decision, declaration: Declaration) -> Probl
     if over <= 0:
         return None
     text = f"the metadata of {live.id} leaves no room for the owner record: it is {over} bytes too long"
-    return problem_of(declaration, text, "shorten it there, or declare it", code="metadata-too-long")
+    return build_problem(declaration, text, "shorten it there, or declare it", code="metadata-too-long")
 
 
-def _unlisted(kind: Kind, declaration: Declaration, listing: Listing) -> Problem:
+def _report_unlisted(kind: Kind, declaration: Declaration, listing: Listing) -> Problem:
     text = f"{kind.name} could not be listed to the end: {listing.why}"
-    return problem_of(declaration, text, "nothing of this kind is planned; try again", code="kind-not-listed")
+    return build_problem(declaration, text, "nothing of this kind is planned; try again", code="kind-not-listed")
 
 
-def _ending(base: Decision, declaration: Declaration, match: Match) -> Decision:
+def _decide_removal(base: Decision, declaration: Declaration, match: Match) -> Decision:
     """For `ensure: absent` and `ensure: forgotten`."""
     if base.live is None:
         return base
@@ -117,13 +123,13 @@ def _ending(base: Decision, declaration: Declaration, match: Match) -> Decision:
     if not match.is_ours and not declaration.lifecycle.adopt:
         text = f"{base.live.id} is to be absent, and belongs to nobody"
         remedy = "say `lifecycle: {adopt: true}` to have it deleted all the same"
-        return replace(base, problem=problem_of(declaration, text, remedy, code="not-owned"))
+        return replace(base, problem=build_problem(declaration, text, remedy, code="not-owned"))
     return replace(base, action=Action.DELETE, reason=Reason.TOMBSTONE)
 
 
-def _creation(index: LiveIndex, base: Decision, declaration: Declaration, spec: dict[str, Value]) -> Decision:
-    problem = secret_without_sink(base.kind, declaration)
-    problem = problem or undeclared_values(base.kind, declaration, spec, "it does not exist, and cannot be made")
+def _decide_create(index: LiveIndex, base: Decision, declaration: Declaration, spec: dict[str, Value]) -> Decision:
+    problem = check_secret_sink(base.kind, declaration)
+    problem = problem or check_undeclared_values(base.kind, declaration, spec, "it does not exist, and cannot be made")
     if problem is not None:
         return replace(base, problem=problem)
     is_known = any(each in index.snapshot.bindings for each in (declaration.address, *declaration.moved))

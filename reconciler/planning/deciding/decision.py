@@ -12,7 +12,7 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Value
-from reconciler.planning.comparing.compare import Difference, created_fields
+from reconciler.planning.comparing.compare import Difference, list_created_fields
 
 _NOTHING: CanonicalFields = {}
 
@@ -38,7 +38,7 @@ class Decision:
     former: Address | None = None
     moves_record: bool = False  # the owner record has to be written anew
     modules_only: bool = False
-    needs_consent: bool = False  # to be adopted
+    needs_approval: bool = False  # to be adopted
     keeps_predecessor: bool = False  # a renewal: what is replaced lives on for the overlap
     address_reused: bool = False  # another object has its address now
     confirms_delivery: bool = False  # its secret has arrived, only the owner record does not say so yet
@@ -82,7 +82,7 @@ class Decision:
             return None
         told = tuple(change for difference in self.differences for change in difference.changes)
         if self.action is Action.CREATE and self.declaration is not None:
-            told = created_fields(self.kind, self.want, self.declaration)
+            told = list_created_fields(self.kind, self.want, self.declaration)
         return Change(
             address=self.address,
             action=self.action,

@@ -17,7 +17,7 @@ from reconciler.planning.deciding.decision import Decision
 _NAMED = 3  # targets that a consent names
 
 
-def declared_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
+def find_file_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
     """The deliveries that write files. Whether a command overwrites something nobody can tell."""
     outputs = {kind.name: kind.one_time for kind in kinds if kind.one_time is not None}
     found = (
@@ -43,9 +43,9 @@ def find_targets(
     found = {}
     for address, delivery in deliveries.items():
         place, there = place_of(delivery), is_there(delivery)
-        owned = _owned(snapshot, manifest.stack, address)
+        owned = _find_owned(snapshot, manifest.stack, address)
         intents = {each.owner.intent for each in owned if each.owner is not None and not each.owner.pending}
-        explaining = _explaining(manifest.declarations[address], owned, issued)
+        explaining = _select_issued(manifest.declarations[address], owned, issued)
         found[address] = Target(
             f"the entry {place.entry} of {place.path}" if delivery.way == "to_dotenv" else place.path,
             is_there=bool(there),
@@ -56,7 +56,7 @@ def find_targets(
     return found
 
 
-def _owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:
+def _find_owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:
     return [
         each
         for each in snapshot.of(address.kind).objects
@@ -64,24 +64,26 @@ def _owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:
     ]
 
 
-def _explaining(declaration: Declaration, owned: Sequence[Live], issued: Iterable[IssuedSecret]) -> list[IssuedSecret]:
+def _select_issued(
+    declaration: Declaration, owned: Sequence[Live], issued: Iterable[IssuedSecret]
+) -> list[IssuedSecret]:
     """Creates of this resource, under whatever name it had."""
     addresses = {declaration.address, *declaration.moved}
     intents = {each.owner.intent for each in owned if each.owner is not None}
     return [each for each in issued if each.address in addresses or each.intent in intents]
 
 
-def is_foreign(decision: Decision, snapshot: Snapshot) -> bool:
+def overwrites_foreign_target(decision: Decision, snapshot: Snapshot) -> bool:
     """Whether a secret that will be issued would overwrite what is not known to be ours."""
     target = snapshot.targets.get(decision.address)
     return decision.is_new and target is not None and target.is_there and not target.is_ours
 
 
-def overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Approval]:
+def find_overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Approval]:
     """What has to be allowed before it is overwritten."""
     by_kind: dict[str, list[str]] = {}
     for decision in decisions:
-        if is_foreign(decision, snapshot):
+        if overwrites_foreign_target(decision, snapshot):
             by_kind.setdefault(decision.kind.name, []).append(snapshot.targets[decision.address].shown)
     for kind, shown in sorted(by_kind.items()):
         more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
@@ -90,13 +92,13 @@ def overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) -> It
         yield Approval("overwrite", kind, len(shown), why)
 
 
-def with_overwrites(call: Call, snapshot: Snapshot) -> Call:
+def mark_overwrite(call: Call, snapshot: Snapshot) -> Call:
     """The call, marked if something is at the target of its delivery, or was delivered there by this stack."""
     target = snapshot.targets.get(call.address) if call.deliver else None
     return call if target is None else replace(call, overwrites=target.is_there or target.is_ours)
 
 
-def notes(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Problem]:
+def report_missing_files(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Problem]:
     """Delivered files that are gone, where nothing is planned that would deliver them anew."""
     for decision in decisions:
         target = snapshot.targets.get(decision.address)

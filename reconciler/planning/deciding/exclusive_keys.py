@@ -12,7 +12,7 @@ from reconciler.model.fields.annotations import Exclusive
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import LiveKey
 from reconciler.model.value import Value, canonical, is_known
-from reconciler.planning.comparing.canonical_fields import identity
+from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.matching.index import LiveIndex
 
 ExclusiveKey = tuple[str, bytes]
@@ -20,28 +20,30 @@ ExclusiveKey = tuple[str, bytes]
 KeysOf = Callable[[Kind, CanonicalFields], Iterator[ExclusiveKey]]
 
 
-def holders_of(index: LiveIndex, keys_of: KeysOf, decided: Container[LiveKey]) -> Mapping[ExclusiveKey, list[LiveKey]]:
+def find_holders(
+    index: LiveIndex, keys_of: KeysOf, decided: Container[LiveKey]
+) -> Mapping[ExclusiveKey, list[LiveKey]]:
     """The live objects that hold each key. Of an object that is listed as two kinds, the one that is `decided`."""
     found: dict[ExclusiveKey, list[LiveKey]] = defaultdict(list)
     for key, live in sorted(index.by_locator.items()):
-        if index.twins.get(key) not in decided:
+        if index.aliases.get(key) not in decided:
             kind = index.kinds[live.kind]
             for exclusive in keys_of(kind, index.form(kind, live)):
                 found[exclusive].append(key)
     return found
 
 
-def exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
+def find_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
     """What nobody else may have."""
     if kind.is_unique(form):
-        yield from _key(kind, form)
+        yield from _find_natural_key(kind, form)
     if kind.parent is not None and any(form.get(name) is not None for name in kind.exclusive_modules):
         # Not only of one object: no two below one parent.
         yield "module", canonical(f"{' or '.join(kind.exclusive_modules)} below {form.get(kind.parent.field)}")
-    yield from _exclusive(kind, form)
+    yield from _find_list_keys(kind, form)
 
 
-def _exclusive(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
+def _find_list_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
     for field in kind.fields:
         value: Value = form.get(field.name)
         if Exclusive in field and isinstance(value, list):
@@ -49,30 +51,30 @@ def _exclusive(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
             yield from ((field.name, canonical(item)) for item in value if is_known(item))
 
 
-def _key(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
-    if (key := identity(kind, form)) is not None:
+def _find_natural_key(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
+    if (key := natural_key(kind, form)) is not None:
         yield kind.same_as or kind.name, b"[" + b",".join(key) + b"]"
 
 
-def shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
+def find_shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
     """What nobody else may claim, while others of its own kind may stand there too."""
     if kind.unique and not kind.is_unique(form):
-        yield from _key(kind, form)
-    yield from _place(kind, form, https=False)
+        yield from _find_natural_key(kind, form)
+    yield from _find_hostport(kind, form, https=False)
 
 
-def https_shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
+def find_https_shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
     """The hostport of an https url, which is free to the kinds that may stand beside it."""
-    yield from _place(kind, form, https=True)
+    yield from _find_hostport(kind, form, https=True)
 
 
-def https_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
+def find_https_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
     """The hostports at which no https url may be."""
     if not kind.beside_https:
-        yield from _exclusive(kind, form)
+        yield from _find_list_keys(kind, form)
 
 
-def _place(kind: Kind, form: CanonicalFields, *, https: bool) -> Iterator[ExclusiveKey]:
+def _find_hostport(kind: Kind, form: CanonicalFields, *, https: bool) -> Iterator[ExclusiveKey]:
     if kind.exclusive_endpoint is None:
         return
     name, claimed = kind.exclusive_endpoint
@@ -81,10 +83,10 @@ def _place(kind: Kind, form: CanonicalFields, *, https: bool) -> Iterator[Exclus
         yield claimed, canonical(hostport)
 
 
-AGAINST: Mapping[KeysOf, tuple[KeysOf, ...]] = {
-    exclusive_keys: (exclusive_keys, shared_keys),
-    shared_keys: (exclusive_keys,),
-    https_exclusive_keys: (https_shared_keys,),
-    https_shared_keys: (https_exclusive_keys,),
+CONFLICTS: Mapping[KeysOf, tuple[KeysOf, ...]] = {
+    find_exclusive_keys: (find_exclusive_keys, find_shared_keys),
+    find_shared_keys: (find_exclusive_keys,),
+    find_https_exclusive_keys: (find_https_shared_keys,),
+    find_https_shared_keys: (find_https_exclusive_keys,),
 }
 """Whose hold on the same stands against taking it in this way."""

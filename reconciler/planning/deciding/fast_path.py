@@ -16,8 +16,8 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Value, substitute
 from reconciler.planning.comparing.canonical_fields import Column, canonical_live_value, columns
-from reconciler.planning.comparing.compare import Follows, Record, differs
-from reconciler.planning.comparing.server_defaults import reverted_defaults
+from reconciler.planning.comparing.compare import Follows, LastApplied, differs
+from reconciler.planning.comparing.server_defaults import find_reverted_defaults
 from reconciler.planning.matching.assignments import Assignments
 
 Resolve = Callable[[Ref], Value]
@@ -28,8 +28,13 @@ def is_up_to_date(
 ) -> Live | None:
     """The live object, assigned to the declaration, if surely nothing has to be done. None: look closely."""
     index = assignments.index
-    live = index.sole(declaration)
-    if live is None or live.owner is None or not kind.keeps_owner or declaration.address.kind not in index.complete:
+    live = index.find_sole(declaration)
+    if (
+        live is None
+        or live.owner is None
+        or not kind.keeps_owner
+        or declaration.address.kind not in index.complete_kinds
+    ):
         return None
     owner, special = live.owner, declaration.lifecycle
     if declaration.ensure is not Ensure.PRESENT or declaration.rotate is not None or special.ignore:
@@ -37,31 +42,31 @@ def is_up_to_date(
     if owner.pending or owner.protect != special.protect or owner.intent in index.snapshot.overwritten:
         return None
     spec, body = declaration.spec, live.body
-    if any(reverted_defaults(kind, spec, owner.applied)):
+    if any(find_reverted_defaults(kind, spec, owner.applied)):
         return None
     for column in columns(kind):  # every field of every resource comes by here
         field, name, _, is_optional, is_unread, is_direct, blanks = column
         said = spec.get(name)
-        shown = body.get(name) if is_direct else _shown(field, live)
+        shown = body.get(name) if is_direct else _read_value(field, live)
         if said is None:
             if is_optional or (not shown and shown.__class__ in blanks):
                 continue
         elif said.__class__ is str and said == shown and not is_unread:
             continue
-        if not _alike(field, said, shown, resolve):
-            record = Record(owner.applied, owner.intent, follows)
-            if _is_moved(column, declaration, live, resolve, record):
+        if not _is_same(field, said, shown, resolve):
+            record = LastApplied(owner.applied, owner.intent, follows)
+            if _is_different(column, declaration, live, resolve, record):
                 return None
     return live if assignments.assign(live, declaration.address) == declaration.address else None
 
 
-def _shown(field: Field, live: Live) -> Json:
+def _read_value(field: Field, live: Live) -> Json:
     if field.name == "metadata":
         return live.metadata
     return live.parent_id if PathOnly in field.behaviors else read(field, live.body)
 
 
-def _is_moved(column: Column, declaration: Declaration, live: Live, resolve: Resolve, record: Record) -> bool:
+def _is_different(column: Column, declaration: Declaration, live: Live, resolve: Resolve, record: LastApplied) -> bool:
     """By their canonical forms, and by what was last applied where nothing is shown."""
     field, said = column.field, declaration.spec.get(column.name)
     if said is None and column.is_unread and not record.holds(field.name):
@@ -75,7 +80,7 @@ def _is_moved(column: Column, declaration: Declaration, live: Live, resolve: Res
     )
 
 
-def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
+def _is_same(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
     """Whether two values mean the same as they stand. False is no answer: their canonical forms have it."""
     if InputOnly in field.behaviors:
         return False
@@ -94,7 +99,7 @@ def _alike(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
             inner = said.get(sub.name)
             if inner is None and ServerDefault in sub.behaviors:
                 continue
-            if not _alike(sub, inner, read(sub, shown), resolve):
+            if not _is_same(sub, inner, read(sub, shown), resolve):
                 return False
         return True
     return False

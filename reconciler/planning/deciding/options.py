@@ -38,7 +38,7 @@ class PlanOptions:
     def is_limited(self) -> bool:
         return bool(self.targets or self.excludes)
 
-    def unmatched(self, addresses: Iterable[Address]) -> list[str]:
+    def find_unmatched(self, addresses: Iterable[Address]) -> list[str]:
         """The globs that match none of these: a name that is misspelt there would quietly select nothing."""
         texts = [str(address) for address in addresses]
         return [
@@ -52,8 +52,8 @@ class PlanOptions:
             return True
         text = str(address)
         wanted = not self.targets or any(fnmatchcase(text, glob) for glob in self.targets)
-        return wanted and not self.leaves_out(address)
+        return wanted and not self.is_excluded(address)
 
-    def leaves_out(self, address: Address) -> bool:
+    def is_excluded(self, address: Address) -> bool:
         """Whether it is excluded by name."""
         return any(fnmatchcase(str(address), glob) for glob in self.excludes)

@@ -11,10 +11,10 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
-from reconciler.planning.deciding.rotation import in_overlap
+from reconciler.planning.deciding.rotation import is_in_overlap
 from reconciler.planning.matching.assignments import Assignments
-from reconciler.planning.matching.match import shared_record_problem
-from reconciler.planning.matching.unclaimed import orphans, shared_records
+from reconciler.planning.matching.match import report_shared_record
+from reconciler.planning.matching.unclaimed import find_orphans, find_shared_records
 
 
 @dataclass(frozen=True)
@@ -27,21 +27,21 @@ class OrphanRules:
 
     def decide(self) -> Iterator[Decision | Problem]:
         """The delete of each orphan, or the problem that prevents it."""
-        index, spared = self.assignments.index, self._spared()
+        index, spared = self.assignments.index, self._find_spared()
         left = [
             (address, live)
-            for address, live in orphans(self.assignments, spared)
-            if self.options.selects(address) and not (spared and index.reserved.get(live.key) in spared)
+            for address, live in find_orphans(self.assignments, spared)
+            if self.options.selects(address) and not (spared and index.reserved_addresses.get(live.key) in spared)
         ]
-        doubtful = shared_records(left)
-        yield from (shared_record_problem(address, lives) for address, lives in doubtful.items())
+        doubtful = find_shared_records(left)
+        yield from (report_shared_record(address, lives) for address, lives in doubtful.items())
         for address, live in left:
             if address in doubtful or self._is_in_overlap(address, live):
                 continue
             listing = index.snapshot.of(live.kind)
-            yield self._delete(address, live) if listing.complete else _unlisted(address, live, listing.why)
+            yield self._delete(address, live) if listing.complete else _report_unlisted(address, live, listing.why)
 
-    def _spared(self) -> set[Address]:
+    def _find_spared(self) -> set[Address]:
         """The addresses of which nothing is an orphan: what is left out or could not be matched, under any name."""
         spared: set[Address] = set()
         for address, decision in self.decided.items():
@@ -67,18 +67,18 @@ class OrphanRules:
             live=live,
             former=recorded if recorded != address else None,
             have=index.form(index.kinds[live.kind], live),
-            live_protected=index.guards(live),
+            live_protected=index.is_protected(live),
             address_reused=is_reused,
         )
 
     def _is_in_overlap(self, address: Address, live: Live) -> bool:
         """Whether it was renewed, and stays for the rest of the overlap."""
-        decision = self.decided.get(address) or self._renamed(address)
+        decision = self.decided.get(address) or self._find_renamed(address)
         if decision is None or decision.declaration is None or decision.live is None:
             return False
-        return in_overlap(decision.declaration, decision.live, live, self.options.now)
+        return is_in_overlap(decision.declaration, decision.live, live, self.options.now)
 
-    def _renamed(self, address: Address) -> Decision | None:
+    def _find_renamed(self, address: Address) -> Decision | None:
         """The decision for the object whose owner record has the address, and that Git gives another one."""
         by_key = self.assignments.by_key
         bearers = self.assignments.index.by_owner.get(address, ())
@@ -86,7 +86,7 @@ class OrphanRules:
         return next((decision for decision in found if decision is not None), None)
 
 
-def _unlisted(address: Address, live: Live, why: str) -> Problem:
+def _report_unlisted(address: Address, live: Live, why: str) -> Problem:
     return Problem(
         f"{live.id} is no longer declared, and {live.kind} could not be listed to the end",
         f"nothing of this kind is deleted; {why}",
@@ -96,7 +96,7 @@ def _unlisted(address: Address, live: Live, why: str) -> Problem:
     )
 
 
-def unreadable_kinds(snapshot: Snapshot) -> Iterator[Problem]:
+def report_unreadable_kinds(snapshot: Snapshot) -> Iterator[Problem]:
     """What a key for a part of the account does not show."""
     denied = sorted(name for name, listing in snapshot.listings.items() if listing.denied)
     if denied:

@@ -44,7 +44,7 @@ def _is_as_applied(decision: Decision, index: LiveIndex) -> bool:
     """Whether each field that can be read has the value that was applied last."""
     live, kind = decision.live, decision.kind
     assert live is not None
-    recorded, salt = _recorded(live, index)
+    recorded, salt = _read_applied(live, index)
     seen = collect_applied(kind, {name: each for name, each in decision.have.items() if each is not UNREAD})
     for path, value in seen.items():
         leaf = leaf_at(kind.fields, path)
@@ -59,9 +59,9 @@ def _is_as_applied(decision: Decision, index: LiveIndex) -> bool:
     return True
 
 
-def _recorded(live: Live, index: LiveIndex) -> tuple[Mapping[str, str], str]:
+def _read_applied(live: Live, index: LiveIndex) -> tuple[Mapping[str, str], str]:
     """What was applied last, and the salt of its digests."""
     if live.owner is not None:
         return live.owner.applied, live.owner.intent
-    address = index.bound(live)[0]
+    address = index.find_bound_addresses(live)[0]
     return index.snapshot.bindings[address].applied, str(address)

@@ -55,17 +55,17 @@ class References:
         )
         return next((decision.address for decision in confined), None)
 
-    def unavailable(
+    def find_unavailable(
         self, declaration: Declaration, decision: Decision, dependencies: Iterable[Address]
     ) -> Iterator[Problem]:
         """What the resource needs, and is neither on the platform nor created by this plan."""
         if decision.action in (None, Action.DELETE, Action.FORGET):
             return
-        needed = {str(ref): ref.target for ref in references(decision.spec) if not self._comes(ref.target)}
+        needed = {str(ref): ref.target for ref in references(decision.spec) if not self._will_exist(ref.target)}
         needed |= {
             str(address): address
             for address in dependencies
-            if not self._comes(address) and self._decided[address].live is None
+            if not self._will_exist(address) and self._decided[address].live is None
         }
         for name, target in sorted(needed.items()):
             yield Problem(
@@ -77,7 +77,7 @@ class References:
                 values={"reference": name},
             )
 
-    def _comes(self, address: Address) -> bool:
+    def _will_exist(self, address: Address) -> bool:
         """Whether the target is created by this plan, or has a problem of its own."""
         target = self._decided.get(address)
         return target is not None and (target.is_new or target.problem is not None)
@@ -89,7 +89,7 @@ class References:
         return "which is to go" if target.ends_live else "which the platform does not show"
 
 
-def left_as_it_is(declaration: Declaration, target: Address) -> Problem:
+def report_skipped_referrer(declaration: Declaration, target: Address) -> Problem:
     """The problem of a resource that refers to one that waits for a person's answer."""
     return Problem(
         f"it refers to {target}, of which several exist, and is left as it is",

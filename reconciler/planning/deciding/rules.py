@@ -13,10 +13,10 @@ from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Value
 from reconciler.planning.comparing import ignore
-from reconciler.planning.comparing.compare import Follows, Record, differences, record_is_current
+from reconciler.planning.comparing.compare import Follows, LastApplied, find_differences, is_record_current
 from reconciler.planning.deciding import rotation
 from reconciler.planning.deciding.decision import Decision
-from reconciler.planning.deciding.exclusive_keys import exclusive_keys
+from reconciler.planning.deciding.exclusive_keys import find_exclusive_keys
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.matching.match import Basis, Match
@@ -35,7 +35,7 @@ def rules() -> tuple[Rule, ...]:
         replace_for_immutable_fields,
         replace_on_request,
         # The state of a one-time secret: while it is not delivered, its age says nothing.
-        leave_to_delivering_run,
+        defer_to_delivering_run,
         replace_undelivered,
         replace_overwritten,
         replace_due,
@@ -61,7 +61,7 @@ class Comparison:
     match: Match
     declaration: Declaration
     live: Live
-    record: Record
+    last_applied: LastApplied
     unchanged: Decision
     decision: Decision
 
@@ -90,9 +90,9 @@ class Comparison:
         return owned is not None and owned.protect != self.declaration.lifecycle.protect
 
     def refuse(self, text: str, remedy: str, *, code: str) -> Decision:
-        return self._with_problem(problem_of(self.declaration, text, remedy, code=code))
+        return self._with_problem(build_problem(self.declaration, text, remedy, code=code))
 
-    def replacement(self, reason: Reason, *, keeps_predecessor: bool = False) -> Decision:
+    def decide_replacement(self, reason: Reason, *, keeps_predecessor: bool = False) -> Decision:
         """Another object in its place, or the problem that prevents it."""
         kind, decision = self.kind, replace(self.decision, reason=reason)
         if not self.declaration.lifecycle.replace:
@@ -100,12 +100,12 @@ class Comparison:
             why = f"{_immutable_paths(decision)} cannot change in place" if immutable else str(reason)
             text = f"{why}, and `lifecycle.replace: false` forbids a replacement"
             return self.refuse(text, "undo the change, or allow the replacement", code="cannot-be-replaced")
-        problem = secret_without_sink(kind, self.declaration)
-        problem = problem or undeclared_values(kind, self.declaration, decision.spec, "it cannot be replaced")
+        problem = check_secret_sink(kind, self.declaration)
+        problem = problem or check_undeclared_values(kind, self.declaration, decision.spec, "it cannot be replaced")
         if problem is not None:
             return self._with_problem(problem)
-        held = exclusive_keys(kind, decision.have)
-        taken = exclusive_keys(kind, canonical_spec(kind, decision.spec))
+        held = find_exclusive_keys(kind, decision.have)
+        taken = find_exclusive_keys(kind, canonical_spec(kind, decision.spec))
         return replace(
             decision,
             action=Action.REPLACE,
@@ -143,8 +143,8 @@ def compare(index: LiveIndex, base: Decision, match: Match, options: PlanOptions
     modules_only = _is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
-    record = _record(index, kind, declaration, match, follows)
-    found = differences(kind, declaration, want, base.have, record)
+    record = _read_last_applied(index, kind, declaration, match, follows)
+    found = find_differences(kind, declaration, want, base.have, record)
     confirms = _is_undelivered(kind, live, match) and _is_received(index, live)
     decision = base
     if found or modules_only or ignored or confirms:
@@ -160,9 +160,11 @@ def compare(index: LiveIndex, base: Decision, match: Match, options: PlanOptions
 def refuse_to_send_undeclared_values(it: Comparison) -> Decision | None:
     """An ignored secret inside a field that differs: the field cannot be sent without it."""
     changed = {difference.field.name for difference in it.decision.differences}
-    hidden = ignore.undeclared(it.kind, it.decision.spec, it.declaration.lifecycle.ignore) if changed else []
+    hidden = (
+        ignore.find_undeclared_secrets(it.kind, it.decision.spec, it.declaration.lifecycle.ignore) if changed else []
+    )
     names = [path for path in hidden if path.partition(".")[0] in changed]
-    return it.refuse(*_without(names, "it cannot be changed"), code="ignored-field-needed") if names else None
+    return it.refuse(*_explain_missing(names, "it cannot be changed"), code="ignored-field-needed") if names else None
 
 
 def refuse_to_interrupt_ignored_traffic(it: Comparison) -> Decision | None:
@@ -209,24 +211,26 @@ def replace_for_immutable_fields(it: Comparison) -> Decision | None:
     if not any(difference.forces_replacement for difference in it.decision.differences):
         return None
     if it.match.is_ours:
-        return it.replacement(Reason.IMMUTABLE)
+        return it.decide_replacement(Reason.IMMUTABLE)
     names = _immutable_paths(it.decision)
     text = f"{it.live.id} belongs to nobody, and differs in {names}, which cannot change in place"
     return it.refuse(text, "declare what is live, adopt it, and change it then; or delete it by hand", code="not-owned")
 
 
 def replace_on_request(it: Comparison) -> Decision | None:
-    return it.replacement(Reason.ASKED) if it.is_requested else None
+    return it.decide_replacement(Reason.ASKED) if it.is_requested else None
 
 
-def leave_to_delivering_run(it: Comparison) -> Decision | None:
+def defer_to_delivering_run(it: Comparison) -> Decision | None:
     """Another run, with another store, may be about to deliver the secret: the next plan sees what came of it."""
     return it.unchanged if it.is_undelivered and it.declaration.address in it.index.pending_elsewhere else None
 
 
 def replace_undelivered(it: Comparison) -> Decision | None:
     """The one-time secret never arrived, and cannot be read again."""
-    return it.replacement(Reason.UNDELIVERED) if it.is_undelivered and not it.decision.confirms_delivery else None
+    return (
+        it.decide_replacement(Reason.UNDELIVERED) if it.is_undelivered and not it.decision.confirms_delivery else None
+    )
 
 
 def replace_overwritten(it: Comparison) -> Decision | None:
@@ -234,7 +238,7 @@ def replace_overwritten(it: Comparison) -> Decision | None:
     owner = it.live.owner if it.match.is_ours and not it.is_undelivered else None
     if owner is None or it.index.snapshot.overwritten.get(owner.intent) != it.declaration.address:
         return None
-    return it.replacement(Reason.OVERWRITTEN)
+    return it.decide_replacement(Reason.OVERWRITTEN)
 
 
 def replace_due(it: Comparison) -> Decision | None:
@@ -242,10 +246,10 @@ def replace_due(it: Comparison) -> Decision | None:
     rotate = it.declaration.rotate
     if rotate is None or not it.match.is_ours or it.is_undelivered:
         return None
-    created = rotation.created_at(it.live)
+    created = rotation.read_creation_time(it.live)
     if created is None or it.options.now < created + rotate.after:
         return None
-    return it.replacement(Reason.ROTATION, keeps_predecessor=rotate.overlap > 0)
+    return it.decide_replacement(Reason.ROTATION, keeps_predecessor=rotate.overlap > 0)
 
 
 # --- in place ---------------------------------------------------------------------------------------------------------
@@ -267,7 +271,7 @@ def adopt(it: Comparison) -> Decision | None:
         return it.decision  # a store that lives for one run would have it adopted in each
     consent = is_written or it.options.adopt
     return replace(
-        it.decision, action=Action.ADOPT, reason=Reason.UNOWNED, moves_record=True, needs_consent=not consent
+        it.decision, action=Action.ADOPT, reason=Reason.UNOWNED, moves_record=True, needs_approval=not consent
     )
 
 
@@ -275,7 +279,7 @@ def update_fields(it: Comparison) -> Decision | None:
     """The owner record is written with the fields, unless it is right already."""
     if not it.decision.differences:
         return None
-    moves_record = it.is_record_stale or not record_is_current(it.kind, it.decision.want, it.record)
+    moves_record = it.is_record_stale or not is_record_current(it.kind, it.decision.want, it.last_applied)
     return replace(it.decision, action=Action.UPDATE, moves_record=moves_record)
 
 
@@ -288,27 +292,29 @@ def update_record(it: Comparison) -> Decision | None:
 # --- problems ---------------------------------------------------------------------------------------------------------
 
 
-def secret_without_sink(kind: Kind, declaration: Declaration) -> Problem | None:
+def check_secret_sink(kind: Kind, declaration: Declaration) -> Problem | None:
     """A one-time secret that `deliver` gives no target."""
     if not kind.one_time or kind.one_time in declaration.deliver:
         return None
     text = f"its {kind.one_time} can be read only once, and has nowhere to go"
     remedy = f"say where, as in `deliver: {{{kind.one_time}: {{to_file: secrets/{declaration.address.name}}}}}`"
-    return problem_of(declaration, text, remedy, code="one-time-secret-undelivered")
+    return build_problem(declaration, text, remedy, code="one-time-secret-undelivered")
 
 
-def undeclared_values(kind: Kind, declaration: Declaration, spec: Mapping[str, Value], effect: str) -> Problem | None:
+def check_undeclared_values(
+    kind: Kind, declaration: Declaration, spec: Mapping[str, Value], effect: str
+) -> Problem | None:
     """Ignored secrets without which the object cannot be sent as a whole. `effect`: what is impossible."""
-    names = ignore.undeclared(kind, spec, declaration.lifecycle.ignore)
-    return problem_of(declaration, *_without(names, effect), code="ignored-field-needed") if names else None
+    names = ignore.find_undeclared_secrets(kind, spec, declaration.lifecycle.ignore)
+    return build_problem(declaration, *_explain_missing(names, effect), code="ignored-field-needed") if names else None
 
 
-def _without(names: list[str], effect: str) -> tuple[str, str]:
+def _explain_missing(names: list[str], effect: str) -> tuple[str, str]:
     joined = ", ".join(names)
     return f"{effect} without {joined}, which no manifest tells", f"declare {joined}"
 
 
-def problem_of(declaration: Declaration, text: str, remedy: str, *, code: str) -> Problem:
+def build_problem(declaration: Declaration, text: str, remedy: str, *, code: str) -> Problem:
     return Problem(text, remedy, str(declaration.address), declaration.position, code=code)
 
 
@@ -338,13 +344,15 @@ def _is_modules_only(kind: Kind, declaration: Declaration) -> bool:
     )
 
 
-def _record(index: LiveIndex, kind: Kind, declaration: Declaration, match: Match, follows: Follows) -> Record:
+def _read_last_applied(
+    index: LiveIndex, kind: Kind, declaration: Declaration, match: Match, follows: Follows
+) -> LastApplied:
     """What is known to have been applied last."""
     assert match.live is not None
     owner = match.live.owner
     if match.is_ours and owner is not None:
-        return Record(owner.applied, owner.intent, follows)
+        return LastApplied(owner.applied, owner.intent, follows)
     binding = index.snapshot.bindings.get(match.former or declaration.address)
     if match.basis in (Basis.BINDING, Basis.FORMER) and binding is not None and not kind.keeps_owner:
-        return Record(binding.applied, str(match.former or declaration.address), follows)
-    return Record(None, follows=follows)
+        return LastApplied(binding.applied, str(match.former or declaration.address), follows)
+    return LastApplied(None, follows=follows)

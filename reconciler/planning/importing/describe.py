@@ -57,9 +57,9 @@ def describe(
 
     `applied` are paths of what is known to have been set.
     """
-    spec = {field.name: value for field in kind.fields if (value := _field(live, field, whose)) is not None}
-    ignored = list(_hidden(kind.fields, live.body, applied))
-    for path, leaf in list(_complaints(kind, spec, ignored)):
+    spec = {field.name: value for field in kind.fields if (value := _describe_field(live, field, whose)) is not None}
+    ignored = list(_find_hidden_paths(kind.fields, live.body, applied))
+    for path, leaf in list(_find_rejected_fields(kind, spec, ignored)):
         if Sensitive in leaf:
             ignored.append(path)  # it is set, and not shown
         elif ServerDefault in leaf:
@@ -67,44 +67,44 @@ def describe(
     return spec, list(dict.fromkeys(ignored))
 
 
-def _field(live: Live, each: Field, whose: OwnerLookup) -> Value:
+def _describe_field(live: Live, each: Field, whose: OwnerLookup) -> Value:
     if PathOnly in each:
-        return _value(each, live.parent_id, whose)
+        return _describe_value(each, live.parent_id, whose)
     if each.name == "metadata":
         return live.metadata or None
-    return _value(each, read(each, live.body), whose)
+    return _describe_value(each, read(each, live.body), whose)
 
 
-def _value(each: Field, value: Json, whose: OwnerLookup) -> Value:
+def _describe_value(each: Field, value: Json, whose: OwnerLookup) -> Value:
     """As a manifest would say it; None for what it need not say, and for what it must not."""
     if value is None or InputOnly in each or Sensitive in each:
         return None
     match each.shape:
         case Shape.OBJECT if isinstance(value, dict) and not (each.default and _is_default(each, value)):
-            return _object(each.fields, value, whose)
+            return _describe_object(each.fields, value, whose)
         case _ if not each.required and _is_default(each, value):
             return None
         case Shape.LIST if isinstance(value, list) and each.item is not None:
-            return [_item(each.item, item, whose) for item in value]
+            return [_describe_item(each.item, item, whose) for item in value]
         case Shape.ANY if isinstance(value, str):
             return Attachment(value, "json" if value.lstrip().startswith("{") else "policy")
         case Shape.TEXT if isinstance(value, str):
-            return _text(each, value, whose)
+            return _describe_text(each, value, whose)
     return value
 
 
-def _object(fields: Sequence[Field], value: Mapping[str, Json], whose: OwnerLookup) -> dict[str, Value]:
-    inside = {sub.name: _value(sub, read(sub, value), whose) for sub in fields}
+def _describe_object(fields: Sequence[Field], value: Mapping[str, Json], whose: OwnerLookup) -> dict[str, Value]:
+    inside = {sub.name: _describe_value(sub, read(sub, value), whose) for sub in fields}
     return {name: inner for name, inner in inside.items() if inner is not None}
 
 
-def _item(item: Field, value: Json, whose: OwnerLookup) -> Value:
+def _describe_item(item: Field, value: Json, whose: OwnerLookup) -> Value:
     if item.shape is Shape.OBJECT and isinstance(value, dict):
-        return _object(item.fields, value, whose)
-    return _text(item, value, whose) if isinstance(value, str) else value
+        return _describe_object(item.fields, value, whose)
+    return _describe_text(item, value, whose) if isinstance(value, str) else value
 
 
-def _text(each: Field, value: str, whose: OwnerLookup) -> Value:
+def _describe_text(each: Field, value: str, whose: OwnerLookup) -> Value:
     target = next((found for kind in each.refs if (found := whose(kind, value)) is not None), None)
     if target is not None:
         return Ref(target)
@@ -117,50 +117,50 @@ def _is_default(each: Field, value: Json) -> bool:
     return bool(canonicalize(each, value) == canonicalize(each, each.default))
 
 
-def _complaints(kind: Kind, spec: Mapping[str, Value], ignored: Sequence[str]) -> Iterator[tuple[str, Field]]:
+def _find_rejected_fields(kind: Kind, spec: Mapping[str, Value], ignored: Sequence[str]) -> Iterator[tuple[str, Field]]:
     """The fields that the rules between fields find wrong, with their dotted paths."""
-    whole: dict[str, Value] = {name: _deferred(value) for name, value in spec.items()}
+    whole: dict[str, Value] = {name: _mask_documents(value) for name, value in spec.items()}
     for path in ignored:
-        whole = _with(whole, path.split("."))
+        whole = _add_unknown(whole, path.split("."))
     try:
         valid = kind.spec.model_validate(whole)
     except ValidationError:
         return  # told when the manifest is read
-    for path in _wrong(valid):
+    for path in _find_rejected_paths(valid):
         leaf = leaf_at(kind.fields, path)
         if leaf is not None:
             yield path, leaf
 
 
-def _wrong(part: BaseModel, path: str = "") -> Iterator[str]:
+def _find_rejected_paths(part: BaseModel, path: str = "") -> Iterator[str]:
     if isinstance(part, (Spec, Part)):
         yield from (path + ".".join(map(str, finding.path)) for finding in part.findings())
     for name, inner in part:
         if isinstance(inner, BaseModel):
-            yield from _wrong(inner, f"{path}{name}.")
+            yield from _find_rejected_paths(inner, f"{path}{name}.")
 
 
-def _with(spec: Mapping[str, Value], path: Sequence[str]) -> dict[str, Value]:
+def _add_unknown(spec: Mapping[str, Value], path: Sequence[str]) -> dict[str, Value]:
     """With something that is not known yet at a path, as far as what surrounds it is there."""
     head, *rest = path
     if not rest:
         return {**spec, head: Template(())}
     inner = spec.get(head)
-    return {**spec, head: _with(inner, rest)} if isinstance(inner, dict) else dict(spec)
+    return {**spec, head: _add_unknown(inner, rest)} if isinstance(inner, dict) else dict(spec)
 
 
-def _deferred(value: Value) -> Value:
+def _mask_documents(value: Value) -> Value:
     match value:
         case Attachment():
             return value.text if value.ending == "pem" else Template(())
         case dict():
-            return {key: _deferred(each) for key, each in value.items()}
+            return {key: _mask_documents(each) for key, each in value.items()}
         case list():
-            return [_deferred(each) for each in value]
+            return [_mask_documents(each) for each in value]
     return value
 
 
-def _hidden(
+def _find_hidden_paths(
     fields: Sequence[Field], body: Mapping[str, Any], applied: Collection[str], path: str = ""
 ) -> Iterator[str]:
     """The paths of secrets, and of what responses never show."""
@@ -171,4 +171,4 @@ def _hidden(
             if (Sensitive in field and (value or InputOnly in field)) or field.required or here in applied:
                 yield here
         elif field.shape is Shape.OBJECT and isinstance(value, dict):
-            yield from _hidden(field.fields, value, applied, f"{here}.")
+            yield from _find_hidden_paths(field.fields, value, applied, f"{here}.")

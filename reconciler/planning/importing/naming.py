@@ -23,12 +23,12 @@ _OUTPUTS = ("subject_common_name", "addr")
 _EARLY_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def kebab(kind: str) -> str:
+def to_kebab_case(kind: str) -> str:
     """`HTTPSEdgeRoute` as `https-edge-route`."""
     return _EARLY_CAPITAL.sub("-", kind).lower()
 
 
-def slug(text: str) -> str:
+def slugify(text: str) -> str:
     """The text as a name: lower case letters, digits, `.`, `_` and `-`; empty if nothing of it is left."""
     text = text.strip().replace("*.", "wildcard.", 1) if text.strip().startswith("*.") else text
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
@@ -39,13 +39,13 @@ def slug(text: str) -> str:
     return name.strip("-._")
 
 
-def name(kind: Kind, live: Live, called: Callable[[str, str], str | None], gone: Collection[str]) -> str:
+def choose_name(kind: Kind, live: Live, called: Callable[[str, str], str | None], gone: Collection[str]) -> str:
     """The first good name that is not gone, or the best one with a number.
 
     `called` answers what an object (kind, id) is called already. `gone` are names in lower case.
     """
-    best = next((slugged for title in _titles(kind, live, called) if (slugged := slug(title))), None)
-    best = best or f"{kebab(kind.name)}-{slug(live.id[-6:]) or 'x'}"
+    best = next((slugged for title in _find_titles(kind, live, called) if (slugged := slugify(title))), None)
+    best = best or f"{to_kebab_case(kind.name)}-{slugify(live.id[-6:]) or 'x'}"
     found, number = best, 1
     while found.lower() in gone:
         number += 1
@@ -53,17 +53,17 @@ def name(kind: Kind, live: Live, called: Callable[[str, str], str | None], gone:
     return found
 
 
-def _titles(kind: Kind, live: Live, called: Callable[[str, str], str | None]) -> Iterator[str]:
+def _find_titles(kind: Kind, live: Live, called: Callable[[str, str], str | None]) -> Iterator[str]:
     """From what it is named to what it is seen by."""
     values = {field.name: read(field, live.body) for field in kind.fields}
     yield from (text for title in _TITLES if (text := values.get(title)) and isinstance(text, str))
     description = live.body.get("description")
     if isinstance(description, str):
         yield description.strip().partition("\n")[0]
-    yield from _named_in(live.metadata)
-    above = _above(kind, live, values, called)
+    yield from _read_metadata_name(live.metadata)
+    above = _find_parent_name(kind, live, values, called)
     for place in _PLACES:
-        for text in _place(values.get(place)):
+        for text in _find_text(values.get(place)):
             yield f"{above}-{text}" if above else text
     yield from (text for output in _OUTPUTS if isinstance(text := live.body.get(output), str))
     key = values.get("public_key")
@@ -71,7 +71,7 @@ def _titles(kind: Kind, live: Live, called: Callable[[str, str], str | None]) ->
         yield " ".join(key.split()[2:])  # the comment of an authorized-keys line
 
 
-def _named_in(metadata: str) -> Iterator[str]:
+def _read_metadata_name(metadata: str) -> Iterator[str]:
     try:
         parsed = json.loads(metadata) if metadata.startswith("{") else None
     except (ValueError, RecursionError):  # it is anybody's text
@@ -81,7 +81,9 @@ def _named_in(metadata: str) -> Iterator[str]:
         yield title
 
 
-def _above(kind: Kind, live: Live, values: Mapping[str, Json], called: Callable[[str, str], str | None]) -> str | None:
+def _find_parent_name(
+    kind: Kind, live: Live, values: Mapping[str, Json], called: Callable[[str, str], str | None]
+) -> str | None:
     """What the object that it belongs to is called."""
     for part in kind.identity:
         field = kind.by_name[part]
@@ -92,7 +94,7 @@ def _above(kind: Kind, live: Live, values: Mapping[str, Json], called: Callable[
     return None
 
 
-def _place(value: Json) -> Iterator[str]:
+def _find_text(value: Json) -> Iterator[str]:
     match value:
         case str():
             yield value.partition("://")[2] or value

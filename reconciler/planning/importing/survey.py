@@ -18,14 +18,14 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, Value
-from reconciler.planning.comparing.canonical_fields import identity
+from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.importing import naming
 from reconciler.planning.importing.describe import Attachment, describe
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import match_all
 
 Key = tuple[str, str]  # kind, locator
-_HALF = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ def survey(
 
     `refused` are objects that turned out not to go into a manifest, with the reason.
     """
-    return _Surveying(manifest, snapshot, kinds, selects, refused or {}).survey()
+    return _Surveyor(manifest, snapshot, kinds, selects, refused or {}).survey()
 
 
-def without_others(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
+def drop_foreign_owners(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
     """The account as if every other stack had forgotten what it owns."""
 
     def freed(live: Live) -> Live:
@@ -89,9 +89,11 @@ def without_others(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, listings=listings)
 
 
-def unwritable_names(imported: Iterable[Imported]) -> dict[Key, str]:
+def find_unencodable(imported: Iterable[Imported]) -> dict[Key, str]:
     """What no file can hold: half a character, which JSON may well hold."""
-    return {_key(each.live): "holds half a character, which is no Unicode text" for each in imported if _is_torn(each)}
+    return {
+        _key(each.live): "holds half a character, which is no Unicode text" for each in imported if _has_surrogate(each)
+    }
 
 
 def find_rejected(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[Key, str]:
@@ -99,12 +101,12 @@ def find_rejected(problems: Iterable[Problem], imported: Collection[Imported]) -
     by_name = {str(each.address): each for each in imported}
     found: dict[Key, str] = {}
     for problem in problems:
-        if (about := _about(problem.subject, by_name)) is not None:
-            found.setdefault(_key(about.live), _told(problem.text, problem.subject, about))
+        if (about := _find_imported(problem.subject, by_name)) is not None:
+            found.setdefault(_key(about.live), _format_problem(problem.text, problem.subject, about))
     return found
 
 
-_PASSING = {
+_TRANSIENT = {
     "Endpoint ephemeral": "an agent serves it for as long as its tunnel is open",
     "Endpoint agent": "an agent serves it for as long as its tunnel is open",
     "Tunnel": "an agent holds it open",
@@ -112,26 +114,26 @@ _PASSING = {
 }
 
 
-def transient_objects(snapshot: Snapshot) -> list[LeftOut]:
+def find_transient_objects(snapshot: Snapshot) -> list[LeftOut]:
     """What is there without being anybody's to declare, of a look at the kinds that can only be read."""
     lives = [live for name in ("Endpoint", "Tunnel", "TunnelSession") for live in snapshot.of(name).objects]
     whys = ((live, f"{live.kind} {live.body['type']}" if "type" in live.body else live.kind) for live in lives)
-    return [LeftOut(live.kind, live.id, _PASSING[why]) for live, why in whys if why in _PASSING]
+    return [LeftOut(live.kind, live.id, _TRANSIENT[why]) for live, why in whys if why in _TRANSIENT]
 
 
-def objections(plan: Plan, imported: Collection[Imported]) -> dict[Key, str]:
+def find_objections(plan: Plan, imported: Collection[Imported]) -> dict[Key, str]:
     """What a plan of the imported declarations would do beyond taking over, per object. Such are not to be written."""
     by_address = {each.address: each for each in imported}
     found = find_rejected(plan.errors, imported)
     for change in plan.changes:
         each = by_address.get(change.address)
         if each is not None and (change.action is not Action.ADOPT or change.fields):
-            found.setdefault(_key(each.live), f"a plan would {change.action} it{_fields(change)}")
+            found.setdefault(_key(each.live), f"a plan would {change.action} it{_format_fields(change)}")
     return found
 
 
-def _is_torn(each: Imported) -> bool:
-    return any(_HALF.search(text) for text in _texts(each.spec))
+def _has_surrogate(each: Imported) -> bool:
+    return any(_SURROGATE.search(text) for text in _texts(each.spec))
 
 
 def _texts(value: Value) -> Iterator[str]:
@@ -146,18 +148,18 @@ def _texts(value: Value) -> Iterator[str]:
             yield from (text for each in value for text in _texts(each))
 
 
-def _about(subject: str, by_name: Mapping[str, Imported]) -> Imported | None:
+def _find_imported(subject: str, by_name: Mapping[str, Imported]) -> Imported | None:
     while subject and subject not in by_name:
         subject = subject.rpartition(".")[0]
     return by_name.get(subject)
 
 
-def _told(text: str, subject: str, about: Imported) -> str:
+def _format_problem(text: str, subject: str, about: Imported) -> str:
     place = subject.removeprefix(str(about.address)).removeprefix(".")
     return f"{place}: {text}" if place else text
 
 
-def _fields(change: Change) -> str:
+def _format_fields(change: Change) -> str:
     return ": " + ", ".join(dict.fromkeys(field_change.path for field_change in change.fields)) if change.fields else ""
 
 
@@ -166,7 +168,7 @@ def _key(live: Live) -> Key:
 
 
 @dataclass
-class _Surveying:
+class _Surveyor:
     manifest: Manifest
     snapshot: Snapshot
     kinds: Sequence[Kind]
@@ -180,26 +182,28 @@ class _Surveying:
         return LiveIndex.of(self.manifest, self.snapshot, self.kinds)
 
     @cached_property
-    def declared(self) -> Mapping[Key, Address]:
+    def declared_addresses(self) -> Mapping[Key, Address]:
         """Whose each object is that a declaration found."""
         return match_all(self.manifest, self.snapshot, self.kinds)
 
     def survey(self) -> Survey:
         candidates = [
             (kind, live)
-            for kind in _parents_first([kind for kind in self.kinds if self._is_looked_at(kind)])
-            for live in self._in_turn(self.snapshot.of(kind.name), kind)
-            if self._is_offered(kind, live)
+            for kind in _parents_first([kind for kind in self.kinds if self._is_importable(kind)])
+            for live in self._sort_by_age(self.snapshot.of(kind.name), kind)
+            if self._is_candidate(kind, live)
         ]
         chosen = [
             (kind, live)
-            for kind, live in self._named(candidates)
+            for kind, live in self._assign_names(candidates)
             if self.selects(self.names[_key(live)]) and not self._is_refused(live)
         ]
         taken = {_key(live) for _, live in chosen}
-        self.names = {key: name for key, name in self.names.items() if key in taken} | dict(self.declared)
+        self.names = {key: name for key, name in self.names.items() if key in taken} | dict(self.declared_addresses)
         imported = [
-            self._imported(kind, live) for kind, live in chosen if not self._is_part_of_its_parent(kind, live, taken)
+            self._build_import(kind, live)
+            for kind, live in chosen
+            if not self._is_part_of_its_parent(kind, live, taken)
         ]
         return Survey(
             tuple(sorted(imported, key=lambda each: each.address)),
@@ -208,10 +212,10 @@ class _Surveying:
 
     # --- which --------------------------------------------------------------------------------------------------------
 
-    def _is_looked_at(self, kind: Kind) -> bool:
+    def _is_importable(self, kind: Kind) -> bool:
         return kind.home is Home.PLATFORM and kind.name in self.snapshot.listings
 
-    def _in_turn(self, listing: Listing, kind: Kind) -> list[Live]:
+    def _sort_by_age(self, listing: Listing, kind: Kind) -> list[Live]:
         """The older first, so that a name that was given stays where it is."""
         if not listing.complete:
             retired = not listing.objects and not listing.is_offered
@@ -220,26 +224,30 @@ class _Surveying:
             return []
         return sorted(listing.objects, key=lambda live: (str(live.body.get("created_at") or ""), live.locator))
 
-    def _is_offered(self, kind: Kind, live: Live) -> bool:
+    def _is_candidate(self, kind: Kind, live: Live) -> bool:
         key = _key(live)
-        twin = self.index.twins.get(key)
-        if key in self.declared or twin in self.declared:
+        twin = self.index.aliases.get(key)
+        if key in self.declared_addresses or twin in self.declared_addresses:
             return False
         if kind.same_as is not None and twin in self.index.by_locator:
             return False  # offered as what it is as well
         if kind.parent is not None and self._is_within(kind, (kind.parent.kind, str(live.parent_id))):
             return False
-        why = self._why_not(kind, live)
+        why = self._find_objection(kind, live)
         if why:
             self.left_out.append(LeftOut(kind.name, live.locator, why))
         return not why
 
     def _is_within(self, kind: Kind, parent: Key) -> bool:
         """Whether the declaration of its parent says everything of this kind below it."""
-        above = self.manifest.declarations.get(self.declared[parent]) if parent in self.declared else None
+        above = (
+            self.manifest.declarations.get(self.declared_addresses[parent])
+            if parent in self.declared_addresses
+            else None
+        )
         return above is not None and kind.parent is not None and kind.parent.embedded in above.spec
 
-    def _why_not(self, kind: Kind, live: Live) -> str:
+    def _find_objection(self, kind: Kind, live: Live) -> str:
         owner = live.owner
         if owner is not None and owner.stack != self.manifest.stack:
             return f"belongs to stack {owner.stack} as {owner.address}"
@@ -249,7 +257,7 @@ class _Surveying:
             return "is about to go: another object takes its place"
         if kind.automatic is not None and live.body.get(kind.automatic) is not None:
             return "was made by the platform, which renews it by itself"
-        own = self._own(live)
+        own = self._find_own_address(live)
         if own is not None and own in self.manifest.left_out:
             return f"is declared as {own}, which this environment leaves out ({self.manifest.left_out[own]})"
         return ""
@@ -280,44 +288,46 @@ class _Surveying:
         found = set()
         for kind in self.kinds:
             for live in self.snapshot.of(kind.name).objects if kind.parent is not None else ():
-                if _key(live) in self.declared and kind.parent is not None:
+                if _key(live) in self.declared_addresses and kind.parent is not None:
                     found.add((kind.parent.kind, str(live.parent_id)))
         return found
 
     # --- names --------------------------------------------------------------------------------------------------------
 
-    def _named(self, candidates: list[tuple[Kind, Live]]) -> list[tuple[Kind, Live]]:
+    def _assign_names(self, candidates: list[tuple[Kind, Live]]) -> list[tuple[Kind, Live]]:
         """Gives each a name, whether it will be chosen or not, so that a choice changes no name."""
         gone: dict[str, set[str]] = {kind.name: set() for kind in self.kinds}
         declared = self.manifest.declarations
         promised = [*declared, *self.manifest.left_out, *(each for one in declared.values() for each in one.moved)]
         for address in [*promised, *self.index.by_owner, *self.snapshot.bindings]:
             gone.setdefault(address.kind, set()).add(address.name.lower())
-        self.names = dict(self.declared)
-        ours = {_key(live): own for _, live in candidates if (own := self._own(live)) is not None}
+        self.names = dict(self.declared_addresses)
+        ours = {_key(live): own for _, live in candidates if (own := self._find_own_address(live)) is not None}
         for kind, live in candidates:
             key = _key(live)
-            address = ours.get(key) or Address(kind.name, naming.name(kind, live, self._called, gone[kind.name]))
+            address = ours.get(key) or Address(
+                kind.name, naming.choose_name(kind, live, self._find_name, gone[kind.name])
+            )
             self.names[key] = address
             gone[kind.name].add(address.name.lower())
         return candidates
 
-    def _own(self, live: Live) -> Address | None:
+    def _find_own_address(self, live: Live) -> Address | None:
         """What an object of ours was called when it was declared."""
         if live.owner is not None and live.owner.stack == self.manifest.stack:
             return live.owner.address
-        bound = [each for each in self.index.bound(live) if each not in self.manifest.declarations]
+        bound = [each for each in self.index.find_bound_addresses(live) if each not in self.manifest.declarations]
         return bound[0] if bound and live.owner is None else None
 
-    def _called(self, kind: str, id: str) -> str | None:
+    def _find_name(self, kind: str, id: str) -> str | None:
         address = self.names.get((kind, id))
         return address.name if address is not None else None
 
     # --- what ---------------------------------------------------------------------------------------------------------
 
-    def _imported(self, kind: Kind, live: Live) -> Imported:
-        own = self._own(live)
-        spec, ignored = describe(kind, live, self._whose, live.owner.applied if own and live.owner else ())
+    def _build_import(self, kind: Kind, live: Live) -> Imported:
+        own = self._find_own_address(live)
+        spec, ignored = describe(kind, live, self._find_owner, live.owner.applied if own and live.owner else ())
         if _key(live) in self._parents_of_declared:
             for child in self.kinds:
                 if child.parent is not None and child.parent.kind == kind.name:
@@ -325,19 +335,19 @@ class _Surveying:
         return Imported(
             self.names[_key(live)],
             live,
-            {name: self._tied(kind.by_name[name], value) for name, value in spec.items()},
+            {name: self._link_addresses(kind.by_name[name], value) for name, value in spec.items()},
             None if own is not None or self._is_found_by_key(kind, live) else live.id,
             tuple(ignored),
-            self.index.guards(live) if own is not None else False,
+            self.index.is_protected(live) if own is not None else False,
         )
 
-    def _tied(self, of: Field, value: Value) -> Value:
+    def _link_addresses(self, of: Field, value: Value) -> Value:
         """The value of a field that names hosts, with references in the place of addresses that the platform picked."""
         if of.mentions is None:
             return value
         match value:
             case list():
-                return [self._tied(of, each) for each in value]
+                return [self._link_addresses(of, each) for each in value]
             case str():
                 scheme, _, rest = value.rpartition("://")
                 address = self._addresses.get(rest.lower())
@@ -356,13 +366,13 @@ class _Surveying:
             if _key(live) in self.names
         }
 
-    def _whose(self, kind: str, id: str) -> Address | None:
+    def _find_owner(self, kind: str, id: str) -> Address | None:
         key = (kind, id)
-        return self.names.get(key) or self.names.get(self.index.twins.get(key, key))
+        return self.names.get(key) or self.names.get(self.index.aliases.get(key, key))
 
     def _is_found_by_key(self, kind: Kind, live: Live) -> bool:
         """Whether nothing but this object answers to what the declaration says."""
-        key = identity(kind, self.index.form(kind, live))
+        key = natural_key(kind, self.index.form(kind, live))
         alone = key is not None and len(self.index.by_key.get((kind.name, key), [])) == 1
         return kind.key != "id" or (alone and kind.is_unique(live.body))
 

@@ -13,7 +13,7 @@ from reconciler.model.canonical import CanonicalFields
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
-from reconciler.planning.comparing.canonical_fields import canonical_live, identity
+from reconciler.planning.comparing.canonical_fields import canonical_live, natural_key
 from reconciler.planning.matching.ownership import Account, read_ownership
 
 
@@ -35,8 +35,8 @@ class LiveIndex:
     superseded: Sequence[tuple[Address, Live]]
     duplicates: frozenset[LiveKey]
     pending_elsewhere: frozenset[Address]
-    twins: Mapping[LiveKey, LiveKey]
-    seconds: frozenset[LiveKey]
+    aliases: Mapping[LiveKey, LiveKey]
+    secondary_aliases: frozenset[LiveKey]
     _forms: dict[LiveKey, CanonicalFields] = field(default_factory=dict, repr=False)  # made on demand
 
     @classmethod
@@ -44,7 +44,7 @@ class LiveIndex:
         catalogue = {kind.name: kind for kind in kinds}
         by_locator = {live.key: live for kind in kinds for live in snapshot.of(kind.name).objects}
         owned = read_ownership(Account(manifest, snapshot, catalogue, by_locator))
-        twins, seconds = _find_twins(snapshot, catalogue, by_locator)
+        twins, seconds = _find_aliases(snapshot, catalogue, by_locator)
         return cls(
             manifest.stack,
             manifest,
@@ -65,13 +65,13 @@ class LiveIndex:
         found: dict[tuple[str, tuple[object, ...]], list[Live]] = defaultdict(list)
         for live in self.by_locator.values():
             kind = self.kinds[live.kind]
-            key = identity(kind, self.form(kind, live)) if kind.identity else None
+            key = natural_key(kind, self.form(kind, live)) if kind.identity else None
             if key is not None:
                 found[kind.name, key].append(live)
         return found
 
     @cached_property
-    def reserved(self) -> Mapping[LiveKey, Address]:
+    def reserved_addresses(self) -> Mapping[LiveKey, Address]:
         """Objects that a record, a binding, `moved` or an id promises to a declaration: no natural key leads there."""
         # What has been replaced is about to go, and is nobody else's even if its key is wanted.
         reserved = {(live.kind, live.locator): address for address, live in self.superseded}
@@ -80,14 +80,14 @@ class LiveIndex:
             for live in lives if address in declarations else ():
                 reserved.setdefault(live.key, address)
         for address in sorted(self.snapshot.bindings.keys() & declarations.keys()):
-            for live in self.recorded(self.kinds[address.kind], address):
+            for live in self.find_recorded(self.kinds[address.kind], address):
                 reserved.setdefault(live.key, address)
         special = sorted(
             (declaration for declaration in declarations.values() if _is_special(declaration)),
             key=attrgetter("address"),
         )
         for declaration in special:
-            for _, live in self.formerly(self.kinds[declaration.address.kind], declaration):
+            for _, live in self.find_former(self.kinds[declaration.address.kind], declaration):
                 reserved.setdefault(live.key, declaration.address)
         for declaration in special:
             named = self.by_locator.get((declaration.address.kind, str(declaration.id)))
@@ -95,15 +95,15 @@ class LiveIndex:
                 reserved.setdefault(named.key, declaration.address)
         return reserved
 
-    def sole(self, declaration: Declaration) -> Live | None:
+    def find_sole(self, declaration: Declaration) -> Live | None:
         """The one object with the declaration's record, if no other rung could lead elsewhere."""
         owned = self.by_owner.get(declaration.address)
         if owned is None or len(owned) != 1 or declaration.moved or declaration.id is not None:
             return None
-        return None if declaration.address in self.replaced else owned[0]
+        return None if declaration.address in self.replaced_addresses else owned[0]
 
     @cached_property
-    def complete(self) -> frozenset[str]:
+    def complete_kinds(self) -> frozenset[str]:
         """The kinds that were listed to the end."""
         return frozenset(name for name, listing in self.snapshot.listings.items() if listing.complete)
 
@@ -112,14 +112,14 @@ class LiveIndex:
         """Whether the store surely knows of each create of the stack: it took part in an apply, and knows all of our
         objects that are there. Of a store that is new, lost, or one of several, this cannot be said."""
         ours = (live for lives in self.by_owner.values() for live in lives)
-        return self.snapshot.is_remembered and all(self.bound(live) for live in ours)
+        return self.snapshot.is_remembered and all(self.find_bound_addresses(live) for live in ours)
 
     @cached_property
-    def replaced(self) -> frozenset[Address]:
+    def replaced_addresses(self) -> frozenset[Address]:
         """The addresses with an object that another took the place of."""
         return frozenset(address for address, _ in self.superseded)
 
-    def recorded(self, kind: Kind, address: Address) -> Sequence[Live]:
+    def find_recorded(self, kind: Kind, address: Address) -> Sequence[Live]:
         """What carries the record of this address, or what the store binds to it if there is no record to be had:
         the kind has no metadata, or somebody wrote over it."""
         if owned := self.by_owner.get(address):
@@ -128,21 +128,21 @@ class LiveIndex:
         live = self.by_locator.get((kind.name, binding.id)) if binding else None
         return [live] if live is not None and live.owner is None else []
 
-    def formerly(self, kind: Kind, declaration: Declaration) -> list[tuple[Address, Live]]:
+    def find_former(self, kind: Kind, declaration: Declaration) -> list[tuple[Address, Live]]:
         """What is recorded under the addresses a declaration says it had, as far as nobody declares them now."""
         return [
             (former, live)
             for former in dict.fromkeys(declaration.moved)
             if former.kind == kind.name and former not in self.manifest.declarations
-            for live in self.recorded(kind, former)
+            for live in self.find_recorded(kind, former)
         ]
 
-    def bound(self, live: Live) -> list[Address]:
+    def find_bound_addresses(self, live: Live) -> list[Address]:
         """The addresses that the store binds to an object, in order."""
-        return self._bound.get(live.key, [])
+        return self._bound_addresses.get(live.key, [])
 
     @cached_property
-    def _bound(self) -> Mapping[tuple[str, str], list[Address]]:
+    def _bound_addresses(self) -> Mapping[tuple[str, str], list[Address]]:
         found: dict[tuple[str, str], list[Address]] = defaultdict(list)
         for address, binding in sorted(self.snapshot.bindings.items()):
             found[address.kind, binding.id].append(address)
@@ -150,13 +150,13 @@ class LiveIndex:
 
     def is_ours(self, live: Live) -> bool:
         """Whether this stack's record is on it, or a binding leads to it."""
-        return live.owner.stack == self.stack if live.owner is not None else bool(self.bound(live))
+        return live.owner.stack == self.stack if live.owner is not None else bool(self.find_bound_addresses(live))
 
-    def guards(self, live: Live) -> bool:
+    def is_protected(self, live: Live) -> bool:
         """Whether the object is protected, which outlives its declaration."""
         if live.owner is not None:
             return live.owner.protect
-        return any(self.snapshot.bindings[address].protect for address in self.bound(live))
+        return any(self.snapshot.bindings[address].protect for address in self.find_bound_addresses(live))
 
     def form(self, kind: Kind, live: Live) -> CanonicalFields:
         """The live object in canonical form, made once."""
@@ -171,7 +171,7 @@ class LiveIndex:
             self._forms.pop(live.key, None)
 
 
-def _find_twins(
+def _find_aliases(
     snapshot: Snapshot, kinds: Mapping[str, Kind], by_locator: Mapping[LiveKey, Live]
 ) -> tuple[Mapping[LiveKey, LiveKey], frozenset[LiveKey]]:
     """Objects that are listed as two kinds, and of each two the one that need not be mentioned."""

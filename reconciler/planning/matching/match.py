@@ -17,7 +17,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
-from reconciler.planning.comparing.canonical_fields import identity
+from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex
 
@@ -53,26 +53,26 @@ NO_MATCH = Match(None, Basis.NOTHING)
 
 def match(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
     """The live object of one declaration, assigned to it. Its references must be resolved as far as they can be."""
-    found = _found(assignments, kind, declaration, want)
+    found = _find(assignments, kind, declaration, want)
     if found.live is not None:
         holder = assignments.assign(found.live, declaration.address)
         if holder != declaration.address:
-            return _elsewhere(declaration, found.live, holder)
+            return _refuse_duplicate(declaration, found.live, holder)
     return found
 
 
-def _found(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
+def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
     index = assignments.index
-    owned = _taken_back(index, kind, declaration, want) or [*index.recorded(kind, declaration.address)]
-    formers = index.formerly(kind, declaration)
+    owned = _find_reclaimed(index, kind, declaration, want) or [*index.find_recorded(kind, declaration.address)]
+    formers = index.find_former(kind, declaration)
     if len(owned) > 1:
-        return _copied(index, declaration, declaration.address, owned)
+        return _refuse_shared_record(index, declaration, declaration.address, owned)
     if declaration.id is not None:
-        return _by_id(index, kind, declaration, want, owned + [live for _, live in formers])
+        return _find_by_id(index, kind, declaration, want, owned + [live for _, live in formers])
     if len({(live.kind, live.locator) for live in owned + [live for _, live in formers]}) > 1:
-        return _ambiguous(declaration, owned, formers)
+        return _refuse_ambiguous(declaration, owned, formers)
     if owned:
-        if (standing := _standing(assignments, kind, want, owned[0], declaration)) is not None:
+        if (standing := _find_existing_child(assignments, kind, want, owned[0], declaration)) is not None:
             return standing
         record = owned[0].owner
         if record is not None and record.address != declaration.address:
@@ -81,43 +81,45 @@ def _found(assignments: Assignments, kind: Kind, declaration: Declaration, want:
     if formers:
         former, live = formers[0]
         return Match(live, Basis.FORMER, former)
-    return _by_key(assignments, kind, declaration, want)
+    return _find_by_key(assignments, kind, declaration, want)
 
 
-def _taken_back(index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields) -> list[Live]:
+def _find_reclaimed(index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields) -> list[Live]:
     """The object that an interrupted replacement was to end, if the declaration wants its unique key again: then that
     one stays, referrers and all, and what was to replace it goes."""
     replaced = [live for address, live in index.superseded if address == declaration.address]
-    key = identity(kind, want) if replaced and kind.is_unique(want) and kind.keeps_owner else None
+    key = natural_key(kind, want) if replaced and kind.is_unique(want) and kind.keeps_owner else None
     if key is None:
         return []
-    return [live for live in replaced if identity(kind, index.form(kind, live)) == key]
+    return [live for live in replaced if natural_key(kind, index.form(kind, live)) == key]
 
 
-def _standing(
+def _find_existing_child(
     assignments: Assignments, kind: Kind, want: CanonicalFields, bound: Live, declaration: Declaration
 ) -> Match | None:
     """The child without a record that is where it is declared already, while the store binds one below another parent:
     two runs may each have made the parent and the child, and of the parents the first stays."""
     if kind.keeps_owner or kind.parent is None:
         return None
-    if identity(kind, want) == identity(kind, assignments.index.form(kind, bound)):
+    if natural_key(kind, want) == natural_key(kind, assignments.index.form(kind, bound)):
         return None
-    found = _by_key(assignments, kind, declaration, want)
+    found = _find_by_key(assignments, kind, declaration, want)
     return found if found.basis is Basis.CHILD else None
 
 
-def _copied(index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]) -> Match:
+def _refuse_shared_record(index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]) -> Match:
     intents = {live.owner.intent for live in owned if live.owner is not None}
     if index.kinds[address.kind].one_time and len(intents) == len(owned):
-        return Match(None, Basis.NOTHING, problem=_created_twice(index, declaration, address, owned))
-    return Match(None, Basis.NOTHING, problem=shared_record_problem(address, owned, declaration))
+        return Match(None, Basis.NOTHING, problem=_report_created_twice(index, declaration, address, owned))
+    return Match(None, Basis.NOTHING, problem=report_shared_record(address, owned, declaration))
 
 
-def _created_twice(index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]) -> Problem:
+def _report_created_twice(
+    index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]
+) -> Problem:
     """Runs with different stores each created the credential, and each may have delivered the token of its own."""
     ids = sorted(live.id for live in owned)
-    credentials = [_traits(index, live) for live in sorted(owned, key=lambda live: live.id)]
+    credentials = [_describe_credential(index, live) for live in sorted(owned, key=lambda live: live.id)]
     lines = " or ".join(f"`id: {id}`" for id in ids)
     return Problem(
         f"{len(owned)} credentials exist for it, and the token of each may be in use: {'; '.join(credentials)}",
@@ -130,7 +132,7 @@ def _created_twice(index: LiveIndex, declaration: Declaration, address: Address,
     )
 
 
-def _traits(index: LiveIndex, live: Live) -> str:
+def _describe_credential(index: LiveIndex, live: Live) -> str:
     created = live.body.get("created_at")
     is_ours = live.owner is not None and live.owner.intent in index.snapshot.receipts
     traits = [f"created {created}"] if isinstance(created, str) else []
@@ -138,7 +140,7 @@ def _traits(index: LiveIndex, live: Live) -> str:
     return f"{live.id} ({', '.join(traits)})" if traits else live.id
 
 
-def shared_record_problem(address: Address, owned: Sequence[Live], declaration: Declaration | None = None) -> Problem:
+def report_shared_record(address: Address, owned: Sequence[Live], declaration: Declaration | None = None) -> Problem:
     """Several objects carry one record, and nothing tells which of them is the one that was made with it."""
     ids = ", ".join(sorted(live.id for live in owned))
     intents = {live.owner.intent if live.owner else "" for live in owned}
@@ -156,26 +158,26 @@ def shared_record_problem(address: Address, owned: Sequence[Live], declaration: 
     )
 
 
-def _ambiguous(declaration: Declaration, owned: list[Live], formers: list[tuple[Address, Live]]) -> Match:
+def _refuse_ambiguous(declaration: Declaration, owned: list[Live], formers: list[tuple[Address, Live]]) -> Match:
     objects = [f"{live.id} is {declaration.address} already" for live in owned]
     objects += [f"{live.id} was {former}" for former, live in formers]
     remedy = "keep one address in `moved`" if not owned else "remove `moved`; what it leads to is then deleted"
-    return _stuck(
+    return _refuse(
         declaration, f"`moved` leads to more than one object: {', '.join(objects)}", remedy, code="ambiguous-match"
     )
 
 
-def _by_id(
+def _find_by_id(
     index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields, recorded: list[Live]
 ) -> Match:
     parent = want.get(kind.parent.field) if kind.parent else None
     locator = f"{parent}/{declaration.id}" if isinstance(parent, str) else str(declaration.id)
     live = index.by_locator.get((kind.name, locator))
     other = next((each for each in recorded if each is not live), None)
-    if other is not None and _succeeds(index, other, declaration, live):
+    if other is not None and _is_successor(index, other, declaration, live):
         return Match(other, Basis.OWNER)
     if other is not None:
-        return _stuck(
+        return _refuse(
             declaration,
             f"its id says {declaration.id}, and its owner record is on {other.id}",
             f"remove `id:` and say `ensure: absent` or `ensure: forgotten`, apply, then name {declaration.id}",
@@ -184,7 +186,7 @@ def _by_id(
     if live is None:
         if declaration.ensure is not Ensure.PRESENT:
             return NO_MATCH
-        return _stuck(
+        return _refuse(
             declaration,
             f"there is no {kind.name} {declaration.id} on the platform",
             "correct the id; or remove the line, if the object was deleted and is to be made anew",
@@ -194,7 +196,7 @@ def _by_id(
     return _claim(index, kind, declaration, live, Basis.ID)
 
 
-def _succeeds(index: LiveIndex, other: Live, declaration: Declaration, named: Live | None) -> bool:
+def _is_successor(index: LiveIndex, other: Live, declaration: Declaration, named: Live | None) -> bool:
     """Whether our object was made in the place of the one that is named, which is gone or about to go."""
     owner = other.owner
     if owner is None or owner.address != declaration.address or declaration.ensure is not Ensure.PRESENT:
@@ -202,8 +204,8 @@ def _succeeds(index: LiveIndex, other: Live, declaration: Declaration, named: Li
     return owner.replaces == declaration.id or (named is None and index.snapshot.of(other.kind).complete)
 
 
-def _by_key(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
-    index, key = assignments.index, identity(kind, want)
+def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
+    index, key = assignments.index, natural_key(kind, want)
     if key is None:
         return NO_MATCH
     lives = [live for live in index.by_key.get((kind.name, key), []) if assignments.is_free(live, declaration.address)]
@@ -214,7 +216,7 @@ def _by_key(assignments: Assignments, kind: Kind, declaration: Declaration, want
         return NO_MATCH
     if len(lives) > 1:
         ids = ", ".join(sorted(live.id for live in lives))
-        return _stuck(
+        return _refuse(
             declaration, f"{len(lives)} objects answer to it: {ids}", "say which, with `id:`", code="ambiguous-match"
         )
     found = _claim(index, kind, declaration, lives[0], Basis.KEY)
@@ -236,7 +238,7 @@ def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, b
     if owner.stack != index.stack:
         if declaration.ensure is Ensure.FORGOTTEN:
             return Match(live, basis)  # handed over: there is nothing left to forget
-        return _stuck(
+        return _refuse(
             declaration,
             f"{live.id} belongs to stack {owner.stack!r} as {owner.address}",
             "remove it there with `ensure: forgotten`, then adopt it here",
@@ -245,28 +247,28 @@ def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, b
     if owner.address == declaration.address:
         return Match(live, Basis.OWNER)
     if owner.address in index.manifest.declarations:
-        return _elsewhere(declaration, live, owner.address)
+        return _refuse_duplicate(declaration, live, owner.address)
     recorded = index.by_owner.get(owner.address, [])
     if len(recorded) > 1:
-        return _copied(index, declaration, owner.address, recorded)
+        return _refuse_shared_record(index, declaration, owner.address, recorded)
     return Match(live, Basis.FORMER, owner.address)
 
 
 def _claim_unmarked(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, basis: Basis) -> Match:
-    bound = [] if kind.keeps_owner else index.bound(live)
+    bound = [] if kind.keeps_owner else index.find_bound_addresses(live)
     if not bound:
         return Match(live, basis)
     if declaration.address in bound:
         return Match(live, Basis.BINDING)
     declared = [address for address in bound if address in index.manifest.declarations]
-    return _elsewhere(declaration, live, declared[0]) if declared else Match(live, Basis.FORMER, bound[0])
+    return _refuse_duplicate(declaration, live, declared[0]) if declared else Match(live, Basis.FORMER, bound[0])
 
 
-def _elsewhere(declaration: Declaration, live: Live, address: Address) -> Match:
-    return _stuck(declaration, f"{live.id} is already {address}", "declare it once", code="duplicate-object")
+def _refuse_duplicate(declaration: Declaration, live: Live, address: Address) -> Match:
+    return _refuse(declaration, f"{live.id} is already {address}", "declare it once", code="duplicate-object")
 
 
-def _stuck(declaration: Declaration, text: str, remedy: str, *word: str, code: str) -> Match:
+def _refuse(declaration: Declaration, text: str, remedy: str, *word: str, code: str) -> Match:
     position = declaration.positions.get(word, declaration.position)
     problem = Problem(text, remedy, str(declaration.address), position, code=code)
     return Match(None, Basis.NOTHING, problem=problem)

@@ -36,20 +36,20 @@ class Ownership:
     duplicates: frozenset[LiveKey] = frozenset()
     pending_elsewhere: frozenset[Address] = frozenset()
 
-    def shared(self) -> list[tuple[Address, Sequence[Live]]]:
+    def find_shared(self) -> list[tuple[Address, Sequence[Live]]]:
         """The addresses that several objects carry the record of."""
         return [(address, lives) for address, lives in self.by_owner.items() if len(lives) > 1]
 
 
 def read_ownership(account: Account) -> Ownership:
     """The ownership of all live objects: each pass reads what the passes before it left."""
-    ownership = Ownership(_by_record(account))
+    ownership = Ownership(_group_by_record(account))
     for settle in (follow_renames, set_aside_replaced, set_aside_replaced_bindings, settle_duplicates):
         ownership = settle(ownership, account)
     return ownership
 
 
-def _by_record(account: Account) -> Mapping[Address, Sequence[Live]]:
+def _group_by_record(account: Account) -> Mapping[Address, Sequence[Live]]:
     found: dict[Address, list[Live]] = defaultdict(list)
     stack = account.manifest.stack
     for live in account.by_locator.values():
@@ -65,10 +65,10 @@ def _by_record(account: Account) -> Mapping[Address, Sequence[Live]]:
 def follow_renames(ownership: Ownership, account: Account) -> Ownership:
     """An object that was replaced and renamed at once keeps its former address in its record. It is entered beside its
     successor, as if it had had that name before."""
-    successors = _successors(ownership)
+    successors = _find_successors(ownership)
     if not successors:
         return ownership
-    heirs, declared = _heirs(account.manifest), account.manifest.declarations
+    heirs, declared = _find_heirs(account.manifest), account.manifest.declarations
     moves = [
         (former, live, address)
         for former, lives in ownership.by_owner.items()
@@ -82,7 +82,7 @@ def follow_renames(ownership: Ownership, account: Account) -> Ownership:
     return replace(ownership, by_owner=by_owner)
 
 
-def _successors(ownership: Ownership) -> Mapping[LiveKey, Live]:
+def _find_successors(ownership: Ownership) -> Mapping[LiveKey, Live]:
     """By kind and id of a replaced object, the one that took its place."""
     replacing = [
         live
@@ -109,7 +109,7 @@ def _address_after(live: Live, successors: Mapping[LiveKey, Live], heirs: Callab
     return address
 
 
-def _heirs(manifest: Manifest) -> Callable[[Address], set[Address]]:
+def _find_heirs(manifest: Manifest) -> Callable[[Address], set[Address]]:
     """The declarations that an address leads to: its own, or else those that had it according to `moved`."""
     moved: dict[Address, set[Address]] = defaultdict(set)
     for address, declaration in manifest.declarations.items():
@@ -131,12 +131,12 @@ def set_aside_replaced(ownership: Ownership, account: Account) -> Ownership:
     """An interrupted replacement leaves two objects with one address; the newer names the older."""
     superseded: list[tuple[Address, Live]] = []
     kept: dict[Address, Sequence[Live]] = {}
-    for address, lives in ownership.shared():
-        heads = _not_replaced(lives)
+    for address, lives in ownership.find_shared():
+        heads = _drop_replaced(lives)
         if len(heads) == 1:
             superseded += [(address, live) for live in lives if live is not heads[0]]
             kept[address] = heads
-    return _without(ownership, kept, superseded)
+    return _set_aside(ownership, kept, superseded)
 
 
 def set_aside_replaced_bindings(ownership: Ownership, account: Account) -> Ownership:
@@ -149,15 +149,15 @@ def set_aside_replaced_bindings(ownership: Ownership, account: Account) -> Owner
         live = account.by_locator.get((kind.name, binding.replaces))
         if live is not None:
             superseded.append((address, live))
-    return _without(ownership, {}, superseded)
+    return _set_aside(ownership, {}, superseded)
 
 
-def _not_replaced(lives: Sequence[Live]) -> list[Live]:
+def _drop_replaced(lives: Sequence[Live]) -> list[Live]:
     replaced = {live.owner.replaces for live in lives if live.owner is not None}
     return [live for live in lives if live.id not in replaced]
 
 
-def _without(
+def _set_aside(
     ownership: Ownership, kept: Mapping[Address, Sequence[Live]], superseded: Iterable[tuple[Address, Live]]
 ) -> Ownership:
     by_owner = {**ownership.by_owner, **kept} if kept else ownership.by_owner
@@ -177,13 +177,13 @@ def settle_duplicates(ownership: Ownership, account: Account) -> Ownership:
     kept: dict[Address, Sequence[Live]] = {}
     duplicates: set[LiveKey] = set()
     pending: set[Address] = set()
-    for address, lives in ownership.shared():
+    for address, lives in ownership.find_shared():
         if len({live.owner.intent for live in lives if live.owner is not None}) < len(lives):
             continue  # a record that was copied
-        heads = sorted(_not_replaced(lives), key=lambda live: (str(live.body.get("created_at") or ""), live.id))
+        heads = sorted(_drop_replaced(lives), key=lambda live: (str(live.body.get("created_at") or ""), live.id))
         if not heads:
             continue  # they name each other
-        stay = _kept_credentials(account, address, heads) if account.kinds[address.kind].one_time else heads[:1]
+        stay = _select_kept_credentials(account, address, heads) if account.kinds[address.kind].one_time else heads[:1]
         gone = [live for live in (lives if len(stay) == 1 else heads) if live not in stay]
         superseded += [(address, live) for live in gone]
         duplicates |= {live.key for live in heads if live not in stay}
@@ -191,11 +191,11 @@ def settle_duplicates(ownership: Ownership, account: Account) -> Ownership:
         if len(stay) == 1 and not _is_delivered(account, stay[0]) and not _is_undelivered(account, stay[0]):
             pending.add(address)
     return replace(
-        _without(ownership, kept, superseded), duplicates=frozenset(duplicates), pending_elsewhere=frozenset(pending)
+        _set_aside(ownership, kept, superseded), duplicates=frozenset(duplicates), pending_elsewhere=frozenset(pending)
     )
 
 
-def _kept_credentials(account: Account, address: Address, heads: Sequence[Live]) -> list[Live]:
+def _select_kept_credentials(account: Account, address: Address, heads: Sequence[Live]) -> list[Live]:
     """The credentials of one address, oldest first, that no run may delete unless a person says so.
 
     The one that the manifest names by id stays alone. Otherwise a run deletes only those whose tokens its own store

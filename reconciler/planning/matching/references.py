@@ -11,15 +11,15 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
 
 
-def live_references(kind: Kind, live: Live) -> Iterator[tuple[str, tuple[str, str]]]:
+def find_live_references(kind: Kind, live: Live) -> Iterator[tuple[str, tuple[str, str]]]:
     """Field, and (kind, id) of everything a live object refers to by id. A field for several kinds names each."""
     for field in kind.fields:
-        yield from ((field.name, target) for target in _field_references(field, live.body))
+        yield from ((field.name, target) for target in _find_field_references(field, live.body))
     if kind.parent is not None and live.parent_id is not None:
         yield kind.parent.field, (kind.parent.kind, live.parent_id)
 
 
-def _field_references(field: Field, body: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _find_field_references(field: Field, body: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     value = read(field, body)
     if field.refs:
         ids = value if isinstance(value, list) else [value]
@@ -28,4 +28,4 @@ def _field_references(field: Field, body: Mapping[str, Json]) -> Iterator[tuple[
     parts, fields = (value, field.item.fields) if field.item and isinstance(value, list) else ([value], field.fields)
     for part in parts if fields else ():
         for sub in fields if isinstance(part, dict) else ():
-            yield from _field_references(sub, part)
+            yield from _find_field_references(sub, part)

@@ -11,7 +11,7 @@ from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex
 
 
-def orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[Address, Live]]:
+def find_orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[Address, Live]]:
     """Objects of this stack that no declaration has found, with the address they were created under.
 
     `spared` are addresses of which nothing is an orphan: declared ones that could not be matched.
@@ -22,7 +22,7 @@ def orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[Addres
     for address in index.snapshot.bindings:
         kind = index.kinds.get(address.kind)
         if kind is not None and not kind.keeps_owner:
-            found += [(address, live) for live in index.recorded(kind, address)]
+            found += [(address, live) for live in index.find_recorded(kind, address)]
     loose = [(address, live) for address, live in found if address not in spared and not assignments.is_assigned(live)]
     left = {
         (live.kind, live.locator): (address, live)
@@ -31,7 +31,7 @@ def orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[Addres
     return sorted(left.values(), key=lambda pair: (pair[0], pair[1].locator))
 
 
-def shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]]:
+def find_shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]]:
     """Orphans that share more than an address: the very record. At most one of them was made with it."""
     groups: dict[Address, list[Live]] = {}
     for address, live in orphaned:
@@ -43,31 +43,31 @@ def shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, li
     }
 
 
-def unmanaged(assignments: Assignments, ours: Sequence[Live]) -> tuple[LiveKey, ...]:
+def find_unmanaged(assignments: Assignments, ours: Sequence[Live]) -> tuple[LiveKey, ...]:
     """What no declaration, record or binding of any stack claims."""
     index = assignments.index
     unmarked = [live for live in index.by_locator.values() if live.owner is None]
     if not unmarked:
         return ()
     known = {live.key for live in ours} | assignments.by_key.keys()
-    known |= {twin for key in known if (twin := index.twins.get(key)) is not None}
-    known |= index.seconds
+    known |= {twin for key in known if (twin := index.aliases.get(key)) is not None}
+    known |= index.secondary_aliases
     found = (live for live in unmarked if live.key not in known and not _is_within(assignments, live))
-    return tuple(sorted(live.key for live in found if _other_stack(index, live) is None))
+    return tuple(sorted(live.key for live in found if _find_other_stack(index, live) is None))
 
 
-def other_stacks(assignments: Assignments) -> dict[str, tuple[LiveKey, ...]]:
+def find_other_stacks(assignments: Assignments) -> dict[str, tuple[LiveKey, ...]]:
     """By stack: what carries no record, and still is another stack's."""
     index = assignments.index
     found: dict[str, list[LiveKey]] = defaultdict(list)
     for live in index.by_locator.values():
-        stack = _other_stack(index, live) if live.owner is None and not assignments.is_assigned(live) else None
+        stack = _find_other_stack(index, live) if live.owner is None and not assignments.is_assigned(live) else None
         if stack is not None:
             found[stack].append(live.key)
     return {stack: tuple(sorted(found[stack])) for stack in sorted(found)}
 
 
-def _other_stack(index: LiveIndex, live: Live) -> str | None:
+def _find_other_stack(index: LiveIndex, live: Live) -> str | None:
     """The other stack that an object without a record belongs to: by its binding in the same store, or by its parent's
     record, where the object cannot have a record of its own."""
     if (stack := index.snapshot.elsewhere.get(live.key)) is not None:

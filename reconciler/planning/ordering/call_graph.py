@@ -17,9 +17,9 @@ from reconciler.model.value import Value
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.exclusive_keys import ExclusiveKey
 from reconciler.planning.matching.index import LiveIndex
-from reconciler.planning.matching.references import live_references
+from reconciler.planning.matching.references import find_live_references
 from reconciler.planning.ordering import dependencies
-from reconciler.planning.ordering.calls import calls_of
+from reconciler.planning.ordering.calls import build_calls
 
 
 class Wait(NamedTuple):
@@ -46,7 +46,7 @@ class Release(NamedTuple):
     takers: tuple[str, ...]
 
 
-Found = Wait | Cascade | Problem
+PassResult = Wait | Cascade | Problem
 
 
 @dataclass
@@ -80,7 +80,7 @@ class CallGraph:
         """The calls of all decisions, each with the needs that its own decision gives it."""
         graph = cls(decisions, dependencies, index)
         for position, decision in enumerate(decisions):
-            for step, call in enumerate(calls_of(decision)):
+            for step, call in enumerate(build_calls(decision)):
                 graph._enter(decision, call, position, step)
         return graph
 
@@ -128,17 +128,17 @@ class CallGraph:
         return self.deleters[decision.live.key]
 
 
-Pass = Callable[[CallGraph], Iterator[Found]]
+Pass = Callable[[CallGraph], Iterator[PassResult]]
 """Finds what calls wait for. What it yields is added before it goes on, so that it reads its own waits too."""
 
 
-def live_edges(index: LiveIndex) -> Iterator[tuple[LiveKey, str, LiveKey]]:
+def find_live_edges(index: LiveIndex) -> Iterator[tuple[LiveKey, str, LiveKey]]:
     """(who refers, through which field, to whom) among live objects: by id, by a host it serves, child to parent."""
     by_id: dict[tuple[str, str], LiveKey] = {(live.kind, live.id): live.key for live in index.by_locator.values()}
-    hosts = live_hosts(index)
+    hosts = index_live_hosts(index)
     for live in index.by_locator.values():
         kind = index.kinds[live.kind]
-        for through, key in live_references(kind, live):
+        for through, key in find_live_references(kind, live):
             if key in by_id:
                 yield live.key, through, by_id[key]
         form: CanonicalFields | None = None
@@ -146,11 +146,11 @@ def live_edges(index: LiveIndex) -> Iterator[tuple[LiveKey, str, LiveKey]]:
             if mentioning.mentions is None:
                 continue
             form = form or index.form(kind, live)
-            for name in dependencies.mentions(mentioning, form.get(mentioning.name)):
+            for name in dependencies.find_mentions(mentioning, form.get(mentioning.name)):
                 yield from ((live.key, mentioning.name, holder) for holder in hosts.holders(name))
 
 
-def live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
+def index_live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
     """Finds the live reserved domain or address behind a host name."""
     hosts: dependencies.HostIndex[LiveKey] = dependencies.HostIndex()
     for live in index.by_locator.values():
@@ -163,17 +163,17 @@ def live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
 def drops_reference(decision: Decision, through: str, target: LiveKey) -> bool:
     """Whether the field through which the object is referred to gets a value without it."""
     differs = any(difference.field.name == through for difference in decision.differences)
-    return differs and target[1].rpartition("/")[2] not in texts(decision.want.get(through))
+    return differs and target[1].rpartition("/")[2] not in find_texts(decision.want.get(through))
 
 
-def texts(value: Value) -> Iterator[str]:
+def find_texts(value: Value) -> Iterator[str]:
     """All texts in a value, ids among them."""
     match value:
         case str():
             yield value
         case dict():
             for each in value.values():
-                yield from texts(each)
+                yield from find_texts(each)
         case list():
             for each in value:
-                yield from texts(each)
+                yield from find_texts(each)

@@ -24,27 +24,29 @@ from reconciler.planning.comparing.server_defaults import keep_live_defaults
 from reconciler.planning.deciding.decision import Decision
 
 
-def calls_of(decision: Decision) -> Iterator[Call]:
+def build_calls(decision: Decision) -> Iterator[Call]:
     """The calls of one decision, each needing the one before where the order matters."""
     match decision.action:
         case Action.CREATE:
-            yield from _creation(decision)
+            yield from _build_create(decision)
         case Action.REPLACE:
-            yield from _creation(decision)
+            yield from _build_create(decision)
             if decision.ends_live:
                 makes_room = decision.order is Order.DELETE_FIRST
-                yield deletion(decision.kind, decision.address, _live(decision), unbinds=makes_room)
+                yield build_delete(decision.kind, decision.address, _require_live(decision), unbinds=makes_room)
         case Action.UPDATE | Action.ADOPT | Action.MOVE if decision.modules_only:
-            yield from _modules(decision)
+            yield from _build_module_calls(decision)
         case Action.UPDATE | Action.ADOPT | Action.MOVE:
-            yield from _update(decision)
+            yield from _build_update(decision)
         case Action.DELETE:
-            yield deletion(decision.kind, decision.address, _live(decision), unbinds=not decision.address_reused)
+            yield build_delete(
+                decision.kind, decision.address, _require_live(decision), unbinds=not decision.address_reused
+            )
         case Action.FORGET if decision.kind.keeps_owner:
-            yield _patch(decision, {"metadata": _live(decision).metadata})
+            yield _build_patch(decision, {"metadata": _require_live(decision).metadata})
 
 
-def deletion(kind: Kind, address: Address, live: Live, *, unbinds: bool = True) -> Call:
+def build_delete(kind: Kind, address: Address, live: Live, *, unbinds: bool = True) -> Call:
     return Call(
         id=f"delete {address} {live.locator}",
         address=address,
@@ -71,12 +73,12 @@ def object_path(kind: Kind, live: Live) -> str:
     return f"{collection_path(kind, live.parent_id)}/{quote(live.id, safe='')}"
 
 
-def _live(decision: Decision) -> Live:
+def _require_live(decision: Decision) -> Live:
     assert decision.live is not None
     return decision.live
 
 
-def _draft(decision: Decision, *, pending: bool = False, without: Collection[str] = ()) -> OwnerDraft:
+def _draft_record(decision: Decision, *, pending: bool = False, without: Collection[str] = ()) -> OwnerDraft:
     """The owner record as it has to be once the decision is carried out, but for fields that are not sent yet."""
     sent = {name: value for name, value in decision.want.items() if name not in without}
     owner = decision.live.owner if decision.live is not None and not decision.is_new else None
@@ -91,7 +93,7 @@ def _draft(decision: Decision, *, pending: bool = False, without: Collection[str
         applied=collect_applied(decision.kind, sent),
         protect=decision.protect,
         pending=pending,
-        replaces=(_live(decision).id if decision.kind.keeps_owner else _live(decision).locator)
+        replaces=(_require_live(decision).id if decision.kind.keeps_owner else _require_live(decision).locator)
         if decision.action is Action.REPLACE
         else owner.replaces
         if owner is not None and ours
@@ -99,7 +101,7 @@ def _draft(decision: Decision, *, pending: bool = False, without: Collection[str
     )
 
 
-def _creation(decision: Decision) -> Iterator[Call]:
+def _build_create(decision: Decision) -> Iterator[Call]:
     kind, spec = decision.kind, decision.spec
     assert decision.declaration is not None
     body: dict[str, Value] = dict(kind.fixed)
@@ -115,7 +117,7 @@ def _creation(decision: Decision) -> Iterator[Call]:
         verb=Verb.CREATE,
         path=collection_path(kind, spec.get(kind.parent.field) if kind.parent else None),
         body=body,
-        owner=_draft(decision, pending=one_time, without=later),
+        owner=_draft_record(decision, pending=one_time, without=later),
         deliver=dict(decision.declaration.deliver) if one_time else {},
     )
     yield create
@@ -130,12 +132,12 @@ def _creation(decision: Decision) -> Iterator[Call]:
             path=Template((*before, "/", Ref(decision.address))),
             body=later,
             needs=(create.id,),
-            owner=_draft(decision),
+            owner=_draft_record(decision),
         )
 
 
-def _patch(decision: Decision, body: Mapping[str, Value], owner: OwnerDraft | None = None) -> Call:
-    live = _live(decision)
+def _build_patch(decision: Decision, body: Mapping[str, Value], owner: OwnerDraft | None = None) -> Call:
+    live = _require_live(decision)
     return Call(
         id=f"update {decision.address}",
         address=decision.address,
@@ -147,8 +149,10 @@ def _patch(decision: Decision, body: Mapping[str, Value], owner: OwnerDraft | No
     )
 
 
-def _module(decision: Decision, verb: Verb, segment: str, body: Mapping[str, Value] | None, *needs: str) -> Call:
-    live = _live(decision)
+def _build_module_call(
+    decision: Decision, verb: Verb, segment: str, body: Mapping[str, Value] | None, *needs: str
+) -> Call:
+    live = _require_live(decision)
     return Call(
         id=f"{verb.value} {segment} of {decision.address}",
         address=decision.address,
@@ -160,49 +164,53 @@ def _module(decision: Decision, verb: Verb, segment: str, body: Mapping[str, Val
     )
 
 
-def _update(decision: Decision) -> Iterator[Call]:
-    set_, removed = _split(decision)
-    swaps = _swaps(decision.kind, set_, removed)
+def _build_update(decision: Decision) -> Iterator[Call]:
+    set_, removed = _split_fields(decision)
+    swaps = _is_swap(decision.kind, set_, removed)
     closing = swaps and decision.have.get(str(decision.kind.traffic_module)) is not None
-    if closing and (opening := _reopened(decision)) is not None:
+    if closing and (opening := _find_reopening(decision)) is not None:
         set_ = [*(field for field in set_ if field is not opening), opening]
     text_moves = any(field.name == "metadata" for field in set_)
     writes_record = decision.kind.keeps_owner and (decision.moves_record or text_moves)
     if len(set_) == 1 and set_[0].module and not writes_record:
         field = set_[0]
-        main = [_module(decision, Verb.PUT, field.name, _sent(decision, field))]
+        main = [_build_module_call(decision, Verb.PUT, field.name, _build_value(decision, field))]
     elif set_ or writes_record:
         sent = [field for field in set_ if not (writes_record and field.name == "metadata")]
-        body = {field.name: _sent(decision, field) for field in sent}
+        body = {field.name: _build_value(decision, field) for field in sent}
         # Kinds without metadata are remembered by the store, from the same draft.
-        draft = _draft(decision) if writes_record or not decision.kind.keeps_owner else None
-        main = [_patch(decision, body, draft)]
+        draft = _draft_record(decision) if writes_record or not decision.kind.keeps_owner else None
+        main = [_build_patch(decision, body, draft)]
     else:
         main = []
-    first = [field for field in removed if _goes_first(decision, field, set_)]
+    first = [field for field in removed if _must_precede(decision, field, set_)]
     if swaps:
-        first = _closed(
+        first = _plan_closing(
             decision, [*first, *(field for field in removed if field.name in decision.kind.exclusive_modules)]
         )
-    yield from _in_turn(
-        [_module(decision, Verb.REMOVE, str(field.delete_segment), None) for field in first]
+    yield from _chain(
+        [_build_module_call(decision, Verb.REMOVE, str(field.delete_segment), None) for field in first]
         + main
-        + [_module(decision, Verb.REMOVE, str(field.delete_segment), None) for field in removed if field not in first]
+        + [
+            _build_module_call(decision, Verb.REMOVE, str(field.delete_segment), None)
+            for field in removed
+            if field not in first
+        ]
     )
 
 
-def _in_turn(calls: list[Call]) -> Iterator[Call]:
+def _chain(calls: list[Call]) -> Iterator[Call]:
     before: Call | None = None
     for call in calls:
-        yield call if before is None else _needing(call, before.id)
+        yield call if before is None else _add_needs(call, before.id)
         before = call
 
 
-def _needing(call: Call, *needs: str) -> Call:
+def _add_needs(call: Call, *needs: str) -> Call:
     return replace(call, needs=(*call.needs, *needs))
 
 
-def _split(decision: Decision) -> tuple[list[Field], list[Field]]:
+def _split_fields(decision: Decision) -> tuple[list[Field], list[Field]]:
     """The differing fields: those to be set by a body, and those to be removed by DELETE."""
     set_: list[Field] = []
     removed: list[Field] = []
@@ -216,7 +224,7 @@ def _split(decision: Decision) -> tuple[list[Field], list[Field]]:
     return set_, removed
 
 
-def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
+def _must_precede(decision: Decision, field: Field, set_: list[Field]) -> bool:
     """Whether the platform refuses the new values while this is still there, or nobody could tell that it still is: a
     record that says nothing of it comes last."""
     if InputOnly in field:
@@ -234,7 +242,7 @@ def _goes_first(decision: Decision, field: Field, set_: list[Field]) -> bool:
     return False
 
 
-def _swaps(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> bool:
+def _is_swap(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> bool:
     """Whether one of the modules that exclude each other takes the place of another: the old one has to go first, and
     nothing may pass while neither is there."""
     return any(field.name in kind.exclusive_modules for field in set_) and any(
@@ -242,20 +250,20 @@ def _swaps(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> b
     )
 
 
-def _closed(decision: Decision, removed: Collection[Field]) -> list[Field]:
+def _plan_closing(decision: Decision, removed: Collection[Field]) -> list[Field]:
     """What goes before the new module comes: first of all what lets traffic through, if it is there."""
     opens = decision.kind.traffic_module
     rest = [field for field in removed if field.name != opens]
     return [decision.kind.by_name[opens], *rest] if opens and decision.have.get(opens) is not None else rest
 
 
-def _reopened(decision: Decision) -> Field | None:
+def _find_reopening(decision: Decision) -> Field | None:
     """What lets traffic through again afterwards, as declared."""
     opens = str(decision.kind.traffic_module)
     return decision.kind.by_name[opens] if decision.want.get(opens) is not None else None
 
 
-def _sent(decision: Decision, field: Field) -> Value:
+def _build_value(decision: Decision, field: Field) -> Value:
     """The declared value, the live one of what is left to others, or what empties the field."""
     differing = {change.path for difference in decision.differences for change in difference.changes}
     if field.name in decision.want:
@@ -263,7 +271,7 @@ def _sent(decision: Decision, field: Field) -> Value:
     else:
         value = field.default_beside(decision.want) if ServerDefault in field else decision.have.get(field.name)
     if value is not None:
-        value = _with_defaults(field, value, decision.want.get(field.name), decision.have.get(field.name))
+        value = _fill_defaults(field, value, decision.want.get(field.name), decision.have.get(field.name))
         if not _excludes_choices(decision.kind, field, value):
             value = keep_live_defaults(field, value, decision.have.get(field.name), differing)
         return body_value(field, value)
@@ -271,7 +279,7 @@ def _sent(decision: Decision, field: Field) -> Value:
     return "" if empty is None and field.shape is Shape.TEXT else empty
 
 
-def _with_defaults(field: Field, value: Value, want: Value, have: Value) -> Value:
+def _fill_defaults(field: Field, value: Value, want: Value, have: Value) -> Value:
     """A declared value with the documented default of each part that is not declared and not live: left out, the
     platform might take another value for it."""
     if not (isinstance(value, dict) and isinstance(want, dict) and isinstance(have, dict)):
@@ -280,7 +288,7 @@ def _with_defaults(field: Field, value: Value, want: Value, have: Value) -> Valu
     for sub in field.fields:
         said, due, live = value.get(sub.name), want.get(sub.name), have.get(sub.name)
         if said is not None:
-            whole[sub.name] = _with_defaults(sub, said, due, live)
+            whole[sub.name] = _fill_defaults(sub, said, due, live)
         elif due is not None and InputOnly not in sub and not agrees(sub, due, live):
             whole[sub.name] = due
     return whole
@@ -294,22 +302,24 @@ def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:
     )
 
 
-def _modules(decision: Decision) -> Iterator[Call]:
+def _build_module_calls(decision: Decision) -> Iterator[Call]:
     """On a route of somebody else's: protection before the backend, and after it when things go."""
     differing = {difference.field.name: difference.field for difference in decision.differences}
     put = [field for field in differing.values() if decision.want[field.name] is not None]
     gone = [field for field in differing.values() if decision.want[field.name] is None]
     first: list[Field] = []
-    if _swaps(decision.kind, put, gone):
-        first = _closed(decision, [field for field in gone if field.name in decision.kind.exclusive_modules])
-        opening = _reopened(decision) if decision.have.get(str(decision.kind.traffic_module)) is not None else None
+    if _is_swap(decision.kind, put, gone):
+        first = _plan_closing(decision, [field for field in gone if field.name in decision.kind.exclusive_modules])
+        opening = (
+            _find_reopening(decision) if decision.have.get(str(decision.kind.traffic_module)) is not None else None
+        )
         put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
         gone = [field for field in gone if field not in first]
     turn = decision.kind.modules_by_id.index
     put.sort(key=lambda field: turn(field.name))
     gone.sort(key=lambda field: -turn(field.name))
-    yield from _in_turn(
-        [_module(decision, Verb.REMOVE, field.name, None) for field in first]
-        + [_module(decision, Verb.PUT, field.name, _sent(decision, field)) for field in put]
-        + [_module(decision, Verb.REMOVE, field.name, None) for field in gone]
+    yield from _chain(
+        [_build_module_call(decision, Verb.REMOVE, field.name, None) for field in first]
+        + [_build_module_call(decision, Verb.PUT, field.name, _build_value(decision, field)) for field in put]
+        + [_build_module_call(decision, Verb.REMOVE, field.name, None) for field in gone]
     )

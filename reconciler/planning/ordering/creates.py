@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from reconciler.model.change import Action, Order
 from reconciler.model.problem import Problem, Severity
-from reconciler.planning.ordering.call_graph import CallGraph, Found, Wait
+from reconciler.planning.ordering.call_graph import CallGraph, PassResult, Wait
 
 
 def order_replacements(graph: CallGraph) -> Iterator[Wait]:
@@ -28,7 +28,7 @@ def order_successors(graph: CallGraph) -> Iterator[Wait]:
             yield Wait(graph.creators[decision.address], graph.deleter(decision))
 
 
-def order_references(graph: CallGraph) -> Iterator[Found]:
+def order_references(graph: CallGraph) -> Iterator[PassResult]:
     """What refers to an object waits until the object is created."""
     problematic = {decision.address for decision in graph.decisions if decision.problem is not None}
     for decision in graph.decisions:

@@ -21,7 +21,7 @@ def release_items(graph: CallGraph, cycle: Collection[str]) -> Release | None:
     for position, decision in enumerate(graph.decisions):
         for giver in set(cycle) & set(graph.setters.get(decision.address, ())):
             takers = {taker: keys for (taker, other), keys in graph.handovers.items() if other == giver}
-            call = _release(decision, {key for keys in takers.values() for key in keys})
+            call = _build_release(decision, {key for keys in takers.values() for key in keys})
             if call is None or call.id in graph.calls:
                 continue
             in_fields = (
@@ -73,7 +73,7 @@ def delete_first(graph: CallGraph, cycle: Collection[str]) -> Decision | None:
     return None
 
 
-def _release(decision: Decision, contested: Collection[ExclusiveKey]) -> Call | None:
+def _build_release(decision: Decision, contested: Collection[ExclusiveKey]) -> Call | None:
     """The call that takes contested items out of a list, and changes nothing else."""
     for field in decision.kind.fields:
         held = decision.have.get(field.name)

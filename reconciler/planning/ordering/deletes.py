@@ -16,10 +16,17 @@ from reconciler.model.snapshot import Live, LiveKey
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.index import LiveIndex
-from reconciler.planning.ordering.call_graph import CallGraph, Cascade, Found, Wait, drops_reference, live_edges
+from reconciler.planning.ordering.call_graph import (
+    CallGraph,
+    Cascade,
+    PassResult,
+    Wait,
+    drops_reference,
+    find_live_edges,
+)
 
 
-def order_deletes(graph: CallGraph) -> Iterator[Found]:
+def order_deletes(graph: CallGraph) -> Iterator[PassResult]:
     """What each delete waits for, and a problem for each reference to its object that stays."""
     if not graph.deleters:
         return
@@ -30,7 +37,7 @@ def order_deletes(graph: CallGraph) -> Iterator[Found]:
     staying: dict[tuple[LiveKey, LiveKey], Problem | None] = {}  # one for each two, through however many fields
     parts: dict[LiveKey, list[str]] = defaultdict(list)  # deletes of parts, by the whole that is deleted too
     used: set[LiveKey] = set()  # what others still refer to
-    for referrer, through, target in live_edges(index):
+    for referrer, through, target in find_live_edges(index):
         delete = graph.deleters.get(target)
         if delete is None or referrer == target:
             continue
@@ -43,11 +50,13 @@ def order_deletes(graph: CallGraph) -> Iterator[Found]:
         elif decision is not None and drops_reference(decision, through, target):
             yield from (Wait(delete, setter) for setter in graph.setters.get(decision.address, ()))
         elif is_part:
-            staying[referrer, target] = problem = _taken_along(graph.calls[delete], referrer, target, decision, index)
+            staying[referrer, target] = problem = _report_included_part(
+                graph.calls[delete], referrer, target, decision, index
+            )
             if problem is not None:
                 yield Cascade(referrer, graph.calls[delete].address)
         else:
-            problem = _still_used(graph.calls[delete], referrer, decision, index)
+            problem = _report_still_used(graph.calls[delete], referrer, decision, index)
             if decision is not None and graph.holders[target].order is Order.DELETE_FIRST:
                 # Only this stack could release it before the create.
                 remedy = f"{problem.remedy}, or make that anew as well: --replace {decision.address}"
@@ -66,16 +75,16 @@ def _order_parts_of_deleted(graph: CallGraph, parts: dict[LiveKey, list[str]], u
             yield Wait(part, graph.deleters[whole]) if whole in used else Wait(graph.deleters[whole], part)
 
 
-def _taken_along(
+def _report_included_part(
     delete: Call, part: LiveKey, parent: LiveKey, decision: Decision | None, index: LiveIndex
 ) -> Problem | None:
     """The platform deletes parts with their parent. None for a part that the parent's own declaration listed, unless
     another stack is known to own it."""
-    address = _address(part, decision, index)
+    address = _find_address(part, decision, index)
     is_foreign = part in index.snapshot.elsewhere
     if address is None and not is_foreign and _is_listed_by(index.by_locator[parent], index.kinds[part[0]]):
         return None
-    whose = str(address) if address else _foreign(part, index)
+    whose = str(address) if address else _describe_foreign(part, index)
     return Problem(
         f"takes {whose} with it", "", str(delete.address), severity=Severity.WARNING, code="delete-includes-children"
     )
@@ -88,10 +97,10 @@ def _is_listed_by(parent: Live, kind: Kind) -> bool:
     return any(path.partition(".")[0] == kind.parent.embedded for path in parent.owner.applied)
 
 
-def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, index: LiveIndex) -> Problem:
+def _report_still_used(delete: Call, referrer: LiveKey, decision: Decision | None, index: LiveIndex) -> Problem:
     user = index.by_locator[referrer]
-    address = _address(referrer, decision, index)
-    whose = str(address) if address else _foreign(referrer, index)
+    address = _find_address(referrer, decision, index)
+    whose = str(address) if address else _describe_foreign(referrer, index)
     return Problem(
         f"{delete.target} is still used by {whose}; the platform will refuse to delete it",
         f"stop using it in {address or f'{user.kind} {user.id}'} first",
@@ -101,23 +110,23 @@ def _still_used(delete: Call, referrer: LiveKey, decision: Decision | None, inde
     )
 
 
-def _address(key: LiveKey, decision: Decision | None, index: LiveIndex) -> Address | None:
+def _find_address(key: LiveKey, decision: Decision | None, index: LiveIndex) -> Address | None:
     """What an object is called if it is ours."""
     if decision is not None:
         return decision.address
     live = index.by_locator[key]
     if live.owner is not None:
         return live.owner.address if live.owner.stack == index.stack else None
-    return next(iter(index.bound(live)), None)
+    return next(iter(index.find_bound_addresses(live)), None)
 
 
-def _foreign(key: LiveKey, index: LiveIndex) -> str:
+def _describe_foreign(key: LiveKey, index: LiveIndex) -> str:
     live = index.by_locator[key]
     stack = live.owner.stack if live.owner else index.snapshot.elsewhere.get(key)
     return f"{live.kind} {live.id}" + (f", of stack {stack!r}" if stack else ", which is not ours")
 
 
-def separated_parts(
+def report_separated_parts(
     deleted_with: Mapping[LiveKey, Address], index: LiveIndex, options: PlanOptions
 ) -> Iterator[Problem]:
     """Parts that are declared or excluded, and would be deleted with what they are part of."""
@@ -125,10 +134,10 @@ def separated_parts(
         live = index.by_locator[key]
         if not index.is_ours(live):
             continue
-        address = live.owner.address if live.owner is not None else index.bound(live)[0]
+        address = live.owner.address if live.owner is not None else index.find_bound_addresses(live)[0]
         declaration = index.manifest.declarations.get(address)
         is_declared = declaration is not None and declaration.ensure is not Ensure.ABSENT
-        if is_declared or options.leaves_out(address):
+        if is_declared or options.is_excluded(address):
             text = f"is {'declared' if is_declared else 'excluded'}, and would go with {whole}, which it is part of"
             position = declaration.position if declaration is not None else None
             remedy = "keep both or let go of both, and select both"

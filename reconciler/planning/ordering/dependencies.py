@@ -40,13 +40,13 @@ class HostIndex(Generic[Node]):
         """Of the name itself, of `host:port`, or else of the nearest wildcard above it."""
         name = host.strip().lower()
         bare = name.rpartition(":")[0] or name
-        for candidate in (name, bare, *_wildcards(bare)):
+        for candidate in (name, bare, *_find_wildcards(bare)):
             if candidate in self._holders:
                 return self._holders[candidate]
         return ()
 
 
-def _wildcards(host: str) -> Iterator[str]:
+def _find_wildcards(host: str) -> Iterator[str]:
     """Those that a name falls under, the nearest first."""
     _, _, above = host.partition(".")
     while above:
@@ -54,7 +54,7 @@ def _wildcards(host: str) -> Iterator[str]:
         _, _, above = above.partition(".")
 
 
-def mentions(field: Field, value: Value) -> Iterator[str]:
+def find_mentions(field: Field, value: Value) -> Iterator[str]:
     """Host names inside a field's known parts, in modules as well."""
     if field.mentions is not None and value is not None:
         known = [each for each in value if is_known(each)] if isinstance(value, list) else value
@@ -62,17 +62,17 @@ def mentions(field: Field, value: Value) -> Iterator[str]:
             yield from field.mentions.hosts(known)
     if field.shape is Shape.OBJECT and isinstance(value, dict):
         for sub in field.fields:
-            yield from mentions(sub, value.get(sub.name))
+            yield from find_mentions(sub, value.get(sub.name))
 
 
-def dependencies(
+def find_dependencies(
     manifest: Manifest, kinds: Mapping[str, Kind], hosts: HostIndex[Address]
 ) -> dict[Address, tuple[Address, ...]]:
     """For each declaration, the declarations it needs."""
     declared = manifest.declarations
     found: dict[Address, tuple[Address, ...]] = {}
     for address, declaration in declared.items():
-        needed = _needs(declaration, kinds[address.kind], hosts)
+        needed = _find_needs(declaration, kinds[address.kind], hosts)
         others = (
             [fromkey for fromkey in dict.fromkeys(needed) if fromkey in declared and fromkey != address]
             if needed
@@ -82,21 +82,21 @@ def dependencies(
     return found
 
 
-def _needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> list[Address]:
+def _find_needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> list[Address]:
     spec = declaration.spec
     needed: list[Address] = []
     for value in spec.values():
         if value.__class__ is not str:
             needed += [ref.target for ref in references(value)]
-    for field in _mentioning(kind):
+    for field in _select_mentioning(kind):
         if field.name in spec:
-            for host in mentions(field, spec[field.name]):
+            for host in find_mentions(field, spec[field.name]):
                 needed += hosts.holders(host)
     return needed
 
 
 @cache
-def _mentioning(kind: Kind) -> tuple[Field, ...]:
+def _select_mentioning(kind: Kind) -> tuple[Field, ...]:
     return tuple(field for field in kind.fields if field.may_mention)
 
 

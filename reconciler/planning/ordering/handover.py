@@ -10,43 +10,43 @@ from reconciler.model.change import Action
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import LiveKey
 from reconciler.planning.deciding.decision import Decision
-from reconciler.planning.deciding.exclusive_keys import AGAINST, ExclusiveKey, KeysOf, holders_of
-from reconciler.planning.ordering.call_graph import CallGraph, Found, Wait
+from reconciler.planning.deciding.exclusive_keys import CONFLICTS, ExclusiveKey, KeysOf, find_holders
+from reconciler.planning.ordering.call_graph import CallGraph, PassResult, Wait
 
 
-def order_handovers(graph: CallGraph) -> Iterator[Found]:
+def order_handovers(graph: CallGraph) -> Iterator[PassResult]:
     """Each taker waits for the calls that release the key. A key that no call releases is a problem."""
-    released = {keys_of: _released(graph, keys_of) for keys_of in AGAINST}
-    takers: dict[KeysOf, dict[ExclusiveKey, Decision]] = {keys_of: {} for keys_of in AGAINST}
+    released = {keys_of: _find_releasing_calls(graph, keys_of) for keys_of in CONFLICTS}
+    takers: dict[KeysOf, dict[ExclusiveKey, Decision]] = {keys_of: {} for keys_of in CONFLICTS}
     holders: dict[KeysOf, Mapping[ExclusiveKey, list[LiveKey]]] = {}
-    for decision, keys_of, key in _taken(graph):
-        holders = holders or {each: holders_of(graph.index, each, graph.holders) for each in AGAINST}
+    for decision, keys_of, key in _find_taken_keys(graph):
+        holders = holders or {each: find_holders(graph.index, each, graph.holders) for each in CONFLICTS}
         calls = graph.own_calls(decision)
         takers[keys_of].setdefault(key, decision)
-        for other in AGAINST[keys_of]:
+        for other in CONFLICTS[keys_of]:
             givers = released[other].get((key, None), set()).difference(calls)
             yield from (Wait(call, giver, key) for call in calls for giver in givers)
             staying = (each for each in holders[other].get(key, ()) if not released[other].get((key, each)))
             taker = takers[other].get(key)
             if (holder := next(staying, None)) is not None:
-                yield _held(decision, key, holder, graph)
+                yield _report_held_key(decision, key, holder, graph)
             elif taker is not None and taker is not decision:
-                yield _single(decision, key, f"{taker.address} takes", str(taker.address))
+                yield _report_conflict(decision, key, f"{taker.address} takes", str(taker.address))
 
 
-def _taken(graph: CallGraph) -> Iterator[tuple[Decision, KeysOf, ExclusiveKey]]:
+def _find_taken_keys(graph: CallGraph) -> Iterator[tuple[Decision, KeysOf, ExclusiveKey]]:
     """The keys that a decision takes, in each way that it takes them."""
     for decision in graph.decisions:
         if decision.action in (None, Action.DELETE, Action.FORGET):
             continue
         stays = decision.live is not None and not decision.is_new
         form = {**decision.have, **decision.want} if stays else decision.want
-        for keys_of in AGAINST:
+        for keys_of in CONFLICTS:
             held = set(keys_of(decision.kind, decision.have)) if stays else set()
             yield from ((decision, keys_of, key) for key in sorted(set(keys_of(decision.kind, form)) - held))
 
 
-def _released(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[ExclusiveKey, LiveKey | None], set[str]]:
+def _find_releasing_calls(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[ExclusiveKey, LiveKey | None], set[str]]:
     """The calls that release a key: by any holder (None), and by each."""
     found: dict[tuple[ExclusiveKey, LiveKey | None], set[str]] = defaultdict(set)
     for decision in graph.decisions:
@@ -62,16 +62,16 @@ def _released(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[ExclusiveKey, 
     return found
 
 
-def _held(decision: Decision, key: ExclusiveKey, holder: LiveKey, graph: CallGraph) -> Problem:
+def _report_held_key(decision: Decision, key: ExclusiveKey, holder: LiveKey, graph: CallGraph) -> Problem:
     live = graph.index.by_locator[holder]
     ours = next((str(decision.address) for decision in graph.decisions if decision.live is live), None)
     adopting = live.owner is None and live.kind == decision.kind.name and decision.live is None and ours is None
     first = f"adopt it (`reconciler adopt {decision.address} --id {live.id}`), or " if adopting else ""
     whose = ours or f"{live.kind} {live.id}" + (f" of stack {live.owner.stack}" if live.owner else "")
-    return _single(decision, key, f"{whose} has", whose, first)
+    return _report_conflict(decision, key, f"{whose} has", whose, first)
 
 
-def _single(decision: Decision, key: ExclusiveKey, text: str, whose: str, first: str = "") -> Problem:
+def _report_conflict(decision: Decision, key: ExclusiveKey, text: str, whose: str, first: str = "") -> Problem:
     named = json.loads(key[1])
     what = ", ".join(map(str, named)) if isinstance(named, list) else named
     kind, one = decision.kind, "one object at a time"

@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 from reconciler.model.address import Address
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import LiveKey
-from reconciler.planning.matching.references import live_references
-from reconciler.planning.ordering.call_graph import CallGraph, Found, Wait, drops_reference, live_edges, texts
+from reconciler.planning.matching.references import find_live_references
+from reconciler.planning.ordering.call_graph import (
+    CallGraph,
+    PassResult,
+    Wait,
+    drops_reference,
+    find_live_edges,
+    find_texts,
+)
 
 
 @dataclass
@@ -25,7 +32,7 @@ class _Whole:
     creates: Sequence[str] = ()
 
 
-def order_parts(graph: CallGraph) -> Iterator[Found]:
+def order_parts(graph: CallGraph) -> Iterator[PassResult]:
     """What refers to a whole comes after its parts are created, and is detached before they are deleted. While it stays
     attached at least one part stays, or a problem says that none does."""
     kinds = graph.index.kinds
@@ -45,19 +52,19 @@ def order_parts(graph: CallGraph) -> Iterator[Found]:
         if decision.kind.part_kinds and decision.action is not None:
             for needed in graph.dependencies.get(decision.address, ()):
                 yield from (Wait(call, part) for call in graph.own_calls(decision) for part in created.get(needed, ()))
-    wholes = _losing_parts(graph, part_fields, joining)
+    wholes = _find_shrinking_wholes(graph, part_fields, joining)
     if wholes:
         stranded = yield from _order_part_deletes(graph, wholes)
-        stranded |= _requiring_parts(graph, wholes)
+        stranded |= _find_stranded_referrers(graph, wholes)
         problems = [
-            _last_part(graph, key, wholes[key], user)
+            _report_last_part(graph, key, wholes[key], user)
             for key, user in stranded
             if not wholes[key].keeps_some and key not in graph.deleters
         ]
         yield from sorted(problems, key=str)
 
 
-def _losing_parts(
+def _find_shrinking_wholes(
     graph: CallGraph, part_fields: Mapping[str, str], joining: Mapping[str, Sequence[str]]
 ) -> dict[LiveKey, _Whole]:
     if not any(kind in part_fields for kind, _ in graph.deleters):
@@ -66,7 +73,7 @@ def _losing_parts(
     for key, live in graph.index.by_locator.items():
         if key[0] not in part_fields:
             continue
-        for through, whole in live_references(graph.index.kinds[key[0]], live):
+        for through, whole in find_live_references(graph.index.kinds[key[0]], live):
             if through == part_fields[key[0]]:
                 if key in graph.deleters:
                     found[whole].deletes.append(graph.deleters[key])
@@ -84,7 +91,7 @@ def _order_part_deletes(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> G
     """What waits before a part is deleted. Returns the live objects that stay attached to a whole without parts."""
     index = graph.index
     stranded: Stranded = set()
-    for referrer, through, key in live_edges(index):
+    for referrer, through, key in find_live_edges(index):
         kind = index.kinds[referrer[0]]
         if key not in wholes or not kind.part_kinds:
             continue
@@ -94,16 +101,16 @@ def _order_part_deletes(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> G
         elif decision is not None and drops_reference(decision, through, key):
             before = graph.setters.get(decision.address, ())
         else:
-            before = _first_create(graph, whole)
+            before = _find_first_create(graph, whole)
             live = index.by_locator[referrer]
             if not before and kind.requires_parts is not None and kind.requires_parts(index.form(kind, live)):
-                stranded.add((key, _name(graph, referrer)))
+                stranded.add((key, _describe_object(graph, referrer)))
         for delete in whole.deletes:
             yield from [Wait(delete, call) for call in before if delete not in graph.needs[call]]
     return stranded
 
 
-def _first_create(graph: CallGraph, whole: _Whole) -> list[str]:
+def _find_first_create(graph: CallGraph, whole: _Whole) -> list[str]:
     """The create that comes before the other parts are deleted: one that waits for none of the deletes. If there is
     none, and no part stays, one that waits for some of them."""
     deletes = set(whole.deletes)
@@ -112,7 +119,7 @@ def _first_create(graph: CallGraph, whole: _Whole) -> list[str]:
     return (free if free or whole.keeps_some else partly)[:1]
 
 
-def _requiring_parts(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Stranded:
+def _find_stranded_referrers(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Stranded:
     """Resources that will refer to a whole of which no part is created."""
     found: Stranded = set()
     for decision in graph.decisions:
@@ -120,19 +127,19 @@ def _requiring_parts(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Stra
         if kind.requires_parts is None or not decision.want:
             continue
         if kind.requires_parts({**decision.have, **decision.want}):
-            named = set(texts(decision.want))
+            named = set(find_texts(decision.want))
             found |= {
                 (key, str(decision.address)) for key, whole in wholes.items() if key[1] in named and not whole.creates
             }
     return found
 
 
-def _name(graph: CallGraph, key: LiveKey) -> str:
+def _describe_object(graph: CallGraph, key: LiveKey) -> str:
     return str(graph.holders[key].address) if key in graph.holders else f"{key[0]} {key[1]}"
 
 
-def _last_part(graph: CallGraph, key: LiveKey, whole: _Whole, user: str) -> Problem:
-    delete, name = graph.calls[min(whole.deletes)], _name(graph, key)
+def _report_last_part(graph: CallGraph, key: LiveKey, whole: _Whole, user: str) -> Problem:
+    delete, name = graph.calls[min(whole.deletes)], _describe_object(graph, key)
     declared = (decision.declaration for decision in graph.decisions if decision.address == delete.address)
     declaration = next((declaration for declaration in declared if declaration is not None), None)
     part = delete.address.kind

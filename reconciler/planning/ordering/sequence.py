@@ -71,14 +71,14 @@ def sequence(
             else:
                 graph.add(found)
     try:
-        return Sequenced(tuple(_ordered(graph)), tuple(problems), graph.deleted_with)
+        return Sequenced(tuple(_order_calls(graph)), tuple(problems), graph.deleted_with)
     except CycleError as error:
         cycle = error.args[1]
         decision = replace_instead(graph, cycle) or delete_first(graph, cycle)
-        return Redecide(decision) if decision else Sequenced((), (*problems, _cycle_problem(graph, cycle)))
+        return Redecide(decision) if decision else Sequenced((), (*problems, _report_cycle(graph, cycle)))
 
 
-def _ordered(graph: CallGraph) -> Iterator[Call]:
+def _order_calls(graph: CallGraph) -> Iterator[Call]:
     """The calls in order, each with all of its needs. CycleError if no release breaks a cycle."""
     ordered: list[str] | None = None
     while ordered is None:
@@ -94,7 +94,7 @@ def _ordered(graph: CallGraph) -> Iterator[Call]:
         yield replace(graph.calls[call], needs=tuple(sorted(graph.needs[call], key=place.__getitem__)))
 
 
-def _cycle_problem(graph: CallGraph, cycle: list[str]) -> Problem:
+def _report_cycle(graph: CallGraph, cycle: list[str]) -> Problem:
     around = " → ".join(cycle)
     first = next(
         (

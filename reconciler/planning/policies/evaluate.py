@@ -28,16 +28,16 @@ from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 
-_MOST = 50  # breaches of one rule that are told one by one
+_MAX_BREACHES = 50  # breaches of one rule that are told one by one
 
 
-def of_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Kind], now: float) -> tuple[Problem, ...]:
+def check_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Kind], now: float) -> tuple[Problem, ...]:
     """What can be said without a plan. `now`: seconds since 1970, for exemptions."""
-    judge = _Judge(manifest, {kind.name: kind for kind in kinds}, now)
-    return judge.judged([rule for rule in rules if not rule.needs_plan])
+    judge = _Evaluation(manifest, {kind.name: kind for kind in kinds}, now)
+    return judge.evaluate([rule for rule in rules if not rule.needs_plan])
 
 
-def of_plan(
+def check_plan(
     rules: Sequence[Rule], plan: Plan, kinds: Sequence[Kind], now: float, manifest: Manifest | None = None
 ) -> tuple[Problem, ...]:
     """All that can be said of a plan and of what it selects.
@@ -46,7 +46,7 @@ def of_plan(
     """
     whole = manifest if manifest is not None else Manifest(plan.stack, {})
     asked = [rule for rule in rules if manifest is not None or "resource" not in rule.uses]
-    return _Judge(whole, {kind.name: kind for kind in kinds}, now, plan).judged(asked)
+    return _Evaluation(whole, {kind.name: kind for kind in kinds}, now, plan).evaluate(asked)
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,19 @@ class _Subject:
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _Evaluation:
     manifest: Manifest
     kinds: Mapping[str, Kind]
     now: float
     plan: Plan | None = None
 
-    def judged(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
+    def evaluate(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
         """One subject after the other, since what an expression has seen of one takes room."""
         broken: dict[str, list[Problem]] = {rule.name: [] for rule in rules}
-        for rule, subject in self._asked(rules):
+        for rule, subject in self._find_questions(rules):
             if (problem := self._answer(rule, subject)) is not None:
                 broken[rule.name].append(problem)
-        found = [problem for rule in rules for problem in _few(rule, broken[rule.name])]
+        found = [problem for rule in rules for problem in _limit_breaches(rule, broken[rule.name])]
         return tuple(sorted(found, key=lambda each: (not each.is_error, each.position or Position("", 0, 0))))
 
     def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
@@ -80,27 +80,27 @@ class _Judge:
             if rule.check.ask(subject.bind):
                 return None
         except EvaluationFailed as why:
-            return _unanswered(rule, subject, str(why))
+            return _report_unanswered(rule, subject, str(why))
         exemption = rule.exemption(subject.name)
         if exemption is not None and exemption.until >= self._today.date():
             return None
-        return _breach(rule, subject, exemption)
+        return _report_breach(rule, subject, exemption)
 
-    def _asked(self, rules: Sequence[Rule]) -> Iterator[tuple[Rule, _Subject]]:
-        of_changes = [rule for rule in rules if rule.is_of_changes]
+    def _find_questions(self, rules: Sequence[Rule]) -> Iterator[tuple[Rule, _Subject]]:
+        of_changes = [rule for rule in rules if rule.is_about_changes]
         for change in self.plan.changes if self.plan else ():
             actions = [rule for rule in of_changes if not rule.actions or change.action in rule.actions]
-            yield from self._about(change.address, change, actions)
-        of_resources = [rule for rule in rules if rule.is_of_resources]
-        for address in self._declared():
-            yield from self._about(address, self._changes.get(address), of_resources)
-        rest = [rule for rule in rules if not rule.is_of_changes and not rule.is_of_resources]
-        yield from ((rule, _Subject("", LANGUAGE.bind({}, self._around))) for rule in rest)
+            yield from self._ask_about(change.address, change, actions)
+        of_resources = [rule for rule in rules if rule.is_about_resources]
+        for address in self._find_declared():
+            yield from self._ask_about(address, self._changes.get(address), of_resources)
+        rest = [rule for rule in rules if not rule.is_about_changes and not rule.is_about_resources]
+        yield from ((rule, _Subject("", LANGUAGE.bind({}, self._shared_values))) for rule in rest)
 
-    def _about(self, address: Address, change: Change | None, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
+    def _ask_about(self, address: Address, change: Change | None, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
         covering = [rule for rule in rules if rule.covers(address)]
         if covering:
-            subject = self._subject(address, change)
+            subject = self._build_subject(address, change)
             yield from ((rule, subject) for rule in covering)
 
     # --- whom -----------------------------------------------------------------------------------------------------
@@ -110,23 +110,26 @@ class _Judge:
         """A second object of one address, which goes, is not told apart."""
         return {change.address: change for change in reversed(self.plan.changes)} if self.plan else {}
 
-    def _declared(self) -> Iterator[Address]:
+    def _find_declared(self) -> Iterator[Address]:
         selected = PlanOptions(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else PlanOptions()
         for address, each in self.manifest.declarations.items():
             if each.ensure is Ensure.PRESENT and selected.selects(address):
                 yield address
 
-    def _subject(self, address: Address, change: Change | None) -> _Subject:
+    def _build_subject(self, address: Address, change: Change | None) -> _Subject:
         declaration = self.manifest.declarations.get(address)
         seen = self.plan.observed.get(address) if self.plan else None
-        live = _plain(seen.fields) if seen is not None else None
-        values = {"resource": self._resource(address, declaration, live), "change": change and _change(change, live)}
+        live = _to_json(seen.fields) if seen is not None else None
+        values = {
+            "resource": self._describe_resource(address, declaration, live),
+            "change": change and _describe_change(change, live),
+        }
         position = declaration.position if declaration else change.position if change else None
-        return _Subject(str(address), LANGUAGE.bind(values, self._around), declaration, position)
+        return _Subject(str(address), LANGUAGE.bind(values, self._shared_values), declaration, position)
 
     # --- what expressions see -------------------------------------------------------------------------------------
 
-    def _resource(self, address: Address, declaration: Declaration | None, live: Json) -> Json:
+    def _describe_resource(self, address: Address, declaration: Declaration | None, live: Json) -> Json:
         """What is not declared any more is as it was seen."""
         fields = self.kinds[address.kind].fields if address.kind in self.kinds else ()
         return {
@@ -139,7 +142,7 @@ class _Judge:
             "protect": declaration.lifecycle.protect if declaration else False,
             "delivers": sorted(declaration.deliver) if declaration else [],
             "rotates": declaration is not None and declaration.rotate is not None,
-            "spec": _whole(fields, declaration.spec if declaration else live or {}),
+            "spec": _fill_fields(fields, declaration.spec if declaration else live or {}),
         }
 
     @cached_property
@@ -147,7 +150,7 @@ class _Judge:
         return datetime.fromtimestamp(self.now, UTC)
 
     @cached_property
-    def _around(self) -> Mapping[str, Any]:
+    def _shared_values(self) -> Mapping[str, Any]:
         if self.plan is None:
             return {}
         plan = self.plan
@@ -167,7 +170,7 @@ class _Judge:
         return to_cel_values({"plan": told, "now": self._today, "change": None, "resource": None})
 
 
-def _change(change: Change, live: Json) -> Json:
+def _describe_change(change: Change, live: Json) -> Json:
     return {
         "action": str(change.action),
         "reason": change.reason.name.lower(),
@@ -179,8 +182,8 @@ def _change(change: Change, live: Json) -> Json:
         "fields": [
             {
                 "path": field.path,
-                "old": _plain(field.old),
-                "new": _plain(field.new),
+                "old": _to_json(field.old),
+                "new": _to_json(field.new),
                 "mover": field.changed_by.name.lower(),
                 "replaces": field.forces_replacement,
             }
@@ -189,28 +192,30 @@ def _change(change: Change, live: Json) -> Json:
     }
 
 
-def _whole(fields: Sequence[Field], spec: Mapping[str, Value]) -> dict[str, Json]:
+def _fill_fields(fields: Sequence[Field], spec: Mapping[str, Value]) -> dict[str, Json]:
     """With every field that there is, so that no expression has to ask whether it was written."""
-    told = {name: _plain(value) for name, value in spec.items()}
-    return told | {field.name: _value(field, spec.get(field.name), field.default_beside(spec)) for field in fields}
+    told = {name: _to_json(value) for name, value in spec.items()}
+    return told | {
+        field.name: _describe_value(field, spec.get(field.name), field.default_beside(spec)) for field in fields
+    }
 
 
-def _value(field: Field, value: Value, default: Json = None) -> Json:
+def _describe_value(field: Field, value: Value, default: Json = None) -> Json:
     if value is None:
         value = default
     match field.shape:
         case Shape.OBJECT if isinstance(value, Mapping):
-            return _whole(field.fields, value)
+            return _fill_fields(field.fields, value)
         case Shape.LIST if value is None:
             return []
         case Shape.LIST if isinstance(value, list) and field.item is not None and field.item.shape is Shape.OBJECT:
-            return [_value(field.item, each) for each in value]
+            return [_describe_value(field.item, each) for each in value]
         case Shape.ANY if isinstance(value, str) and field.canonical is canonical.policy:
             return traffic.parse(value) or value  # the document, however it was written
-    return _plain(value)
+    return _to_json(value)
 
 
-def _plain(value: Value) -> Json:
+def _to_json(value: Value) -> Json:
     match value:
         case Secret():
             return {"source": value.source}
@@ -221,17 +226,17 @@ def _plain(value: Value) -> Json:
         case Template():
             return str(value)
         case Mapping():
-            return {key: _plain(each) for key, each in value.items()}
+            return {key: _to_json(each) for key, each in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_to_json(each) for each in value]
     return value
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------
 
 
-def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
-    message = "".join(_part(part, subject.bind) for part in rule.message)
+def _report_breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
+    message = "".join(_render_part(part, subject.bind) for part in rule.message)
     ended = (
         f"; its exemption at {expired.position} ended on {expired.until} ({expired.reason})"
         if expired is not None
@@ -252,7 +257,7 @@ def _breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem
     )
 
 
-def _part(part: Any, given: Bindings) -> str:
+def _render_part(part: Any, given: Bindings) -> str:
     if isinstance(part, str):
         return part
     try:
@@ -262,7 +267,7 @@ def _part(part: Any, given: Bindings) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
 
 
-def _unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
+def _report_unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
     of = f" for {subject.name}" if subject.name else ""
     return Problem(
         f"the policy {rule.name} has no answer{of}: {why}",
@@ -276,11 +281,11 @@ def _unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
     )
 
 
-def _few(rule: Rule, found: list[Problem]) -> list[Problem]:
-    if len(found) <= _MOST:
+def _limit_breaches(rule: Rule, found: list[Problem]) -> list[Problem]:
+    if len(found) <= _MAX_BREACHES:
         return found
     more = Problem(
-        f"{len(found) - _MOST} more break the policy {rule.name}",
+        f"{len(found) - _MAX_BREACHES} more break the policy {rule.name}",
         "correct those above first",
         position=rule.position,
         severity=rule.severity,
@@ -288,4 +293,4 @@ def _few(rule: Rule, found: list[Problem]) -> list[Problem]:
         code="policy",
         values={"policy": rule.name},
     )
-    return [*found[:_MOST], more]
+    return [*found[:_MAX_BREACHES], more]

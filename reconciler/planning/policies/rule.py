@@ -61,18 +61,18 @@ class Rule:
         return self.check.uses.union(*said)
 
     @property
-    def is_of_changes(self) -> bool:
+    def is_about_changes(self) -> bool:
         """Whether it is asked once for each change."""
         return bool(self.actions) or "change" in self.uses
 
     @property
-    def is_of_resources(self) -> bool:
+    def is_about_resources(self) -> bool:
         """Whether it is asked once for each resource that is declared to be there."""
-        return not self.is_of_changes and bool("resource" in self.uses or self.kinds or self.addresses)
+        return not self.is_about_changes and bool("resource" in self.uses or self.kinds or self.addresses)
 
     @property
     def needs_plan(self) -> bool:
-        return not self.is_of_resources or not _OF_PLANS.isdisjoint(self.uses)
+        return not self.is_about_resources or not _OF_PLANS.isdisjoint(self.uses)
 
     def covers(self, address: Address) -> bool:
         text = str(address)

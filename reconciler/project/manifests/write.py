@@ -12,7 +12,7 @@ from typing import Any, Final
 from reconciler.model.kind import Kind
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.importing.describe import Attachment
-from reconciler.planning.importing.naming import kebab
+from reconciler.planning.importing.naming import to_kebab_case
 from reconciler.planning.importing.survey import Imported
 from reconciler.project.documents.phrases import format_path
 from reconciler.project.yaml import emit
@@ -45,7 +45,7 @@ def file_of(each: Imported, kinds: Mapping[str, Kind], folder: str) -> str:
 
 
 def _path(folder: str, name: str) -> str:
-    return join_path(folder, f"{kebab(name)}.yaml")
+    return join_path(folder, f"{to_kebab_case(name)}.yaml")
 
 
 def join_path(folder: str, path: str) -> str:
@@ -102,7 +102,7 @@ def _to_yaml_value(
             return _to_yaml_value(value.document, of, path, folder, included)
         case Attachment(text, ending):
             name = f"{of.address.name}.{format_path(path)}.{ending}"
-            file = join_path(folder, f"{ATTACHMENTS}/{kebab(of.address.kind)}/{name}")
+            file = join_path(folder, f"{ATTACHMENTS}/{to_kebab_case(of.address.kind)}/{name}")
             included[file] = text
             return {"from_file": file}
         case str():

@@ -17,7 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.model.manifest import Path
 from reconciler.model.value import Json, canonical
-from reconciler.planning.drift_acceptance import GONE
+from reconciler.planning.drift_acceptance import OMITTED
 from reconciler.project.yaml import emit
 from reconciler.project.yaml import reader as yaml
 
@@ -40,7 +40,7 @@ def patch_text(text: str, line: int, path: Path, value: Json) -> str:
     start, end = _document(text, line)
     before = text[start:end]
     whole = _value(before)
-    while value is not GONE and len(path) > 1 and _at(whole, path[:-1]) in (None, GONE):
+    while value is not OMITTED and len(path) > 1 and _at(whole, path[:-1]) in (None, OMITTED):
         path, value = path[:-1], {str(path[-1]): value}
     changed = before
     try:
@@ -87,13 +87,19 @@ class _Edit:
 
 def _edits(whole: Json, path: Path, value: Json) -> Iterator[_Edit]:
     old = _at(whole, path)
-    if value is not GONE and isinstance(old, dict) and isinstance(value, dict) and old and not _is_source(old, value):
+    if (
+        value is not OMITTED
+        and isinstance(old, dict)
+        and isinstance(value, dict)
+        and old
+        and not _is_source(old, value)
+    ):
         for key in (*old, *(each for each in value if each not in old)):
             if key not in old or key not in value or canonical(old[key]) != canonical(value[key]):
-                yield from _edits(whole, (*path, key), value.get(key, GONE))
-    elif value is not GONE and isinstance(old, list) and isinstance(value, list) and old and value:
+                yield from _edits(whole, (*path, key), value.get(key, OMITTED))
+    elif value is not OMITTED and isinstance(old, list) and isinstance(value, list) and old and value:
         yield from _item_edits(whole, path, old, value)
-    elif value is not GONE or old is not GONE:
+    elif value is not OMITTED or old is not OMITTED:
         yield _Edit(path, value)
 
 
@@ -105,7 +111,7 @@ def _item_edits(whole: Json, path: Path, old: list[Json], new: list[Json]) -> It
             continue
         same = min(i2 - i1, j2 - j1)
         for index in range(i2 - 1, i1 + same - 1, -1):
-            yield _Edit((*path, index), GONE)
+            yield _Edit((*path, index), OMITTED)
         for each in reversed(new[j1 + same : j2]):
             yield _Edit((*path, i1 + same), each, insert=True)
         for at in range(same - 1, -1, -1):
@@ -122,7 +128,7 @@ def _at(value: Json, path: Path) -> Any:
         try:
             value = value[part]
         except (KeyError, IndexError, TypeError):
-            return GONE
+            return OMITTED
     return value
 
 
@@ -134,7 +140,7 @@ def _set_value(whole: Json, path: Path, value: Json) -> Json:
     if isinstance(whole, list) and isinstance(head, int):
         return [_set_value(each, tuple(rest), value) if at == head else each for at, each in enumerate(whole)]
     inside = dict(whole) if isinstance(whole, dict) else {}
-    if not rest and value is GONE:
+    if not rest and value is OMITTED:
         inside.pop(str(head), None)
         return inside
     return {**inside, str(head): _set_value(inside.get(str(head)), tuple(rest), value)}
@@ -152,10 +158,10 @@ def _splice(text: str, edit: _Edit) -> str:
         assert isinstance(parent, SequenceNode)
         return where.insert_item(parent, int(last), edit.value)
     if isinstance(parent, SequenceNode) and node is not None:
-        return where.remove_item(parent, int(last)) if edit.value is GONE else where.replace_item(node, edit.value)
+        return where.remove_item(parent, int(last)) if edit.value is OMITTED else where.replace_item(node, edit.value)
     if not isinstance(parent, MappingNode):
         raise Unpatchable("what surrounds it is no map")
-    if edit.value is GONE:
+    if edit.value is OMITTED:
         return where.remove_key(parent, str(last))
     if node is None or key is None:
         return where.add_key(parent, str(last), edit.value)
