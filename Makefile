@@ -26,17 +26,22 @@ demo: ## run plan, apply, drift and destroy against a local sandbox
 	@scripts/bootstrap run
 	@PYTHONPATH="$(CURDIR)" $(python) examples/quickstart/demo.py build/demo
 
-# Two workers a core: many tests wait for a process or a server. Whole stretches of tests to each, since they share servers.
-workers = $$($(python) -c 'import os; print(2 * (os.cpu_count() or 1))')
+# One worker a core. A worker runs whole stretches of tests, whose servers and folders are made once for all of them.
+pytest = $(python) -m pytest -n auto --dist worksteal
 
 .PHONY: test
-test: install ## run the whole test suite on all cores (ARGS="…" for pytest)
-	@$(python) -m pytest -n $(workers) --dist worksteal $(ARGS)
+test: install ## every promise once, in minutes (ARGS="…" for pytest; ARGS=--durations=20 lists the slowest tests)
+	@$(pytest) $(ARGS)
+
+.PHONY: test-full
+test-full: install ## every case of every promise: all points of a kill, 10,000 histories, more examples (ARGS as above)
+	@$(pytest) -m "not soak and not postgres and not editor" --hypothesis-profile=full $(ARGS)
 
 .PHONY: soak
-soak: install ## the long tests: a million histories, every kill (ARGS as above)
-	@$(python) -m pytest -n auto -m soak $(ARGS)
-	@$(python) -m pytest -n auto --hypothesis-profile=roam tests/kinds tests/laws tests/planning tests/project tests/rendering
+soak: install ## the long tests: a million histories, real kills at each point, new examples (ARGS as above)
+	@$(pytest) -m soak $(ARGS)
+	@$(pytest) -m "not soak and not postgres and not editor" --hypothesis-profile=roam \
+	  tests/kinds tests/laws tests/planning tests/project tests/rendering
 
 .PHONY: test-postgres
 test-postgres: install ## the store's tests on a PostgreSQL server of their own (installed if root runs this; ARGS as above)

@@ -1,31 +1,46 @@
 """What tests all over the tree share: a sandbox to talk to, and how laws are tried.
 
-A law is tried on the same cases each time, so that a change is judged by what it did. `--hypothesis-profile=roam` looks
-for new cases (`make soak` does), and `sketch` reports one as it was found, without the minutes that shrinking it takes.
+The profiles of hypothesis: `quick` (the default) and `full` (`make test-full`) try a law on the same examples in each
+run, so that a failure is caused by the last change; `roam` (`make soak`) looks for new examples; `sketch` reports a
+failing example as it was found, without the minutes that shrinking it takes.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 
+import reconciler
 from reconciler.cli.terminal import output
 from tests.platform import Sandbox
+from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
 pytest_plugins = ["tests.silence"]
 
-settings.register_profile("steady", derandomize=True, deadline=None)
-settings.register_profile("roam", deadline=None)
-settings.register_profile("sketch", deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-settings.load_profile("steady")
+settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
+settings.register_profile("full", max_examples=FULL_EXAMPLES, derandomize=True, deadline=None)
+settings.register_profile("roam", max_examples=FULL_EXAMPLES, deadline=None)
+settings.register_profile(
+    "sketch", max_examples=FULL_EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)
+settings.load_profile("quick")
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected lives until the end: nobody need look for garbage in it, over and over."""
+    """Imports all of the product, and leaves what was imported and collected out of the garbage collection.
+
+    Hypothesis draws some values from the constants of the modules that are loaded: with all of them loaded before the
+    first test, the examples of a law do not depend on the tests that ran before it in the same process.
+    """
+    for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

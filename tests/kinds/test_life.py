@@ -5,7 +5,7 @@ repaired, made again, adopted, destroyed. What is right to expect is derived fro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from tests.kinds.living import (
     with_value,
     without,
 )
+from tests.tiers import first_of_each, full
 
 
 def fixed_fields(life: Life) -> Document:
@@ -74,12 +75,23 @@ LIVES = (
 )
 FIRST = {life.kind: life for life in reversed(LIVES)}  # each kind's fullest life
 WHOLE = [life for life in LIVES if not life.brief]
-each_life = pytest.mark.parametrize("life", LIVES, ids=str)
-each_whole_life = pytest.mark.parametrize("life", WHOLE, ids=str)
+
+
+def first_lives(these: Iterable[Life]) -> list[Any]:
+    """In `make test` one life of each kind, and one on each variant of the platform."""
+    return first_of_each(these, lambda life: life.kind, lambda life: str(life.variants))
+
+
+def of_lives(these: Iterable[Life]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("life", first_lives(these), ids=str)
+
+
+each_life = of_lives(LIVES)
+each_whole_life = of_lives(WHOLE)
 each_kind = pytest.mark.parametrize("life", FIRST.values(), ids=str)
-with_fixed = pytest.mark.parametrize("life", [life for life in WHOLE if life.anew or fixed_fields(life)], ids=str)
-with_choices = pytest.mark.parametrize("life", [life for life in WHOLE if choices_of(life)], ids=str)
-with_parts = pytest.mark.parametrize("life", [life for life in WHOLE if parts(life)], ids=str)
+with_fixed = of_lives(life for life in WHOLE if life.anew or fixed_fields(life))
+with_choices = of_lives(life for life in WHOLE if choices_of(life))
+with_parts = of_lives(life for life in WHOLE if parts(life))
 
 
 @pytest.fixture
@@ -88,12 +100,17 @@ def sparse(request: pytest.FixtureRequest) -> bool:
     return bool(getattr(request, "param", os.environ.get("SPARSE_LIVES") == "1"))
 
 
-in_both_ways = pytest.mark.parametrize("sparse", [False, True], ids=["full", "sparse"], indirect=True)
+in_both_ways = pytest.mark.parametrize(
+    "sparse", [False, pytest.param(True, marks=full)], ids=["full", "sparse"], indirect=True
+)
 SOME = ("IPPolicyRule", "TLSEdge", "TunnelGroupBackend")  # with text at the top, in lists and in modules
 whole_lives_and_some_sparse = pytest.mark.parametrize(
     ("life", "sparse"),
     [
-        *(pytest.param(life, os.environ.get("SPARSE_LIVES") == "1", id=str(life)) for life in WHOLE),
+        *(
+            pytest.param(*each.values, os.environ.get("SPARSE_LIVES") == "1", id=str(*each.values), marks=each.marks)
+            for each in first_lives(WHOLE)
+        ),
         *(pytest.param(FIRST[kind], True, id=f"{FIRST[kind]}-sparse") for kind in SOME),
     ],
     indirect=["sparse"],

@@ -31,9 +31,10 @@ from tests.engine.world import MemoryJournal, MemorySinks
 from tests.laws.accounts import SECRET, Filled, template_of
 from tests.platform import KEY, Sandbox
 from tests.sandbox.account import BODIES
+from tests.tiers import QUICK_EXAMPLES, only_if
 
 ACCOUNTS = 200
-CHUNK = 25
+CHUNK = 10
 SECRETS = (SECRET, "PRIVATE KEY", "EntityDescriptor")
 # The owner record and who wrote it, and what the platform is about meanwhile.
 MOVING = frozenset(
@@ -103,7 +104,7 @@ def test_an_account_may_hold_an_object_of_every_kind() -> None:
     assert [kind.name for kind in kinds.every() if template_of(kind) not in BODIES] == []
 
 
-@pytest.mark.parametrize("chunk", range(ACCOUNTS // CHUNK))
+@pytest.mark.parametrize("chunk", only_if(lambda chunk: chunk < QUICK_EXAMPLES // CHUNK, range(ACCOUNTS // CHUNK)))
 def test_what_is_imported_is_taken_over_without_a_change_of_any_field(
     at_sandbox: Sandbox, tmp_path: Path, chunk: int
 ) -> None:

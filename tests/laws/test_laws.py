@@ -23,6 +23,7 @@ from reconciler.project import plan_rules
 from reconciler.project.documents import validation
 from tests.laws.manifests import manifests, renamed
 from tests.laws.world import RandomAccount, dumped
+from tests.tiers import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -31,7 +32,7 @@ SCOPES = ("*", *(kind.name for kind in KINDS))
 EVERYTHING = PlanOptions(
     allow={(what, scope): 99 for what in ("delete", "delete-protected", "update") for scope in SCOPES}
 )
-law = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+law = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 # Kinds without metadata whose names are unique would be adopted: `EVERYTHING` approves adoption too.
@@ -92,7 +93,7 @@ def test_rest_any_manifest_can_follow_any_other(before: Manifest, after: Manifes
     assert planned(after, world).changes == ()
 
 
-@settings(law, max_examples=25)
+@settings(law, max_examples=examples(25))
 @given(manifests(), manifests())
 def test_every_plan_keeps_the_rules_of_plan_files(before: Manifest, after: Manifest) -> None:
     world = applied(before)

@@ -26,11 +26,12 @@ from tests.laws.accounts import Filled
 from tests.laws.manifests import manifests
 from tests.laws.world import RandomAccount
 from tests.platform import KEY, Sandbox
+from tests.tiers import examples
 
 ACCOUNTS = 15
 KINDS = kinds.every()
 SECRET = "canary" + "OfTheProvider"
-law = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+law = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def made(manifest: Manifest, snapshot: Snapshot) -> str:

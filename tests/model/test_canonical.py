@@ -18,6 +18,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Secret, Template, Value, digest, reveal, substitute
 from reconciler.planning.comparing.canonical_fields import agrees, body_value, canonical_live_value, columns
+from tests.tiers import examples
 
 each_kind = pytest.mark.parametrize("kind", kinds.list_planned(), ids=lambda kind: kind.name)
 
@@ -81,7 +82,7 @@ def specs(kind: Kind) -> st.SearchStrategy[dict[str, Value]]:
 
 
 @each_kind
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_what_is_recorded_is_what_the_same_declaration_means_once_its_references_are_known(
     kind: Kind, data: st.DataObject
@@ -93,7 +94,7 @@ def test_what_is_recorded_is_what_the_same_declaration_means_once_its_references
 
 
 @each_kind
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_what_was_sent_agrees_with_what_is_declared_once_the_platform_shows_it(kind: Kind, data: st.DataObject) -> None:
     """Every field that responses show: after one apply there is nothing left to do."""
@@ -118,7 +119,7 @@ def _echoed(field: Field, value: Any) -> Any:
 
 
 @each_kind
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_a_canonical_form_is_its_own_canonical_form(kind: Kind, data: st.DataObject) -> None:
     field = data.draw(st.sampled_from(kind.fields))

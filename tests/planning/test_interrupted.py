@@ -13,11 +13,12 @@ from reconciler.planning.planner import plan
 from tests.laws.manifests import manifests, renamed
 from tests.laws.world import RandomAccount
 from tests.planning.builders import KINDS, LENIENT
+from tests.tiers import examples
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(50), suppress_health_check=SLOW)
 @given(manifests(), manifests(), manifests(), st.data())
 def test_whatever_was_done_of_two_plans_the_third_comes_to_rest(
     before: Manifest, between: Manifest, after: Manifest, data: Any
@@ -36,7 +37,7 @@ def test_whatever_was_done_of_two_plans_the_third_comes_to_rest(
     assert len(world.objects) == len(after.declarations)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(50), suppress_health_check=SLOW)
 @given(manifests(), manifests(), st.data())
 def test_whatever_was_done_of_a_rename_with_a_change_the_next_plan_does_the_rest(
     before: Manifest, after: Manifest, data: Any

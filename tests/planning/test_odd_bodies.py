@@ -15,6 +15,7 @@ from reconciler.model.value import Secret
 from reconciler.planning.importing.survey import survey
 from reconciler.rendering.wire.plan_json import write
 from tests.planning.builders import KINDS, LENIENT, declare, manifest, planned, record, snapshot
+from tests.tiers import examples
 
 TEXTS = st.sampled_from(
     [
@@ -92,7 +93,7 @@ def worlds(draw: Any) -> tuple[Kind, list[Live]]:
     return kind, objects
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(400), suppress_health_check=list(HealthCheck))
 @given(worlds())
 def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]) -> None:
     kind, objects = world
@@ -101,7 +102,7 @@ def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]
         assert "s3cret-value" not in write(made)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
 @given(worlds())
 def test_whatever_a_list_holds_each_object_is_offered_or_left_out_with_a_reason(world: tuple[Kind, list[Live]]) -> None:
     _, objects = world

@@ -8,6 +8,7 @@ from reconciler.model.problem import Rejected
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.format import ORDER, add_modeline, format_text
 from tests.project.test_yaml import JSON
+from tests.tiers import examples
 
 UNTIDY = """\
 # licence
@@ -137,7 +138,7 @@ DOCUMENT = st.lists(st.sampled_from(ORDER), unique=True, min_size=1).flatmap(
 )
 
 
-@settings(max_examples=40, deadline=None)  # ruamel.yaml is slow, and hypothesis' default a hundred
+@settings(max_examples=examples(40))  # ruamel.yaml is slow, and hypothesis' default a hundred
 @given(st.lists(DOCUMENT, min_size=1, max_size=2))
 def test_a_second_time_changes_nothing_and_the_meaning_stays(documents: list[dict]) -> None:
     out = StringIO()

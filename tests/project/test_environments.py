@@ -17,6 +17,7 @@ from reconciler.model.value import Ref
 from reconciler.project.manifests import for_each
 from reconciler.project.manifests.load import Loaded, load_manifests
 from reconciler.project.settings.config import Config, load_config
+from tests.tiers import examples
 
 POLICY = "kind: IPPolicy\nname: office\nspec: {description: base}\n"
 
@@ -467,7 +468,7 @@ def test_a_large_item_cannot_be_repeated_without_end(project: ProjectFolder) -> 
 ITEMS = st.dictionaries(st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True), st.integers(0, 9), min_size=1, max_size=5)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(ITEMS)
 def test_the_order_of_items_means_nothing(project: ProjectFolder, items: dict[str, int]) -> None:
     def declared(pairs: list[tuple[str, int]]) -> dict[str, Any]:

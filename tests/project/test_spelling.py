@@ -14,6 +14,7 @@ from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.format import format_text
 from tests.laws.accounts import DESCRIPTIONS, METADATA
 from tests.project.test_yaml import JSON
+from tests.tiers import examples
 
 TEXT = st.text() | st.sampled_from([*DESCRIPTIONS, *METADATA]) | st.text("ab \n#:-\t'\"|>", max_size=12)
 
@@ -28,19 +29,19 @@ def read(text: str) -> Any:
     return reading.documents[0].value["spec"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(TEXT)
 def test_any_text_reads_back(text: str) -> None:
     assert read(spelt({"a": text, "b": [text]})) == {"a": text, "b": [text]}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(JSON)
 def test_any_value_reads_back(value: Any) -> None:
     assert read(spelt(value)) == value
 
 
-@settings(max_examples=40, deadline=None)  # ruamel.yaml is slow
+@settings(max_examples=examples(40))  # ruamel.yaml is slow
 @given(st.dictionaries(st.sampled_from("abc"), TEXT | st.lists(TEXT, max_size=2), max_size=3))
 def test_the_layout_is_that_of_fmt(value: Any) -> None:
     text = f"kind: IPPolicy\nname: x\n{spelt(value)}"

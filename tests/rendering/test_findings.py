@@ -20,6 +20,7 @@ from reconciler.rendering.plan.sarif import render_sarif
 from tests.rendering import hostile
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
 from tests.rendering.test_text import compare
+from tests.tiers import examples
 
 FALLBACK = "infra/reconciler.yaml"
 
@@ -103,7 +104,7 @@ def log(plan: Plan) -> dict[str, Any]:
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_sarif_has_the_structure_of_2_1_0(plan: Plan) -> None:
     written = log(plan)
     jsonschema.validate(written, SARIF)
@@ -219,7 +220,7 @@ def decoded(text: str) -> str:
 
 
 @given(hostile.texts)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
     found = findings(hostile.plan(text))
     lines = ci_annotations.github(found).splitlines()
@@ -236,7 +237,7 @@ def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_no_secret_is_shown(plan: Plan) -> None:
     found = findings(plan)
     for text in (

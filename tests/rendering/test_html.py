@@ -21,6 +21,7 @@ from reconciler.rendering.plan.phrases import Flavour
 from tests.rendering import hostile
 from tests.rendering.plans import WHOLE, plans
 from tests.security.test_orders import orders_in
+from tests.tiers import examples
 
 
 class Tags(HTMLParser):
@@ -45,7 +46,7 @@ class Tags(HTMLParser):
 
 
 @given(hostile.texts)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_foreign_text_changes_no_structure(text: str) -> None:
     bad, good = (Tags(plan_page.render_page(hostile.plan(each))) for each in (text, hostile.harmless(text)))
     assert bad.structure == good.structure
@@ -53,7 +54,7 @@ def test_foreign_text_changes_no_structure(text: str) -> None:
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_no_secret_is_shown_and_no_runner_given_an_order(plan: Plan) -> None:
     page = plan_page.render_page(plan)
     assert "hunter2" not in page
@@ -243,7 +244,7 @@ def test_a_long_arrow_goes_between_the_boxes_on_its_way() -> None:
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_no_two_boxes_lie_on_each_other_and_all_lie_within_the_picture(plan: Plan) -> None:
     drawn = diagram.draw_diagram(plan)
     places = [(box.x, box.y) for box in drawn.boxes]

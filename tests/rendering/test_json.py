@@ -14,6 +14,7 @@ from reconciler.model.value import Secret
 from reconciler.rendering.wire import plan_json
 from reconciler.rendering.wire.codec import Secrets
 from tests.rendering.plans import WHOLE, plans
+from tests.tiers import examples
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "plan.json"
 VALIDATOR = jsonschema.Draft202012Validator(plan_json.plan_schema())
@@ -31,7 +32,6 @@ def keep(stack: str) -> Secrets:
 
 
 @given(plans)
-@settings(deadline=None)
 def test_what_is_written_reads_back_as_the_same_plan(plan: Plan) -> None:
     text = plan_json.write(plan)
     assert plan_json.read(text, keep(plan.stack)) == plan
@@ -39,7 +39,7 @@ def test_what_is_written_reads_back_as_the_same_plan(plan: Plan) -> None:
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_what_is_written_agrees_with_the_schema(plan: Plan) -> None:
     VALIDATOR.validate(json.loads(plan_json.write(plan)))
 
@@ -53,7 +53,7 @@ def test_the_schema_is_a_schema() -> None:
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_no_secret_is_in_the_file(plan: Plan) -> None:
     text = plan_json.write(plan)
     assert all(secret not in text for secret in TEXTS)

@@ -18,6 +18,7 @@ from tests.rendering import hostile
 from tests.rendering.plans import WHOLE, plans
 from tests.rendering.test_text import compare
 from tests.security.test_orders import orders_in
+from tests.tiers import examples
 
 COVER = Cover("blake2b:0123abcd", budget=120)
 PARSER = MarkdownIt("commonmark").enable("table")
@@ -50,14 +51,14 @@ def test_no_changes_are_one_sentence() -> None:
 
 
 @given(hostile.texts)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_foreign_text_changes_no_structure(text: str) -> None:
     bad, good = (render_markdown(hostile.plan(each), COVER) for each in (text, hostile.harmless(text)))
     assert structure(bad) == structure(good)
 
 
 @given(hostile.texts)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_foreign_text_stands_in_code_and_comments_only(text: str) -> None:
     page = render_markdown(hostile.plan(f"evil{text}"), COVER)
     outside = [token for token in tokens(page) if token.type not in ("code_inline", "fence", "inline")]
@@ -69,19 +70,19 @@ def test_foreign_text_stands_in_code_and_comments_only(text: str) -> None:
 
 
 @given(hostile.texts)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_runner_that_prints_it_obeys_nothing(text: str) -> None:
     assert orders_in(render_markdown(hostile.plan(text), COVER)) == []
 
 
 @given(hostile.many)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_it_fits_whatever_the_plan(plan: Plan) -> None:
     assert len(render_markdown(plan, COVER, limit=12_000)) <= 12_000
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_no_secret_is_shown(plan: Plan) -> None:
     page = render_markdown(plan)
     assert "hunter2" not in page

@@ -14,6 +14,7 @@ from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import drift_periods
 from tests.rendering import hostile
 from tests.rendering.test_html import Tags
+from tests.tiers import examples
 
 DAY = 86400.0
 A, B = Address("TLSEdge", "a"), Address("IPPolicy", "b")
@@ -75,7 +76,7 @@ def test_a_run_that_died_says_so() -> None:
 
 
 @given(hostile.texts)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=examples(20))
 def test_foreign_text_changes_no_structure(text: str) -> None:
     def written(said: str) -> Tags:
         looks = (DriftCheck(DAY, 1, said, (moved(A, said, f"x.{said}"),)), DriftCheck(2 * DAY, 1, said))

@@ -19,6 +19,7 @@ from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import DiffLine, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.rendering.plans import PAYMENTS, WHOLE, plans
+from tests.tiers import examples
 
 PAGES = Path(__file__).parent / "pages"
 
@@ -85,7 +86,7 @@ def test_where_something_could_not_be_told_nobody_says_that_there_is_no_drift() 
 
 
 @given(plans, st.integers(40, 120), st.sampled_from(Flavour))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_line_fits_and_holds_nothing_that_a_terminal_obeys(plan: Plan, width: int, flavour: Flavour) -> None:
     for line in text.render_text(plan, width=width, flavour=flavour).splitlines():
         assert terminal_text.sanitize(line) == line
@@ -94,7 +95,7 @@ def test_every_line_fits_and_holds_nothing_that_a_terminal_obeys(plan: Plan, wid
 
 
 @given(plans)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 def test_no_secret_is_shown(plan: Plan) -> None:
     page = text.render_text(plan, width=120)
     assert "hunter2" not in page
@@ -153,7 +154,6 @@ short = st.lists(st.sampled_from("123"), max_size=2)
 
 
 @given(long, long, short, short, st.integers(28, 100))
-@settings(deadline=None)
 def test_no_change_of_a_line_is_cut_away(old: str, new: str, before: list[str], after: list[str], room: int) -> None:
     lines = [*(DiffLine("-", text) for text in [old, *before]), *(DiffLine("+", text) for text in [*after, new])]
     told = list(excerpts(lines, room))

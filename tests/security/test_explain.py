@@ -17,6 +17,7 @@ from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import load_config
 from reconciler.rendering import provenance
+from tests.tiers import examples
 
 CANARY = "hunter2-S3CR3T"
 REFERS = {
@@ -65,7 +66,7 @@ ELSEWHERE = st.sampled_from(["here", "variable", "item", "item of a variable", "
 COVERS = st.sampled_from(["nothing", "null", "text", "the same", "forgotten"])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(SPECS)))

@@ -18,7 +18,9 @@ from pathlib import Path
 from tests.simulation.planted import BUGS, Bug
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+# All cases of `make test-full`: what `make test` leaves out may be what catches a bug.
+FULL = ("-m", "not soak and not postgres and not editor", "--hypothesis-profile=full", "--hypothesis-seed=0")
+PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FULL)
 DETECTORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("simulation", ("-m", "tests.simulation", "0:2000", "1")),
     ("engine", (*PYTEST, "tests/engine")),

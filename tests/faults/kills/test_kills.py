@@ -1,6 +1,6 @@
 """kill -9 of the real command, which talks to a real sandbox and keeps a real store: one rerun is enough.
 
-A seeded sample of moments in every run of the tests, all of them with `-m soak`.
+Each kind of moment in `make test`, a seeded sample of moments in `make test-full`, all of them in `make soak`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from tests.faults.kills import projects, proxy, real
 from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.proxy import Proxy
 from tests.faults.kills.real import Moment
+from tests.tiers import first_of_each, only_if
 
 Prepared = Callable[[CrashProject], Path]
 MomentsOf = Callable[[CrashProject], list[Moment]]
 
 BUILDING, REBUILDING, FIFTY = projects.building(), projects.rebuilding(), projects.fifty()
 SAMPLE = [(project, draw) for project, draws in ((BUILDING, 5), (REBUILDING, 4), (FIFTY, 4)) for draw in range(draws)]
+WRITES = [f"{edge} {name}" for name in ("commit", "fsync", "link") for edge in ("before", "after")]
 SLICES = 16
 
 
@@ -53,7 +55,15 @@ def flaws_on_the_wire(project: CrashProject, phase: str, nth: int, prepared: Pat
         return [f"killed {phase} of {between.struck}: {flaw}" for flaw in scene.flaws()]
 
 
-@pytest.mark.parametrize(("project", "draw"), SAMPLE, ids=str)
+@pytest.mark.parametrize("point", WRITES)
+def test_one_rerun_is_enough_after_a_kill_at_each_kind_of_write(
+    point: str, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
+) -> None:
+    moment = next(each for each in moments_of(BUILDING) if each[0] == point)
+    assert flaws(BUILDING, moment, prepared(BUILDING), tmp_path) == []
+
+
+@pytest.mark.parametrize(("project", "draw"), first_of_each(SAMPLE, lambda case: case[0]), ids=str)
 def test_one_rerun_is_enough_after_a_kill(
     project: CrashProject, draw: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
@@ -62,7 +72,11 @@ def test_one_rerun_is_enough_after_a_kill(
 
 
 @pytest.mark.parametrize("phase", proxy.PHASES)
-@pytest.mark.parametrize(("project", "nth"), [(BUILDING, 2), (REBUILDING, 3), (FIFTY, 20)], ids=str)
+@pytest.mark.parametrize(
+    ("project", "nth"),
+    only_if(lambda case: case[0] is BUILDING, [(BUILDING, 2), (REBUILDING, 3), (FIFTY, 20)]),
+    ids=str,
+)
 def test_one_rerun_is_enough_after_a_kill_on_the_wire(
     project: CrashProject, nth: int, phase: str, prepared: Prepared, tmp_path: Path
 ) -> None:

@@ -1,6 +1,6 @@
 """SIGINT and SIGTERM at any moment of a real apply: exit 130, a true report, nothing half-written, and one rerun.
 
-As with kills, a seeded sample in every run of the tests, and all moments with `-m soak`.
+One of each project in `make test`, a seeded sample of moments in `make test-full`, all moments in `make soak`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.faults.kills import crashing, projects, real
 from tests.faults.kills.crashing import Change
 from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.real import Moment
+from tests.tiers import first_of_each
 
 Prepared = Callable[[CrashProject], Path]
 MomentsOf = Callable[[CrashProject], list[Moment]]
@@ -58,7 +59,9 @@ def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> 
 
 @pytest.mark.parametrize("how", HOW, ids=lambda each: each.name)
 @pytest.mark.parametrize(
-    ("project", "draw"), [(each, draw) for each in (BUILDING, REBUILDING) for draw in range(2)], ids=str
+    ("project", "draw"),
+    first_of_each([(each, draw) for each in (BUILDING, REBUILDING) for draw in range(2)], lambda case: case[0]),
+    ids=str,
 )
 def test_an_interrupt_at_any_moment_ends_well(
     project: CrashProject, draw: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path

@@ -19,6 +19,7 @@ from email.utils import format_datetime
 from typing import Any
 
 OPERATIONS = ("list", "get", "create", "create named", "create secret", "patch", "put", "delete")
+CLASSES = (("list", "get"), ("create", "create named", "create secret"), ("patch", "put"), ("delete",))
 
 
 def error(code: int | None, text: str = "No.") -> dict[str, Any]:
@@ -169,6 +170,17 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.operation}, {self.fault}{' for good' if self.lasting else ''}"
+
+    @property
+    def turn(self) -> tuple[str, tuple[str, ...]] | None:
+        """The fault and the class of the operation, in one cell of each two.
+
+        From fault to fault the operations of a class take turns, and after them the fault that passes and the one
+        that lasts.
+        """
+        (members,) = (each for each in CLASSES if self.operation in each)
+        round_, turn = divmod(list(FAULTS).index(self.fault), len(members))
+        return (self.fault, members) if (members[turn], bool(round_ % 2)) == (self.operation, self.lasting) else None
 
 
 def cells() -> Iterator[Cell]:
