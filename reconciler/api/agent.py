@@ -31,12 +31,12 @@ _NOT_YET = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)  # no 
 
 
 class Agent:
-    """One agent, as the engine's platform. One that is `reading` can send nothing but GET."""
+    """One agent, as the engine's platform. With `read_only` it sends nothing but GET."""
 
-    def __init__(self, origin: Origin, connection: Connection, *, reading: bool) -> None:
+    def __init__(self, origin: Origin, connection: Connection, *, read_only: bool) -> None:
         self._origin = origin
         self._connection = connection
-        self._methods = {"GET"} if reading else {"GET", "POST", "DELETE"}
+        self._methods = {"GET"} if read_only else {"GET", "POST", "DELETE"}
 
     async def get(self, path: str) -> Json:
         return await self._exchange("GET", path, None)
@@ -77,7 +77,7 @@ class Agent:
         return body if content.strip() else None
 
 
-def is_agents(path: str) -> bool:
+def is_agent_path(path: str) -> bool:
     """Whether a path is one of the agent's API. No path of the platform begins like one."""
     return any(path == collection or path.startswith(f"{collection}/") for collection in _collections())
 
@@ -120,7 +120,7 @@ def _headers(*, with_body: bool) -> httpx.Headers:
 
 @asynccontextmanager
 async def open_agent(
-    base_url: str | None, *, reading: bool, transport: httpx.AsyncBaseTransport | None = None
+    base_url: str | None, *, read_only: bool, transport: httpx.AsyncBaseTransport | None = None
 ) -> AsyncIterator[Agent | None]:
     """An agent, if there is one to be had; with a `transport`, requests go there instead of the network.
 
@@ -139,4 +139,4 @@ async def open_agent(
         transport=transport,
     )
     async with opening as connection:
-        yield Agent(origin, connection, reading=reading)
+        yield Agent(origin, connection, read_only=read_only)

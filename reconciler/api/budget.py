@@ -60,7 +60,7 @@ class Ledger:
             self._give_up(error)
             return _UNCOUNTED, 0.0
 
-    def answered(self, moments: Mapping[int, float]) -> None:
+    def record_answers(self, moments: Mapping[int, float]) -> None:
         """When the requests with these tickets were answered; one transaction for all of them."""
         told = [(moment, ticket) for ticket, moment in moments.items() if ticket != _UNCOUNTED]
         if not told:
@@ -131,7 +131,7 @@ class BackgroundLedger:
             self._thread.submit(self._give_back, entering, clock)
             raise
 
-    def answered(self, ticket: int, now: float) -> None:
+    def record_answers(self, ticket: int, now: float) -> None:
         """As `Ledger.answered`, for one request; returns before it is written."""
         self._unwritten.append((ticket, now))
         self._thread.submit(self._write)
@@ -145,8 +145,8 @@ class BackgroundLedger:
         moments = dict[int, float]()
         while self._unwritten:
             moments.update([self._unwritten.popleft()])
-        self._ledger.answered(moments)
+        self._ledger.record_answers(moments)
 
     def _give_back(self, entered: Future[tuple[int | None, float]], clock: Callable[[], float]) -> None:
         if not entered.cancelled() and (ticket := entered.result()[0]) is not None:
-            self._ledger.answered({ticket: clock()})
+            self._ledger.record_answers({ticket: clock()})

@@ -70,7 +70,7 @@ class LastCheck(Protocol):
 
 
 class Client:
-    """Sends requests to one origin and nowhere else. A client that is `reading` can send nothing but GET."""
+    """Sends requests to one origin and nowhere else. With `read_only` it sends nothing but GET."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Client:
         account: Account,
         limiter: Limiter,
         *,
-        reading: bool,
+        read_only: bool,
         before_write: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         import httpx
@@ -92,7 +92,7 @@ class Client:
         self._limiter = limiter
         self.observer = account.observer
         self.has_been_answered = False
-        self._methods = {"GET"} if reading else {"GET", "POST", "PATCH", "PUT", "DELETE"}
+        self._methods = {"GET"} if read_only else {"GET", "POST", "PATCH", "PUT", "DELETE"}
         self._before_write = before_write
         self.profile = DIALECTS[account.profile]
         version, number = self.profile.version
@@ -136,16 +136,16 @@ class Client:
                 if last_check is not None:
                     if last_check.is_due() and not reads:
                         continue  # it became due while it waited
-                    body = await last_check.complete(partial(self._once, slot, "GET"))
+                    body = await last_check.complete(partial(self._send_once, slot, "GET"))
                     await self.may_write()
-                return await self._once(slot, method, address, body)
+                return await self._send_once(slot, method, address, body)
         raise AssertionError  # never: the third turn has room for both
 
-    async def _once(self, slot: Slot, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
+    async def _send_once(self, slot: Slot, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
         slot.used += 1
         try:
             if self.observer is not None:
-                return await self._watched(self.observer, method, address, body)
+                return await self._exchange_observed(self.observer, method, address, body)
             return await self._exchange(method, address, body)
         except Failure as failure:
             if isinstance(failure, Transient) and failure.status == 429 and failure.retry_after:
@@ -160,9 +160,11 @@ class Client:
             except Exception as failure:
                 raise NotSent from failure
 
-    async def _watched(self, observer: Observer, method: str, address: str, body: Mapping[str, Json] | None) -> Json:
+    async def _exchange_observed(
+        self, observer: Observer, method: str, address: str, body: Mapping[str, Json] | None
+    ) -> Json:
         path = address.removeprefix(str(self._origin)).partition("?")[0]
-        with observer.request(method, path) as exchange:
+        with observer.watch_request(method, path) as exchange:
             try:
                 return await self._exchange(method, address, body, exchange)
             except Exception as failure:
@@ -191,14 +193,14 @@ class Client:
     def _decode(self, method: str, response: Response) -> Json:
         status = response.status
         if 300 <= status < 400:
-            text = f"{self._origin} redirects to {self._redact(self._target(response))}; it was not followed"
+            text = f"{self._origin} redirects to {self._redact(self._redirect_target(response))}; it was not followed"
             # "See what came of it there" is one meaning of a redirect: a create may have been carried out.
             raise Lost(text, status=status) if method == "POST" else Refused(text, status=status)
         body, is_json = answers.decode(response.content)
         if not response.is_success:
             wait = errors.retry_after(response.headers.get("Retry-After"))
             # Before anything is cut to length: a piece of a secret would not be found any more.
-            raise errors.failure_of(method, status, self._quoted(body), retry_after=wait)
+            raise errors.failure_of(method, status, self._redact_body(body), retry_after=wait)
         if not response.content.strip():
             return None
         if is_json:
@@ -209,16 +211,16 @@ class Client:
             raise Refused(f"{text}; is base_url the address of the platform's API?", status=status)
         raise errors.failure_without_answer(method, text, sent=True)
 
-    def _target(self, response: Response) -> str:
+    def _redirect_target(self, response: Response) -> str:
         location = errors.sanitize(response.headers.get("Location", ""), 2000)
         rest = location.partition("//")[2] if "//" in location else ""
         host = rest.replace("\\", "/").partition("/")[0].rpartition("@")[2]
         return host[:100] or "another path"
 
-    def _quoted(self, body: Json) -> Json:
+    def _redact_body(self, body: Json) -> Json:
         """What an error says, without our secrets in it."""
         if isinstance(body, dict):
-            return {name: self._quoted(each) for name, each in body.items()}
+            return {name: self._redact_body(each) for name, each in body.items()}
         if not isinstance(body, str):
             return None
         return self._redact(body if len(body) <= _QUOTED else f"{body[:_QUOTED]}…")
@@ -244,7 +246,7 @@ async def _open_ledger(file: Path | None) -> AsyncIterator[BackgroundLedger | No
         await ledger.close()
 
 
-def _both(first: Callable[[float], None] | None, second: Callable[[float], None]) -> Callable[[float], None]:
+def _call_both(first: Callable[[float], None] | None, second: Callable[[float], None]) -> Callable[[float], None]:
     def call(seconds: float) -> None:
         second(seconds)
         if first is not None:
@@ -258,7 +260,7 @@ async def open_client(
     account: Account,
     clock: Clock,
     *,
-    reading: bool,
+    read_only: bool,
     on_wait: Callable[[float], None] | None = None,
     before_write: Callable[[], Awaitable[None]] | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
@@ -269,7 +271,7 @@ async def open_client(
     """
     origin = Origin.parse(account.base_url)
     if account.observer is not None:
-        on_wait = _both(on_wait, account.observer.on_wait)
+        on_wait = _call_both(on_wait, account.observer.on_wait)
     async with (
         open_connection(
             origin, seconds=account.timeout, connections=account.connections, transport=transport
@@ -277,4 +279,4 @@ async def open_client(
         _open_ledger(account.ledger) as ledger,
     ):
         limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
-        yield Client(connection, account, limiter, reading=reading, before_write=before_write)
+        yield Client(connection, account, limiter, read_only=read_only, before_write=before_write)

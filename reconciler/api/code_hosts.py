@@ -51,7 +51,7 @@ class Review(ABC):
 
     def upsert_comment(self, body: str, marker: str) -> CommentResult:
         """The review has one comment of ours that begins with the marker, and this is what it says."""
-        earlier = next((comment for comment in self._own() if comment.body.startswith(marker)), None)
+        earlier = next((comment for comment in self._list_own() if comment.body.startswith(marker)), None)
         if earlier is not None and earlier.body.strip() == body.strip():
             return CommentResult.CURRENT
         if earlier is not None:
@@ -68,7 +68,7 @@ class Review(ABC):
     def _headers(self) -> dict[str, str]: ...
 
     @abstractmethod
-    def _own(self) -> Iterator[Comment]:
+    def _list_own(self) -> Iterator[Comment]:
         """The comments that the token's owner wrote, oldest first."""
 
     @abstractmethod
@@ -171,7 +171,7 @@ class GitHub(Review):
             "User-Agent": "reconciler",
         }
 
-    def _own(self) -> Iterator[Comment]:
+    def _list_own(self) -> Iterator[Comment]:
         login = self._login()
         for page in self._pages(f"{self._repository}/issues/{self._number}/comments"):
             author = _part(page, "user")
@@ -210,7 +210,7 @@ class GitLab(Review):
     def _headers(self) -> dict[str, str]:
         return {"PRIVATE-TOKEN": self._token.reveal(), "User-Agent": "reconciler"}
 
-    def _own(self) -> Iterator[Comment]:
+    def _list_own(self) -> Iterator[Comment]:
         said = self._decode(self._ask("GET", "/user"))
         user = said.get("id") if isinstance(said, dict) else None
         if user is None:

@@ -53,7 +53,7 @@ class Limiter:
         self._turn = asyncio.Lock()  # wakes waiters in the order they came
         self._in_flight = 0
         self._answered: deque[float] = deque()
-        self._an_answer = asyncio.Event()
+        self._new_answer = asyncio.Event()
         self._held_until = float("-inf")
 
     @asynccontextmanager
@@ -65,7 +65,7 @@ class Limiter:
         try:
             async with self._turn:
                 while len(tickets) < requests:
-                    tickets.append(await self._until_free(requests - len(tickets)))
+                    tickets.append(await self._wait_for_room(requests - len(tickets)))
                     self._in_flight += 1
             slot.used = requests
             yield slot
@@ -77,16 +77,16 @@ class Limiter:
         now = self._clock.now()
         for number, ticket in enumerate(tickets):
             if self._ledger and ticket is not None:
-                self._ledger.answered(ticket, now if number < used else now - self._window)
+                self._ledger.record_answers(ticket, now if number < used else now - self._window)
         if self._budget:
             self._answered.extend([now] * used)
-        self._an_answer.set()
+        self._new_answer.set()
 
     def hold(self, seconds: float) -> None:
         """Lets nothing leave for so many seconds, as the platform asked; if that is too long, requests fail at once."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
 
-    async def _until_free(self, requests: int) -> int | None:
+    async def _wait_for_room(self, requests: int) -> int | None:
         """Waits for room for so many requests. The ledger's ticket for one of them, None where there is no ledger."""
         while True:
             now = self._clock.now()
@@ -106,8 +106,8 @@ class Limiter:
             elif self._answered:
                 await self._sleep(self._answered[0] + self._window - now)
             else:
-                self._an_answer.clear()
-                await self._an_answer.wait()
+                self._new_answer.clear()
+                await self._new_answer.wait()
 
     async def _sleep(self, seconds: float) -> None:
         self._on_wait(seconds)

@@ -41,11 +41,11 @@ class Webhook:
     key: bytes | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        return str(_origin(self.address))
+        return str(_parse_origin(self.address))
 
     def check(self) -> None:
         """Refused if this is no address of a webhook."""
-        _origin(self.address)
+        _parse_origin(self.address)
 
     def post(self, body: str, now: float) -> None:
         """Raises a Failure unless it was taken."""
@@ -53,7 +53,7 @@ class Webhook:
         headers = {"Content-Type": "application/json", "User-Agent": "reconciler"}
         if self.key is not None:
             headers[SIGNATURE] = signature(content, self.key, int(now))
-        origin = _origin(self.address)
+        origin = _parse_origin(self.address)
         answer = ask(origin, "POST", self.address, headers, content, seconds=_TIMEOUT, largest=0)
         if not answer.is_success:
             raise Refused(f"{self} answered {answer.status}", status=answer.status)
@@ -77,7 +77,7 @@ class Mail:
 
     def check(self) -> None:
         """Refused if there is no such server, or nobody to write to."""
-        _server(self.server)
+        _parse_server(self.server)
         wrong = next((each for each in (self.sender, *self.recipients) if not _ADDRESS.fullmatch(each)), None)
         if wrong is not None or not self.recipients:
             raise Refused(f"{wrong!r} is not a mail address" if wrong else "there is no mail address after mailto:")
@@ -90,23 +90,23 @@ class Mail:
         message["From"], message["To"] = self.sender, ", ".join(self.recipients)
         message.set_content(text)
         try:
-            refused = _within(MAIL_TIMEOUT, lambda: self._delivered(message))
+            refused = _run_within(MAIL_TIMEOUT, lambda: self._deliver(message))
         except smtplib.SMTPAuthenticationError:
             raise Refused(f"{self}: the server does not accept the user or password") from None
         except (smtplib.SMTPException, OSError) as error:
-            raise Transient(f"{self}: the server cannot be reached, or did not take it: {_why(error)}") from None
+            raise Transient(f"{self}: the server cannot be reached, or did not take it: {_explain(error)}") from None
         if refused is None:
             raise Transient(f"{self}: the server did not take it within {MAIL_TIMEOUT:g} s")
         if refused:
             raise Refused(f"{self}: the server did not take it for {', '.join(refused)}")
 
-    def _delivered(self, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
+    def _deliver(self, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
         """Whom the server did not take it for."""
-        with self._connected() as server:
+        with self._connect() as server:
             return server.send_message(message)
 
-    def _connected(self) -> smtplib.SMTP:
-        parts = _server(self.server)
+    def _connect(self) -> smtplib.SMTP:
+        parts = _parse_server(self.server)
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         context = ssl.create_default_context()
         if parts.scheme == "smtps":
@@ -114,7 +114,7 @@ class Mail:
         else:
             server = smtplib.SMTP(host, port, timeout=_TIMEOUT)
         try:
-            if parts.scheme == "smtp" and not _is_near(host):
+            if parts.scheme == "smtp" and not _is_loopback(host):
                 server.starttls(context=context)
             if parts.username:
                 server.login(unquote(parts.username), unquote(parts.password or ""))
@@ -124,7 +124,7 @@ class Mail:
         return server
 
 
-def _origin(address: str) -> Origin:
+def _parse_origin(address: str) -> Origin:
     """Of a webhook, whose query and path are its own business. Refused for what is none."""
     no_address = "this is not the address of a webhook"
     try:
@@ -145,7 +145,7 @@ def _origin(address: str) -> Origin:
     return Origin.parse(f"http://{parts.netloc}")
 
 
-def _server(server: str) -> SplitResult:
+def _parse_server(server: str) -> SplitResult:
     """Refused for what is not the address of a mail server."""
     wrong = Refused("this is not the address of a mail server: write smtp://user:password@host:port, or smtps://")
     try:
@@ -162,7 +162,7 @@ def _server(server: str) -> SplitResult:
     return parts
 
 
-def _within(seconds: float, work: Callable[[], _T]) -> _T | None:
+def _run_within(seconds: float, work: Callable[[], _T]) -> _T | None:
     """None if it takes longer, and is left to itself: smtplib knows no time but that between two bytes."""
     ended: Future[_T] = Future()
 
@@ -178,7 +178,7 @@ def _within(seconds: float, work: Callable[[], _T]) -> _T | None:
     return ended.result() if ended.done() else None
 
 
-def _why(error: OSError) -> str:
+def _explain(error: OSError) -> str:
     """In words of the machine's or of ours: a server's own text may say anything."""
     match error:
         case ssl.SSLCertVerificationError():
@@ -196,5 +196,5 @@ def _why(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def _is_near(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     return Origin("smtp", host, 25).is_loopback

@@ -18,10 +18,10 @@ class Exchange(Protocol):
 
 
 class Observer(Protocol):
-    def request(self, method: str, path: str) -> AbstractContextManager[Exchange]:
+    def watch_request(self, method: str, path: str) -> AbstractContextManager[Exchange]:
         """Around one request, from sending to answer. The path has no query."""
 
-    def listing(self, path: str) -> AbstractContextManager[None]:
+    def watch_list(self, path: str) -> AbstractContextManager[None]:
         """Around all pages of one collection."""
 
     def on_wait(self, seconds: float) -> None:

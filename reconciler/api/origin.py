@@ -55,29 +55,29 @@ class Origin:
 
     def at(self, path: str) -> str:
         """The address of a path below the base address; raises Refused for what is not a path."""
-        if not path.startswith("/") or path.startswith("//") or not _PLAIN.fullmatch(path) or _climbs(path):
+        if not path.startswith("/") or path.startswith("//") or not _PLAIN.fullmatch(path) or _has_dot_segments(path):
             raise Refused(f"{path!r} is not a path of the platform")
         return f"{self}{self.prefix}{path}"
 
     def follow(self, address: str) -> str:
         """The address of a next page, on our own origin; raises Refused if it leads elsewhere."""
         parts = _split(address)
-        if parts is None or "\\" in address or _climbs(parts.path):
+        if parts is None or "\\" in address or _has_dot_segments(parts.path):
             raise Refused("the platform's next_page_uri is not an address; it was not followed")
         if not (parts.scheme or parts.netloc) and address.startswith("/"):
-            return self._rebuilt(parts)
+            return self._rebuild(parts)
         if not self._is_same(parts):
             raise Refused(
-                f"the platform's next_page_uri leads to {_shown(parts)}, not to {self}; it was not followed, "
+                f"the platform's next_page_uri leads to {_display_name(parts)}, not to {self}; it was not followed, "
                 "and the key was not sent there"
             )
-        return self._rebuilt(parts)
+        return self._rebuild(parts)
 
     def _is_same(self, parts: SplitResult) -> bool:
         there = (parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme))
         return "@" not in parts.netloc and there == (self.scheme, self.host, self.port)
 
-    def _rebuilt(self, parts: SplitResult) -> str:
+    def _rebuild(self, parts: SplitResult) -> str:
         return f"{self}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
 
 
@@ -98,13 +98,13 @@ def _is_name(host: str) -> bool:
     return len(host) <= 253 and all(0 < len(label) <= 63 for label in labels)
 
 
-def _climbs(path: str) -> bool:
+def _has_dot_segments(path: str) -> bool:
     return "\\" in path or any(
         segment in (".", "..") for segment in re.split(r"[/?#]", path.lower().replace("%2e", "."))
     )
 
 
-def _shown(parts: SplitResult) -> str:
+def _display_name(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
 
 

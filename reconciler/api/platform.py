@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.api import agent, client
-from reconciler.api.agent import Agent, is_agents
+from reconciler.api.agent import Agent, is_agent_path
 from reconciler.api.client import Account, Client
 from reconciler.api.clock import MachineClock, MachineRandom
 from reconciler.api.errors import Unreachable
 from reconciler.engine import retry
-from reconciler.engine.ports import Check, Clock, Failure, Random, Refused, Transient, add_kept, complete_body
+from reconciler.engine.ports import Check, Clock, Failure, Random, Refused, Transient, add_fields, complete_body
 from reconciler.model.value import Json
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ReadOnlyClient:
 
     def agent(self, path: str) -> Agent | None:
         """The agent if the path is one of its API; then no request goes to the platform."""
-        return self._agent if self._agent is not None and is_agents(path) else None
+        return self._agent if self._agent is not None and is_agent_path(path) else None
 
     async def get(self, path: str) -> Json:
         if (agent := self.agent(path)) is not None:
@@ -64,7 +64,7 @@ class ReadOnlyClient:
             yield await agent.list(path, key)
             return
         observer = self._client.observer
-        with observer.listing(path.partition("?")[0]) if observer is not None else nullcontext():
+        with observer.watch_list(path.partition("?")[0]) if observer is not None else nullcontext():
             async for page in self._pages(path, key):
                 yield page
 
@@ -76,7 +76,7 @@ class ReadOnlyClient:
             if address in seen:
                 raise Refused(f"the pages of {path} lead in a circle; the list is not complete")
             seen.add(address)
-            objects, following = _page(
+            objects, following = _parse_page(
                 self._client.profile.translate_response(path, await self._get(address)), path, key
             )
             fresh = {str(each.get("id", each.get("type", place))) for place, each in enumerate(objects)} - ids
@@ -95,14 +95,14 @@ class ReadOnlyClient:
             try:
                 return await self._client.exchange("GET", address)
             except Transient as failure:
-                seconds = retry.wait(attempt, failure, self._random.fraction(), self._patience(failure))
+                seconds = retry.wait_seconds(attempt, failure, self._random.fraction(), self._retry_policy(failure))
                 if seconds is None:
                     raise
                 self._on_retry(seconds, str(failure))
             await self._clock.sleep(seconds)
             attempt += 1
 
-    def _patience(self, failure: Failure) -> retry.RetryPolicy:
+    def _retry_policy(self, failure: Failure) -> retry.RetryPolicy:
         is_first = isinstance(failure, Unreachable) and not self._client.has_been_answered
         return retry.FIRST_CONTACT if is_first else self._retries
 
@@ -143,11 +143,11 @@ class _LastCheck:
         async def read_path(path: str) -> Json:
             return self.client.profile.translate_response(path, await read(self.client.origin.at(path)))
 
-        body = add_kept(self.body, await self.check.confirm(lambda: read_path(self.check.path)))
+        body = add_fields(self.body, await self.check.confirm(lambda: read_path(self.check.path)))
         return None if body is None else self.client.profile.translate_request(self.path, body)
 
 
-def _page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:
+def _parse_page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:
     """The objects of a page and the address of the next one; raises Refused for what is no page."""
     objects = body.get(key) if isinstance(body, dict) else None
     if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
@@ -173,8 +173,8 @@ async def open_reader(
     With a `transport`, requests go there instead of the network.
     """
     clock = clock or MachineClock()
-    opening = client.open_client(account, clock, reading=True, on_wait=on_wait, transport=transport)
-    async with opening as opened, agent.open_agent(account.agent, reading=True, transport=transport) as local:
+    opening = client.open_client(account, clock, read_only=True, on_wait=on_wait, transport=transport)
+    async with opening as opened, agent.open_agent(account.agent, read_only=True, transport=transport) as local:
         yield ReadOnlyClient(opened, clock, random or MachineRandom(), on_retry=on_retry, agent=local)
 
 
@@ -196,7 +196,7 @@ async def open_platform(
     """
     clock = clock or MachineClock()
     opening = client.open_client(
-        account, clock, reading=False, on_wait=on_wait, before_write=before_write, transport=transport
+        account, clock, read_only=False, on_wait=on_wait, before_write=before_write, transport=transport
     )
-    async with opening as opened, agent.open_agent(account.agent, reading=False, transport=transport) as local:
+    async with opening as opened, agent.open_agent(account.agent, read_only=False, transport=transport) as local:
         yield HTTPPlatform(opened, clock, random or MachineRandom(), on_retry=on_retry, agent=local)

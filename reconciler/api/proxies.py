@@ -21,27 +21,27 @@ def proxy_of(origin: Origin) -> httpx.Proxy | None:
         return None
     named = getproxies()
     address = named.get(origin.scheme) or named.get("all")
-    return _read(address if "://" in address else f"http://{address}") if address else None
+    return _parse_proxy(address if "://" in address else f"http://{address}") if address else None
 
 
-def _read(address: str) -> httpx.Proxy:
+def _parse_proxy(address: str) -> httpx.Proxy:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
     except ValueError:
-        raise _unusable() from None
+        raise _unusable_proxy() from None
     # A path is what is left of a password that holds a slash.
     if parts.scheme not in ("http", "https") or not host or parts.path.strip("/") or parts.query or parts.fragment:
-        raise _unusable()
+        raise _unusable_proxy()
     if ":" in user:  # basic authentication has no way to say it
-        raise _unusable()
+        raise _unusable_proxy()
     place = f"[{host}]" if ":" in host else host
     url = f"{parts.scheme}://{place}" + (f":{port}" if port else "")
     try:
         return httpx.Proxy(url, headers=_login(user, password) if user or password else None)
     except (httpx.InvalidURL, ValueError):
-        raise _unusable() from None
+        raise _unusable_proxy() from None
 
 
 def _login(user: str, password: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ def _login(user: str, password: str) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
-def _unusable() -> Refused:
+def _unusable_proxy() -> Refused:
     return Refused(
         "HTTPS_PROXY or ALL_PROXY names a proxy that cannot be used; write it like http://user:password@host:port, "
         "with %40, %2F and the like for characters that mean something there, or name the platform in NO_PROXY"

@@ -50,7 +50,7 @@ async def apply(
     """
     facts = PlanFacts(plan, {kind.name: kind for kind in kinds})
     bounded = bounds.BoundedPlatform(platform, concurrency)
-    redactor = requests.redactor_of(plan)
+    redactor = requests.make_redactor(plan)
     memory = RunMemory(ResolvedValues(plan), OwnershipCheck(plan, bounded, clock, facts.kinds), redactor)
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     ports = Ports(
@@ -64,7 +64,7 @@ async def apply(
         on_checkpoint=on_checkpoint or (lambda point, call: None),
         retries=retries or retry.RetryPolicy(),
     )
-    running = _RunningCalls(RunContext(ports, facts, memory), concurrency + bounds.ahead(concurrency), events)
+    running = _RunningCalls(RunContext(ports, facts, memory), concurrency + bounds.extra_calls(concurrency), events)
     try:
         if plan.bindings:
             await journal.bind(plan.bindings)
@@ -99,7 +99,7 @@ class _RunningCalls:
                 raise self._broken  # the end of the process, as far as this run is concerned
             if self._broken or self._run.ports.stop.is_set():
                 for call in self._schedule.abandon():
-                    yield self._skipped(call, BROKEN if self._broken else STOPPED)
+                    yield self._skip(call, BROKEN if self._broken else STOPPED)
             while len(self._tasks) < self._at_once and (ready := self._schedule.take()) is not None:
                 self._start(ready)
             if not self._tasks and self._queue.empty():
@@ -110,7 +110,7 @@ class _RunningCalls:
             yield event
             if isinstance(event, Ended):
                 for call, why in self._schedule.end(event.call.id, event.outcome):
-                    yield self._skipped(call, why)
+                    yield self._skip(call, why)
         if self._broken:
             raise self._broken
 
@@ -140,7 +140,7 @@ class _RunningCalls:
         else:
             report(Ended(call, result.outcome, now(), result.id, result.why))
 
-    def _skipped(self, call: Call, why: str) -> Ended:
+    def _skip(self, call: Call, why: str) -> Ended:
         return Ended(call, Outcome.SKIPPED, self._run.ports.clock.now(), call.target, why)
 
     async def cancel(self) -> None:

@@ -23,14 +23,18 @@ async def update(run: RunContext, call: Call) -> CallResult:
     """Updates an object or one of its modules, and its owner record; raises a Failure."""
     kind = run.facts.kind_of(call)
     record = _record(run, call, kind)
-    body = requests.body(call, run.memory.values, kind, record)
+    body = requests.make_body(call, run.memory.values, kind, record)
     if body or call.verb is Verb.PUT:
         answer = await _send(run, call, body or {})
         if call.verb is Verb.UPDATE:
             run.memory.values.learn(call.address, kind, answer)
-    # Of what was adopted no create is remembered: without this, the store could not tell that it vanished.
-    remembered = not kind.keeps_owner or call.address in run.facts.former_addresses or call.address in run.facts.adopted
-    if remembered and call.verb is Verb.UPDATE and record is not None:
+    # The store has no create of an adopted object: without a binding it could not report that the object vanished.
+    needs_binding = (
+        not kind.keeps_owner
+        or call.address in run.facts.former_addresses
+        or call.address in run.facts.adopted_addresses
+    )
+    if needs_binding and call.verb is Verb.UPDATE and record is not None:
         await bind(run, call, _locator(run, call, kind), record)
     return CallResult(Outcome.DONE, call.target)
 
@@ -41,12 +45,12 @@ def _record(run: RunContext, call: Call, kind: Kind) -> Owner | None:
     if draft is None:
         return None
     intent = draft.intent or run.memory.intents.get(call.address) or run.ports.random.intent()
-    return requests.owner(draft, run.memory.values, kind, stack=run.facts.plan.stack, intent=intent)
+    return requests.make_owner(draft, run.memory.values, kind, stack=run.facts.plan.stack, intent=intent)
 
 
 def _locator(run: RunContext, call: Call, kind: Kind) -> str:
     collection, _, object_id = run.memory.values.path(call.path).rpartition("/")
-    return requests.locator(kind, collection, unquote(object_id))
+    return requests.make_locator(kind, collection, unquote(object_id))
 
 
 async def _send(run: RunContext, call: Call, body: dict[str, Value] | None) -> Json:
@@ -62,7 +66,7 @@ async def _send(run: RunContext, call: Call, body: dict[str, Value] | None) -> J
 async def _attempt(run: RunContext, call: Call, path: str, body: dict[str, Value] | None) -> Json:
     """One attempt, each with a check of its own: meanwhile the object may have become another stack's."""
     check = run.memory.ownership.check(call, path)
-    payload = requests.payload(body)
+    payload = requests.reveal_body(body)
     try:
         answer = await run.checkpoint(
             "send", call, lambda: run.ports.platform.send(call.method, path, payload, check=check)
@@ -72,7 +76,7 @@ async def _attempt(run: RunContext, call: Call, path: str, body: dict[str, Value
             run.memory.ownership.forget(check.path)
         raise
     if check is not None and call.verb is Verb.UPDATE:
-        run.memory.ownership.learn(run.facts.kind_of(call), path, check.left, answer)
+        run.memory.ownership.learn(run.facts.kind_of(call), path, check.sent_at, answer)
     return answer
 
 

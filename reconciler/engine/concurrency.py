@@ -11,7 +11,7 @@ from reconciler.engine.ports import Check, Platform
 from reconciler.model.value import Json
 
 
-def ahead(at_once: int) -> int:
+def extra_calls(at_once: int) -> int:
     """How many calls may be under way beyond the requests: enough for a disk that takes as long as a request.
 
     Where there are only a few requests at once, nothing is waited for that another call could use.

@@ -23,7 +23,7 @@ from reconciler.model.plan import Call, Plan
 from reconciler.model.redaction import Redactor
 from reconciler.model.snapshot import Binding
 
-Checkpoint = Literal["prove", "intend", "send", "look", "deliver", "receipt", "bind", "revoke", "conclude"]
+Checkpoint = Literal["check", "intend", "send", "search", "deliver", "receipt", "bind", "revoke", "conclude"]
 """The steps of a call: requests, lists and durable writes."""
 
 POINTS: tuple[str, ...] = tuple(f"{edge} {step}" for step in get_args(Checkpoint) for edge in ("before", "after"))
@@ -71,7 +71,7 @@ class PlanFacts:
         return {change.address: change.former for change in self.plan.changes if change.former}
 
     @cached_property
-    def adopted(self) -> frozenset[Address]:
+    def adopted_addresses(self) -> frozenset[Address]:
         return frozenset(change.address for change in self.plan.changes if change.action is Action.ADOPT)
 
     def kind_of(self, call: Call) -> Kind:
@@ -132,15 +132,15 @@ class RunContext:
     async def back_off(self, call: Call, attempt: int, failure: Failure, *, least: float = 0.0) -> None:
         """Waits for the next attempt, `least` seconds or more; raises the failure if there is to be none."""
         ports = self.ports
-        seconds = retry.wait(attempt, failure, ports.random.fraction(), ports.retries)
+        seconds = retry.wait_seconds(attempt, failure, ports.random.fraction(), ports.retries)
         if seconds is None or ports.stop.is_set():
             raise failure
         seconds = max(seconds, least)
         ports.report(Retried(call, attempt + 1, seconds, str(failure)))
-        if await self._interrupted_while_sleeping(seconds):
+        if await self._sleep_until_stopped(seconds):
             raise failure
 
-    async def _interrupted_while_sleeping(self, seconds: float) -> bool:
+    async def _sleep_until_stopped(self, seconds: float) -> bool:
         sleeping = asyncio.ensure_future(self.ports.clock.sleep(seconds))
         stopping = asyncio.ensure_future(self.ports.stop.wait())
         try:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from reconciler.engine import delivery, recovery, requests
 from reconciler.engine.context import RunContext
-from reconciler.engine.ownership import Departure
+from reconciler.engine.ownership import SendTime
 from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.model.event import Outcome
 from reconciler.model.owner_record import Owner
@@ -38,10 +38,10 @@ class _Answer:
 
 async def create(run: RunContext, call: Call) -> CallResult:
     """Creates an object. After a Failure there is none, or the intent stays open for the next run to settle."""
-    await delivery.prove(run, call)
+    await delivery.check_sinks(run, call)
     path = run.memory.values.path(call.path)
     for attempt in range(1, run.ports.retries.attempts + 1):
-        result = await _Create(run, call, path).carry_out()
+        result = await _Create(run, call, path).execute()
         if result is not None:
             return result
         await run.back_off(
@@ -69,7 +69,7 @@ class _Create:
         self._in_doubt = False  # or for any of them
         self._may_linger = False  # and that may still be worked on
 
-    async def carry_out(self) -> CallResult | None:
+    async def execute(self) -> CallResult | None:
         """None: it took effect, but its secret is lost, so it was deleted and must be created anew."""
         await self._intend()
         try:
@@ -93,12 +93,12 @@ class _Create:
         run, call = self._run, self._call
         intent_id = run.ports.random.intent()
         if call.owner is not None:
-            self._record = requests.owner(
+            self._record = requests.make_owner(
                 call.owner, run.memory.values, self._kind, stack=run.facts.plan.stack, intent=intent_id
             )
-        self._body = requests.body(call, run.memory.values, self._kind, self._record) or {}
+        self._body = requests.make_body(call, run.memory.values, self._kind, self._record) or {}
         places = [run.ports.sinks.place(each) for each in call.deliver.values()]
-        intent = requests.intent(intent_id, call, self._body, self._kind, run.facts.plan, self._path, *places)
+        intent = requests.make_intent(intent_id, call, self._body, self._kind, run.facts.plan, self._path, *places)
         self._intents.append(intent)
         self._is_spent = False
         await run.checkpoint("intend", call, lambda: run.ports.journal.intend(intent))
@@ -107,34 +107,35 @@ class _Create:
         attempt = 1
         while True:
             try:
-                body = await self._run.checkpoint("send", self._call, self._post)
+                body = await self._run.checkpoint("send", self._call, self._send_once)
             except (Transient, Lost) as failure:
-                found = await self._after(attempt, failure)
+                found = await self._wait_and_search(attempt, failure)
             except (Conflict, Gone, Refused) as failure:
                 found = await self._search(failure) if self._in_doubt else None
                 if found is None:
                     raise
             else:
-                return await self._answered(body)
+                return await self._replace_late_duplicates(body)
             if found is not None:
                 return found
             if self._is_spent:
                 await self._intend()
             attempt += 1
 
-    async def _post(self) -> Mapping[str, Json]:
-        departure = Departure(self._run.ports.clock)
-        answer = await self._run.ports.platform.send("POST", self._path, requests.payload(self._body), check=departure)
+    async def _send_once(self) -> Mapping[str, Json]:
+        departure = SendTime(self._run.ports.clock)
+        body = requests.reveal_body(self._body)
+        answer = await self._run.ports.platform.send("POST", self._path, body, check=departure)
         if not isinstance(answer, Mapping) or not isinstance(answer.get(self._kind.key), str):
             raise Lost(f"the platform's answer to the create names no {self._kind.key}")
-        self._run.memory.ownership.learn(self._kind, self._object_path(answer), departure.left, answer)
+        self._run.memory.ownership.learn(self._kind, self._object_path(answer), departure.sent_at, answer)
         return answer
 
-    async def _after(self, attempt: int, failure: Failure) -> _Answer | None:
+    async def _wait_and_search(self, attempt: int, failure: Failure) -> _Answer | None:
         """Wait, then look for what a lost request did. Raises when there is to be no further attempt."""
         if isinstance(failure, Lost):
             self._is_spent = self._in_doubt = True
-            self._may_linger = self._may_linger or recovery.may_linger(failure)
+            self._may_linger = self._may_linger or recovery.may_still_take_effect(failure)
         try:
             # Waiting comes first: a request that is still being worked on is not in the list yet.
             least = self._run.ports.retries.lag if self._in_doubt else 0.0
@@ -147,22 +148,22 @@ class _Create:
         return await self._search(failure) if self._in_doubt else None
 
     async def _search(self, cause: Failure) -> _Answer | None:
-        found = await self._look(cause)
-        return await self._kept(found) if found else None
+        found = await self._find_created(cause)
+        return await self._keep_one(found) if found else None
 
-    async def _answered(self, body: Mapping[str, Json]) -> _Answer:
+    async def _replace_late_duplicates(self, body: Mapping[str, Json]) -> _Answer:
         """Deletes the object of an earlier request that took effect only after the search for it."""
         answer = _Answer(body, self._intents[-1], found=False)
         if not self._may_linger or not self._kind.keeps_owner:
             return answer
-        found = await self._look(Lost("the create was repeated"))
-        return await self._kept([answer, *(each for each in found if self._id(each) != self._id(answer))])
+        found = await self._find_created(Lost("the create was repeated"))
+        return await self._keep_one([answer, *(each for each in found if self._id(each) != self._id(answer))])
 
-    async def _look(self, cause: Failure) -> list[_Answer]:
+    async def _find_created(self, cause: Failure) -> list[_Answer]:
         found = await recovery.find_by_intent(self._run, self._call, self._intents, cause)
         return [_Answer(body, intent, found=True) for body, intent in found]
 
-    async def _kept(self, made: Sequence[_Answer]) -> _Answer:
+    async def _keep_one(self, made: Sequence[_Answer]) -> _Answer:
         """Keeps one of several objects, as planning would: the first, or the one whose secret is at hand."""
         kept = min(made, key=self._rank)
         for answer in made if self._kind.keeps_owner else ():
@@ -185,14 +186,15 @@ class _Create:
                 raise  # it could not be deleted either: the intent stays open
             await self._conclude(None)
             raise
-        await self._run.checkpoint("receipt", self._call, lambda: self._run.ports.journal.receipt(answer.intent.id))
+        journal, intent_id = self._run.ports.journal, answer.intent.id
+        await self._run.checkpoint("receipt", self._call, lambda: journal.record_receipt(intent_id))
 
     async def _remember(self, answer: _Answer) -> None:
         run, call = self._run, self._call
         run.memory.values.learn(call.address, self._kind, answer.body)
         run.memory.intents[call.address] = answer.intent.id
         if self._record is not None:
-            await bind(run, call, requests.locator(self._kind, self._path, self._id(answer)), self._record)
+            await bind(run, call, requests.make_locator(self._kind, self._path, self._id(answer)), self._record)
         await self._conclude(answer)
 
     async def _conclude(self, made: _Answer | None) -> None:

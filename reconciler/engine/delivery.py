@@ -13,11 +13,11 @@ from reconciler.model.plan import Call
 from reconciler.model.value import Json, Secret
 
 
-async def prove(run: RunContext, call: Call) -> None:
+async def check_sinks(run: RunContext, call: Call) -> None:
     """Raises Refused if a secret of this call would have nowhere to go."""
     for delivery in call.deliver.values():
         try:
-            await run.checkpoint("prove", call, lambda d=delivery: run.ports.sinks.prove(d, overwrites=call.overwrites))  # type: ignore[misc]
+            await run.checkpoint("check", call, lambda d=delivery: run.ports.sinks.check(d, overwrites=call.overwrites))  # type: ignore[misc]
         except Undeliverable as why:
             raise Refused(f"nothing was created, because its secret cannot be delivered: {why}") from why
 
@@ -45,7 +45,7 @@ async def revoke(run: RunContext, call: Call, path: str, *, because: str) -> Non
     """Deletes an object whose secret nobody holds; raises Refused, with its path, if it cannot be deleted."""
 
     async def attempt() -> None:
-        check = run.memory.ownership.check_made(call, path)
+        check = run.memory.ownership.check_created(call, path)
         await run.checkpoint("revoke", call, lambda: run.ports.platform.send("DELETE", path, check=check))
 
     try:

@@ -41,12 +41,12 @@ class _Collection:
     kind: Kind
     pages: int  # requests that a list takes: as estimated, then as counted
     unconfirmed: dict[str, str] = field(default_factory=dict)  # call id → object path
-    spared: int | None = None  # checks that the latest list answered; None: not listed yet
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    requests_saved: int | None = None  # checks that the latest list answered; None: not listed yet
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def is_worth_listing(self) -> bool:
-        return len(self.unconfirmed) > self.pages and (self.spared is None or self.spared >= self.pages)
+        return len(self.unconfirmed) > self.pages and (self.requests_saved is None or self.requests_saved >= self.pages)
 
 
 class OwnershipCheck:
@@ -95,23 +95,23 @@ class OwnershipCheck:
         parent = self._kinds.get(kind.parent.kind) if kind.parent is not None else None
         if parent is None or not parent.keeps_owner:
             return None
-        return parent, _collection(_collection(path))
+        return parent, _collection_path(_collection_path(path))
 
-    def check_made(self, call: Call, path: str) -> Check | None:
+    def check_created(self, call: Call, path: str) -> Check | None:
         """The check of a delete of an object that this run created for a call."""
         kind = self._kinds[call.address.kind]
         return Check(self, kind, path, lambda live: self._verify(live, was_ours=True)) if kind.keeps_owner else None
 
     async def list_collection(self, path: str) -> None:
         """List the collection of an object, if that spares requests. If it fails, each object is read by itself."""
-        object_path, path = path, _collection(path)
+        object_path, path = path, _collection_path(path)
         collection = self._collections.get(path)
         if collection is None:
             return
-        async with collection.turn:
-            if self.fresh(object_path) is not None or not collection.is_worth_listing:
+        async with collection.lock:
+            if self.find_fresh(object_path) is not None or not collection.is_worth_listing:
                 return  # another call has listed it meanwhile
-            began, collection.spared, pages = self.clock.now(), 0, 0
+            began, collection.requests_saved, pages = self.clock.now(), 0, 0
             wanted = set(collection.unconfirmed.values())
             try:
                 async for page in self._platform.pages(path, collection.kind.list_key):
@@ -119,30 +119,30 @@ class OwnershipCheck:
                     for body in page:
                         live = Live(collection.kind.name, str(body.get(collection.kind.key)), body)
                         if (shown := f"{path}/{quote(live.id, safe='')}") in wanted:
-                            self.keep(shown, _Reading(began, live, listed=True))
+                            self.keep_reading(shown, _Reading(began, live, listed=True))
             except Failure:
                 return  # nothing is spared, and so it is not listed again
             collection.pages = pages
 
-    def fresh(self, path: str) -> Live | None:
+    def find_fresh(self, path: str) -> Live | None:
         """The object as it was read at most `FRESH` seconds ago; None if it was not."""
         reading = self._readings.get(path)
         return reading.live if reading is not None and self.clock.now() - reading.began <= FRESH else None
 
-    def keep(self, path: str, reading: _Reading) -> None:
+    def keep_reading(self, path: str, reading: _Reading) -> None:
         """Keep the newest reading. One that began before our own last request ended may not show what it did."""
         before = self._readings.get(path)
         is_newer = before is None or reading.began >= before.began
         if is_newer and reading.began >= self._written.get(path, float("-inf")):
             self._readings[path] = reading
 
-    def confirmed(self, check: Check) -> None:
-        collection = self._collections.get(_collection(check.path))
+    def count_confirmation(self, check: Check) -> None:
+        collection = self._collections.get(_collection_path(check.path))
         if collection is None or check.call is None:
             return
         collection.unconfirmed.pop(check.call.id, None)
         if (reading := self._readings.get(check.path)) is not None and reading.listed:
-            collection.spared = (collection.spared or 0) + 1
+            collection.requests_saved = (collection.requests_saved or 0) + 1
 
     def forget(self, path: str) -> None:
         """Drops what is known of an object: a request that may have changed it has ended."""
@@ -201,9 +201,9 @@ class OwnershipCheck:
             if checked is None or checked[0].parent is not None:
                 continue  # a child with a record is read by itself
             kind, path = checked
-            if (collection := found.get(_collection(path))) is None:
-                pages = 1 + len(requests.ids(self._plan, kind.name)) // PAGE
-                collection = found[_collection(path)] = _Collection(kind, pages)
+            if (collection := found.get(_collection_path(path))) is None:
+                pages = 1 + len(requests.ids_in_plan(self._plan, kind.name)) // PAGE
+                collection = found[_collection_path(path)] = _Collection(kind, pages)
             collection.unconfirmed[call.id] = path
         return found
 
@@ -223,48 +223,48 @@ class Check:
         """`kind` and `path` are of the object that is read, and that `verify` raises Refused for."""
         self.path = path
         self.call = call
-        self.left = float("-inf")
+        self.sent_at = float("-inf")
         self._ownership = ownership
         self._kind = kind
         self._verify = verify
 
     def is_due(self) -> bool:
-        return self._ownership.fresh(self.path) is None
+        return self._ownership.find_fresh(self.path) is None
 
     async def prepare(self) -> None:
         if self.is_due():
             await self._ownership.list_collection(self.path)
 
     async def confirm(self, read: Callable[[], Awaitable[Json]]) -> Mapping[str, Json]:
-        live = self._ownership.fresh(self.path)
+        live = self._ownership.find_fresh(self.path)
         if live is None:
             live, seconds = await self._read(read)
             if seconds > FRESH:  # the process may have slept over the answer
                 live, _ = await self._read(read)
         self._verify(live)
-        self._ownership.confirmed(self)
-        self.left = self._ownership.clock.now()
+        self._ownership.count_confirmation(self)
+        self.sent_at = self._ownership.clock.now()
         call = self.call
         updates = call is not None and call.verb is Verb.UPDATE and call.address.kind == live.kind
-        return _kept(self._kind, live) if updates else {}
+        return _always_sent_fields(self._kind, live) if updates else {}
 
     async def _read(self, read: Callable[[], Awaitable[Json]]) -> tuple[Live, float]:
         """The object, and the seconds since its reading began."""
         clock = self._ownership.clock
         began = clock.now()
-        live = _live(self._kind, await read(), self.path)
-        self._ownership.keep(self.path, _Reading(began, live))
+        live = _parse_live(self._kind, await read(), self.path)
+        self._ownership.keep_reading(self.path, _Reading(began, live))
         return live, clock.now() - began
 
 
-class Departure:
+class SendTime:
     """A check that only notes when a request leaves: that of a create, before which there is nothing to read."""
 
     path = ""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.left = float("-inf")
+        self.sent_at = float("-inf")
 
     def is_due(self) -> bool:
         return False
@@ -273,21 +273,21 @@ class Departure:
         pass
 
     async def confirm(self, read: Callable[[], Awaitable[Json]]) -> Mapping[str, Json]:
-        self.left = self._clock.now()
+        self.sent_at = self._clock.now()
         return {}
 
 
-def _kept(kind: Kind, live: Live) -> dict[str, Json]:
+def _always_sent_fields(kind: Kind, live: Live) -> dict[str, Json]:
     """The fields that every PATCH carries, as they are on the platform."""
     found = {each.name: live.body.get(each.name) for each in kind.fields if AlwaysSent in each}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _collection(path: str) -> str:
+def _collection_path(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _live(kind: Kind, body: Json | Mapping[str, Json], path: str) -> Live:
+def _parse_live(kind: Kind, body: Json | Mapping[str, Json], path: str) -> Live:
     if not isinstance(body, Mapping):
         raise Refused(f"{path} did not answer with an object")
     return Live(kind.name, str(body.get(kind.key)), body)

@@ -57,7 +57,7 @@ class Refused(Failure):
         return self.status in (401, 403)
 
     @property
-    def is_nobody(self) -> bool:
+    def is_unauthenticated(self) -> bool:
         """Whether the key is not known at all, so that nothing else need be asked with it."""
         return self.status == 401
 
@@ -121,10 +121,10 @@ async def complete_body(
     if check is None:
         return body
     await check.prepare()
-    return add_kept(body, await check.confirm(lambda: read(check.path)))
+    return add_fields(body, await check.confirm(lambda: read(check.path)))
 
 
-def add_kept(body: Mapping[str, Json] | None, kept: Mapping[str, Json]) -> Mapping[str, Json] | None:
+def add_fields(body: Mapping[str, Json] | None, kept: Mapping[str, Json]) -> Mapping[str, Json] | None:
     """The body with the fields that a check adds to it, but for those that it has already."""
     return {**kept, **(body or {})} if kept else body
 
@@ -155,7 +155,7 @@ class Journal(Protocol):
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         """The intent's create is settled: this object came of it, or (None) nothing did."""
 
-    async def receipt(self, intent_id: str) -> None:
+    async def record_receipt(self, intent_id: str) -> None:
         """The one-time secret of this intent's object has been delivered."""
 
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
@@ -183,7 +183,7 @@ class Sinks(Protocol):
     def place(self, delivery: Delivery) -> Place:
         """Where the delivery goes, as the journal keeps it."""
 
-    async def prove(self, delivery: Delivery, *, overwrites: bool) -> None:
+    async def check(self, delivery: Delivery, *, overwrites: bool) -> None:
         """Raises Undeliverable unless a delivery would work now. Leaves nothing behind."""
 
     async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:

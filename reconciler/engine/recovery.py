@@ -24,7 +24,7 @@ _ENDED = frozenset({408, 500, 503})
 _SECOND = len("2026-01-01T00:00:00")
 
 
-def may_linger(failure: Lost) -> bool:
+def may_still_take_effect(failure: Lost) -> bool:
     """Whether the request may take effect even now. Not after a status by which its own server gives it up; 502 and
     504 come from somebody on the way who did not wait for that server."""
     return failure.status not in _ENDED
@@ -37,7 +37,9 @@ async def find_by_intent(
     be had."""
     kind = run.facts.kind_of(call)
     try:
-        return await run.with_retries(call, lambda: run.checkpoint("look", call, lambda: _matches(run, kind, intents)))
+        return await run.with_retries(
+            call, lambda: run.checkpoint("search", call, lambda: _find_matches(run, kind, intents))
+        )
     except Failure as failure:
         raise Lost(
             f"the answer to the create was lost ({cause}), and whether it took effect cannot be told, because the list "
@@ -45,21 +47,23 @@ async def find_by_intent(
         ) from failure
 
 
-async def _matches(run: RunContext, kind: Kind, intents: Sequence[Intent]) -> list[tuple[Mapping[str, Json], Intent]]:
-    known = requests.ids(run.facts.plan, kind.name)
-    there = await _newest(run.ports.platform, kind, intents[0].path, known)
-    found = ((body, next((intent for intent in intents if find_created(kind, body, intent)), None)) for body in there)
+async def _find_matches(
+    run: RunContext, kind: Kind, intents: Sequence[Intent]
+) -> list[tuple[Mapping[str, Json], Intent]]:
+    known = requests.ids_in_plan(run.facts.plan, kind.name)
+    there = await _list_newest(run.ports.platform, kind, intents[0].path, known)
+    found = ((body, next((intent for intent in intents if is_created_by(kind, body, intent)), None)) for body in there)
     return [(body, intent) for body, intent in found if intent is not None]
 
 
-async def _newest(reader: Reader, kind: Kind, path: str, known: frozenset[str]) -> list[Mapping[str, Json]]:
+async def _list_newest(reader: Reader, kind: Kind, path: str, known: frozenset[str]) -> list[Mapping[str, Json]]:
     """The objects of a collection, asked for again, at least as far back as those `known` from before the create.
 
     Children come through their parent, which carries them.
     """
     if kind.parent is not None:
         parent = await reader.get(path.rpartition("/")[0])
-        inside = observe.embedded(kind, parent) if isinstance(parent, Mapping) else None
+        inside = observe.find_embedded(kind, parent) if isinstance(parent, Mapping) else None
         if inside is not None:
             return [body for body in inside if isinstance(body, Mapping)]
     found: list[Mapping[str, Json]] = []
@@ -82,7 +86,7 @@ def _reaches_back(found: Sequence[Mapping[str, Json]], kind: Kind, known: frozen
     )
 
 
-def find_created(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
+def is_created_by(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
     """Whether this object is the one the intent asked for."""
     if kind.keeps_owner:
         text = body.get("metadata")
@@ -98,22 +102,22 @@ def find_created(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
     )
 
 
-def unsettled(intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind]) -> list[Intent]:
+def find_unsettled(intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind]) -> list[Intent]:
     """The intents of which this look shows nothing: their requests died with their sender, or are still on the way."""
     by_name = {kind.name: kind for kind in kinds}
     return [
         intent
         for intent in intents
-        if (kind := by_name.get(intent.address.kind)) is not None and not _found(kind, intent, snapshot)
+        if (kind := by_name.get(intent.address.kind)) is not None and not _find_objects(kind, intent, snapshot)
     ]
 
 
-def _found(kind: Kind, intent: Intent, snapshot: Snapshot) -> list[Live]:
+def _find_objects(kind: Kind, intent: Intent, snapshot: Snapshot) -> list[Live]:
     there = snapshot.of(kind.name).objects
     return [
         live
         for live in there
-        if observe.collection(kind, live.parent_id) == intent.path and find_created(kind, live.body, intent)
+        if observe.collection_path(kind, live.parent_id) == intent.path and is_created_by(kind, live.body, intent)
     ]
 
 
@@ -132,7 +136,7 @@ async def settle(
         listing = snapshot.of(intent.address.kind)
         if kind is None or not listing.complete:
             continue
-        found = _found(kind, intent, snapshot)
+        found = _find_objects(kind, intent, snapshot)
         known = snapshot.bindings.get(intent.address)
         # An open intent is younger than any binding: that one is of an object which is gone, or being replaced.
         if not kind.keeps_owner and len(found) == 1 and (known is None or known.id != found[0].locator):

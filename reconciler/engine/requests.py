@@ -72,12 +72,12 @@ def _walk(body: Json, path: str) -> Json:
     return body
 
 
-def payload(body: Mapping[str, Value] | None) -> dict[str, Json] | None:
+def reveal_body(body: Mapping[str, Value] | None) -> dict[str, Json] | None:
     """A body with its secrets in the clear: made for the wire at the moment of sending, and never kept."""
     return None if body is None else dict(reveal(body))
 
 
-def body(call: Call, known: ResolvedValues, kind: Kind, owner: Owner | None) -> dict[str, Value] | None:
+def make_body(call: Call, known: ResolvedValues, kind: Kind, owner: Owner | None) -> dict[str, Value] | None:
     """The request's body, with the owner record in `metadata` where the kind keeps one."""
     if call.body is None and owner is None:
         return None
@@ -95,7 +95,7 @@ def body(call: Call, known: ResolvedValues, kind: Kind, owner: Owner | None) -> 
     return filled
 
 
-def owner(draft: OwnerDraft, known: ResolvedValues, kind: Kind, *, stack: str, intent: str) -> Owner:
+def make_owner(draft: OwnerDraft, known: ResolvedValues, kind: Kind, *, stack: str, intent: str) -> Owner:
     """The record a call writes: every applied field as its digest, now that references are known."""
     # A binding keeps no intent: there the address is the salt.
     salt = intent if kind.keeps_owner else str(draft.address)
@@ -110,12 +110,12 @@ def owner(draft: OwnerDraft, known: ResolvedValues, kind: Kind, *, stack: str, i
     )
 
 
-def locator(kind: Kind, collection: str, object_id: str) -> str:
+def make_locator(kind: Kind, collection: str, object_id: str) -> str:
     """As `Live.locator`: below a parent, which the path of the collection names, its id comes first."""
     return object_id if kind.parent is None else f"{unquote(collection.split('/')[-2])}/{object_id}"
 
 
-def intent(
+def make_intent(
     intent_id: str,
     call: Call,
     filled: Mapping[str, Value],
@@ -132,7 +132,7 @@ def intent(
         stack=plan.stack,
         path=path,
         # Where a name is the id, a new object may bear the same one, and the natural key is unique there.
-        before=ids(plan, kind.name) if unmarked and kind.id_prefix else frozenset(),
+        before=ids_in_plan(plan, kind.name) if unmarked and kind.id_prefix else frozenset(),
         identity=natural_key(kind, filled) if unmarked else {},
         place=place,
     )
@@ -144,27 +144,27 @@ def natural_key(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Json]:
     return {field.name: reveal(canonicalize(field, fields[field.name])) for field in shown}
 
 
-def redactor_of(plan: Plan) -> Redactor:
+def make_redactor(plan: Plan) -> Redactor:
     """Over all secrets of the plan: a platform may quote what it refuses."""
     return Redactor(
-        secret for call in plan.calls for secret in _secrets([call.body, call.owner.text if call.owner else ""])
+        secret for call in plan.calls for secret in _find_secrets([call.body, call.owner.text if call.owner else ""])
     )
 
 
-def _secrets(value: Value) -> list[str]:
+def _find_secrets(value: Value) -> list[str]:
     if value.__class__ is str:  # nearly all that is in a plan
         return []
     match value:
         case Secret():
             return [value.reveal()] if value.reveal() else []
         case Mapping():
-            return [secret for item in value.values() for secret in _secrets(item)]
+            return [secret for item in value.values() for secret in _find_secrets(item)]
         case list() | tuple():
-            return [secret for item in value for secret in _secrets(item)]
+            return [secret for item in value for secret in _find_secrets(item)]
     return []
 
 
-def ids(plan: Plan, kind: str) -> frozenset[str]:
+def ids_in_plan(plan: Plan, kind: str) -> frozenset[str]:
     """Objects of the kind that were there when the plan was made."""
     seen = {each.id for address, each in plan.observed.items() if address.kind == kind}
     others = (each for found in plan.elsewhere.values() for each in found)

@@ -36,7 +36,7 @@ FIRST_CONTACT = RetryPolicy(attempts=3, base=0.3)
 _THROTTLED = 8  # times the base: the request budget refills over a minute, so quick attempts only waste it
 
 
-def wait(attempt: int, failure: Failure, fraction: float, policy: RetryPolicy) -> float | None:
+def wait_seconds(attempt: int, failure: Failure, fraction: float, policy: RetryPolicy) -> float | None:
     """Seconds to wait after the `attempt`-th attempt failed; None: give up. `fraction`: a random number in [0, 1)."""
     if not isinstance(failure, (Transient, Lost)):
         return None
@@ -47,10 +47,10 @@ def wait(attempt: int, failure: Failure, fraction: float, policy: RetryPolicy) -
         # Everybody was told the same: the jitter keeps them from returning in the same instant.
         return asked + fraction * policy.base if asked <= policy.patience else None
     if failure.status == 429:
-        ceiling = _ceiling(attempt, policy.base * _THROTTLED, policy.cap)
+        ceiling = _longest_wait(attempt, policy.base * _THROTTLED, policy.cap)
         return ceiling / 2 + fraction * ceiling / 2
-    return fraction * _ceiling(attempt, policy.base, policy.cap)
+    return fraction * _longest_wait(attempt, policy.base, policy.cap)
 
 
-def _ceiling(attempt: int, base: float, cap: float) -> float:
+def _longest_wait(attempt: int, base: float, cap: float) -> float:
     return min(cap, base * 2.0 ** min(attempt - 1, 30))

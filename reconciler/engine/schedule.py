@@ -35,10 +35,10 @@ class Schedule:
         self._ready: list[tuple[int, int]] = []
         for place, call in enumerate(self._calls):
             self._add(place, call)
-        self._behind = self._chains()
+        self._chain_lengths = self._count_dependents()
         for call in self._calls:
             if self._states[call.id] is State.READY:
-                self._offer(call.id)
+                self._add_ready(call.id)
 
     def _add(self, place: int, call: Call) -> None:
         if call.id in self._place:
@@ -53,7 +53,7 @@ class Schedule:
         self._waits_for[call.id] = len(needs)
         self._states[call.id] = State.BLOCKED if needs else State.READY
 
-    def _chains(self) -> dict[str, int]:
+    def _count_dependents(self) -> dict[str, int]:
         """For each call the length of the longest chain of calls that wait for it."""
         behind = dict.fromkeys(self._place, 0)
         for call in reversed(self._calls):
@@ -61,8 +61,8 @@ class Schedule:
                 behind[need] = max(behind[need], behind[call.id] + 1)
         return behind
 
-    def _offer(self, call_id: str) -> None:
-        heapq.heappush(self._ready, (-self._behind[call_id], self._place[call_id]))
+    def _add_ready(self, call_id: str) -> None:
+        heapq.heappush(self._ready, (-self._chain_lengths[call_id], self._place[call_id]))
 
     @property
     def is_over(self) -> bool:
@@ -93,7 +93,7 @@ class Schedule:
                 self._waits_for[dependent] -= 1
                 if self._waits_for[dependent] == 0 and self._states[dependent] is State.BLOCKED:
                     self._states[dependent] = State.READY
-                    self._offer(dependent)
+                    self._add_ready(dependent)
             return []
         return list(self._skip_below(call_id))
 
@@ -107,7 +107,7 @@ class Schedule:
                 self._states[dependent] = State.ENDED
                 self._outcomes[dependent] = Outcome.SKIPPED
                 frontier.append(dependent)
-                yield self._calls[self._place[dependent]], _because(cause, self._outcomes[cause])
+                yield self._calls[self._place[dependent]], _reason_skipped(cause, self._outcomes[cause])
 
     def abandon(self) -> list[Call]:
         """Everything that has not started, now ended without being tried."""
@@ -119,5 +119,5 @@ class Schedule:
         return left
 
 
-def _because(cause: str, outcome: Outcome) -> str:
+def _reason_skipped(cause: str, outcome: Outcome) -> str:
     return f"it needs {cause}, which {_ENDED[outcome]}"

@@ -34,7 +34,7 @@ from reconciler.rendering import terminal_text
 class Acceptance:
     """`texts` are manifests as they would be, beside what they are; `left` is the plan of them."""
 
-    left: Plan
+    remaining: Plan
     accepted: list[Offer] = field(default_factory=list)
     declined: list[Declined] = field(default_factory=list)
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -54,8 +54,8 @@ def accept(
     )
     while True:
         found = Acceptance(plan, declined=list(declined))
-        _patch(workspace, offers, found)
-        refused = _refused(workspace, found, snapshot)
+        _patch_manifests(workspace, offers, found)
+        refused = _find_refused(workspace, found, snapshot)
         if not refused:
             return found
         declined += [Declined(str(offer), why) for offer, why in refused]
@@ -75,10 +75,10 @@ def diff(found: Acceptance) -> str:
     for path, (before, after) in found.texts.items():
         old, new = (io.StringIO(each).readlines() for each in (before, after))  # lines as Git counts them
         lines += difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
-    return "".join(map(_printed, lines))
+    return "".join(map(_sanitize_line, lines))
 
 
-def _printed(line: str) -> str:
+def _sanitize_line(line: str) -> str:
     """With the end it has in the file: a patch with another one does not apply."""
     text = line.removesuffix("\n")
     end = "\r\n" if text.endswith("\r") else "\n"
@@ -86,7 +86,7 @@ def _printed(line: str) -> str:
     return shown if line.endswith("\n") else f"{shown}\\ No newline at end of file\n"
 
 
-def _patch(workspace: Workspace, offers: list[Offer], found: Acceptance) -> None:
+def _patch_manifests(workspace: Workspace, offers: list[Offer], found: Acceptance) -> None:
     """Each offer into the text of its manifest, or among what is declined."""
     for offer in offers:
         declaration = workspace.manifest.declarations[offer.address]
@@ -96,7 +96,7 @@ def _patch(workspace: Workspace, offers: list[Offer], found: Acceptance) -> None
                 text = files.read(workspace.config.root, file, MAX_BYTES).decode()
                 found.texts[file] = (text, text)
             before, text = found.texts[file]
-            found.texts[file] = (before, _patched(workspace, offer, file, text))
+            found.texts[file] = (before, _patch_manifest(workspace, offer, file, text))
         except (Unpatchable, files.Unreadable) as why:
             found.declined.append(Declined(str(offer), f"{declaration.at(*offer.path)}: {why}; change it by hand"))
         else:
@@ -104,7 +104,7 @@ def _patch(workspace: Workspace, offers: list[Offer], found: Acceptance) -> None
     found.texts = {path: texts for path, texts in found.texts.items() if texts[0] != texts[1]}
 
 
-def _patched(workspace: Workspace, offer: Offer, file: str, text: str) -> str:
+def _patch_manifest(workspace: Workspace, offer: Offer, file: str, text: str) -> str:
     declaration = workspace.manifest.declarations[offer.address]
     document = next(
         (document for document in yaml.read(text.encode(), file).documents if _is_of(document, offer.address)), None
@@ -118,7 +118,7 @@ def _patched(workspace: Workspace, offer: Offer, file: str, text: str) -> str:
     at = declaration.at(*offer.path)
     if at.file != file:
         raise Unpatchable("it is written outside the manifest")
-    if (source := _source(there)) is not None:
+    if (source := _find_expression(there)) is not None:
         raise Unpatchable(f"it is written as {source}")
     value = offer.value
     if isinstance(there, str) and offer.text is not None:
@@ -138,7 +138,7 @@ def _is_of(document: yaml.Document, address: Address) -> bool:
     )
 
 
-def _source(written: Json) -> str | None:
+def _find_expression(written: Json) -> str | None:
     """How a value, or one inside it, is written if not as itself. References are, by their name."""
     match written:
         case str() if "${{" in written.replace("$${{", ""):
@@ -147,15 +147,15 @@ def _source(written: Json) -> str | None:
             return f"{{{word}: …}}"
         case dict() | list():
             inside = written.values() if isinstance(written, dict) else written
-            return next((found for each in inside if (found := _source(each)) is not None), None)
+            return next((found for each in inside if (found := _find_expression(each)) is not None), None)
     return None
 
 
-def _refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -> list[tuple[Offer, str]]:
+def _find_refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -> list[tuple[Offer, str]]:
     """What the manifests would not say rightly. Sets what is `left` otherwise."""
     added = {path: after.encode() for path, (_, after) in found.texts.items()}
     try:
-        loaded = load_manifests_with(workspace.config, workspace.runtime.environ, workspace.given, added, {})
+        loaded = load_manifests_with(workspace.config, workspace.runtime.environ, workspace.variables, added, {})
     except Rejected as rejected:
         wrong = [problem for problem in rejected.problems if problem.is_error]
         blamed = [
@@ -167,8 +167,10 @@ def _refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -> lis
         if not blamed:
             raise InvalidProject(rejected.problems) from rejected
         return list({id(offer): (offer, why) for offer, why in blamed}.values())
-    found.left = replace(workspace, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(snapshot)
-    differing = {(change.address, field_change.path) for change in found.left.changes for field_change in change.fields}
+    found.remaining = replace(workspace, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(snapshot)
+    differing = {
+        (change.address, field_change.path) for change in found.remaining.changes for field_change in change.fields
+    }
     return [
         (offer, "it would still differ")
         for offer in found.accepted

@@ -43,27 +43,27 @@ async def adopt(
     stop: asyncio.Event | None,
 ) -> ApplyResult:
     """See `Workspace.adopt`. Raises InvalidProject if an address is not declared, or declared gone."""
-    adopting = _adopting(workspace, addresses, id)
+    adopting = _prepare_adoption(workspace, addresses, id)
     bindings: set[str] = set()
 
     def hear(event: OperationEvent) -> None:
         if isinstance(event, Planned):
-            bindings.update(_only_remembered(event.plan))
+            bindings.update(_find_store_only(event.plan))
         on_event(event)
 
     result = await adopting.apply(approve=approve, on_event=hear, stop=stop, command="adopt")
     is_done = result.status in (Status.APPLIED, Status.UNCHANGED)
-    return replace(result, remembered=tuple(sorted(bindings))) if is_done else result
+    return replace(result, recorded_in_store=tuple(sorted(bindings))) if is_done else result
 
 
-def _only_remembered(plan: Plan) -> set[str]:
+def _find_store_only(plan: Plan) -> set[str]:
     """Objects that are adopted without a call: their kinds carry no owner record, so the store has it."""
     changed = {change.address for change in plan.changes}
     return {str(address) for address, binding in plan.bindings.items() if binding and address not in changed}
 
 
 @dataclass(frozen=True)
-class _Adopting(Workspace):
+class _AdoptionWorkspace(Workspace):
     """A workspace whose plans are wrong if they would do more than adopt. `by_caller`: the address whose id no manifest
     gives."""
 
@@ -72,9 +72,9 @@ class _Adopting(Workspace):
     def plan_for(self, snapshot: Snapshot) -> Plan:
         plan = super().plan_for(snapshot)
         wrong = tuple(_problem(change) for change in plan.changes if change.action is not Action.ADOPT or change.fields)
-        return replace(plan, problems=(*map(self._reworded, plan.problems), *wrong))
+        return replace(plan, problems=(*map(self._reword, plan.problems), *wrong))
 
-    def _reworded(self, problem: Problem) -> Problem:
+    def _reword(self, problem: Problem) -> Problem:
         """There is no `id:` to remove where the caller gives the id."""
         if self.by_caller is None or not problem.subject.startswith(str(self.by_caller)):
             return problem
@@ -84,7 +84,7 @@ class _Adopting(Workspace):
         return replace(problem, remedy=remedy)
 
 
-def _adopting(workspace: Workspace, addresses: Sequence[Address], id: str | None) -> Workspace:
+def _prepare_adoption(workspace: Workspace, addresses: Sequence[Address], id: str | None) -> Workspace:
     declared = dict(workspace.manifest.declarations)
     for address in addresses:
         declared[address] = _to_adopt(declared.get(address), address, id)
@@ -94,7 +94,7 @@ def _adopting(workspace: Workspace, addresses: Sequence[Address], id: str | None
     )
     manifest = replace(workspace.manifest, declarations=declared)
     fields = {name: getattr(chosen, name) for name in Workspace.__dataclass_fields__}
-    return _Adopting(**{**fields, "manifest": manifest, "by_caller": by_caller})
+    return _AdoptionWorkspace(**{**fields, "manifest": manifest, "by_caller": by_caller})
 
 
 def _to_adopt(declaration: Declaration | None, address: Address, id: str | None) -> Declaration:

@@ -25,4 +25,4 @@ async def read_checks_and_runs(config: Config, since: float) -> tuple[Sequence[D
         if store is None:
             return (), ()
         history = store.drift_history
-        return await history.looks(config.stack, since), await history.runs(config.stack, since)
+        return await history.list_drift_checks(config.stack, since), await history.list_runs(config.stack, since)

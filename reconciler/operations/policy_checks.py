@@ -22,18 +22,18 @@ Rules = tuple["Rule", ...]
 
 def load_rules(config: Config) -> Rules:
     """The policies of the project; Rejected tells all that is wrong with them."""
-    if not any((config.root / policy).exists() for policy in config.policies) and not _are_asked_for(config):
+    if not any((config.root / policy).exists() for policy in config.policies) and not _are_configured(config):
         return ()
     from reconciler.project.policies.load import load_policies
 
     return load_policies(config)
 
 
-def _are_asked_for(config: Config) -> bool:
+def _are_configured(config: Config) -> bool:
     return ("policies",) in config.positions
 
 
-def of_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Problem, ...]:
+def check_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Problem, ...]:
     """What can be said without a plan."""
     if not found:
         return ()
@@ -61,9 +61,9 @@ def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifes
     kept = (problem for problem in plan.problems if problem.rule not in again)
     said = policies.check_plan(found, plan, kinds.list_planned(), now, manifest)
     unasked = [
-        _unasked(rule, about)
+        _not_evaluated(rule, about)
         for rule in silent
-        if plan.judged.get(rule.name) != digests[rule.name] and (about := _concerned(rule, plan))
+        if plan.judged.get(rule.name) != digests[rule.name] and (about := _find_concerned(rule, plan))
     ]
     return replace(plan, problems=(*kept, *said, *unasked), judged=digests)
 
@@ -77,7 +77,7 @@ def _digest(rule: Rule, now: float) -> str:
     return digest([rule.check.text, str(rule.severity), scope, exempt, time])
 
 
-def _concerned(rule: Rule, plan: Plan) -> list[str]:
+def _find_concerned(rule: Rule, plan: Plan) -> list[str]:
     """What a rule about resources would be asked of, among what the plan changes."""
     if rule.is_about_changes:
         changes = [change for change in plan.changes if not rule.actions or change.action in rule.actions]
@@ -86,7 +86,7 @@ def _concerned(rule: Rule, plan: Plan) -> list[str]:
     return [str(change.address) for change in changes if rule.covers(change.address)]
 
 
-def _unasked(rule: Rule, about: Sequence[str]) -> Problem:
+def _not_evaluated(rule: Rule, about: Sequence[str]) -> Problem:
     whom = about[0] if len(about) == 1 else f"{about[0]} and {len(about) - 1} more"
     text = f"the policy {rule.name} cannot be asked anew about {whom}: the manifests are not those of the plan"
     return Problem(text, "plan again", position=rule.position, severity=rule.severity, rule=rule.name, code="policy")

@@ -73,16 +73,16 @@ class ApplyResult:
     problems: tuple[Problem, ...] = ()
     failure: str = ""
     unverified: str = ""
-    remembered: tuple[str, ...] = ()  # of an adoption: addresses that only the store had to remember
+    recorded_in_store: tuple[str, ...] = ()  # of an adoption: addresses that only the store had to remember
 
-    def ended(self, *outcomes: Outcome) -> list[Ended]:
+    def with_outcome(self, *outcomes: Outcome) -> list[Ended]:
         """The calls that ended in one of these ways."""
         return [outcome for outcome in self.outcomes if outcome.outcome in outcomes]
 
     @property
     def is_complete(self) -> bool:
         """Whether every call of the plan succeeded and was recorded."""
-        succeeded = self.ended(Outcome.DONE, Outcome.ALREADY)
+        succeeded = self.with_outcome(Outcome.DONE, Outcome.ALREADY)
         return len(succeeded) == len(self.plan.calls) and not self.failure
 
 

@@ -26,7 +26,7 @@ def check_selection(policy: PlanOptions, manifest: Manifest, snapshot: Snapshot,
     ours = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
     known = {*manifest.declarations, *snapshot.bindings, *ours, *_children(snapshot)}
     wrong = [glob for glob in policy.find_unmatched(known) if not _may_match(glob, snapshot)]
-    lines = [_unmatched(glob, sorted(map(str, known))) for glob in wrong]
+    lines = [_describe_mismatch(glob, sorted(map(str, known))) for glob in wrong]
     if policy.destroy:
         for line in lines:
             on_event(Note(f"warning: {line}"))
@@ -50,7 +50,7 @@ def _may_match(glob: str, snapshot: Snapshot) -> bool:
     return any(fnmatchcase(each, kind) for each, listing in snapshot.listings.items() if not listing.complete)
 
 
-def _unmatched(glob: str, known: Sequence[str], where: str = "is declared, or owned by this stack") -> str:
+def _describe_mismatch(glob: str, known: Sequence[str], where: str = "is declared, or owned by this stack") -> str:
     kind, slash, _ = glob.partition("/")
     if not slash and kinds.find(kind) is not None:
         return f"{glob} matches nothing that {where}; write {glob}/* for all of the kind"
@@ -61,9 +61,9 @@ def _unmatched(glob: str, known: Sequence[str], where: str = "is declared, or ow
 
 def resources_to_replace(words: Sequence[str], manifest: Manifest, policy: PlanOptions) -> frozenset[Address]:
     """The resources to replace. Raises NothingSelected if one of them is not declared, or left out of the plan."""
-    found = {each: _declared(each, manifest) for each in words}
+    found = {each: _find_declaration(each, manifest) for each in words}
     declared = sorted(str(address) for address in manifest.declarations)
-    told = [_unmatched(each, declared, "is declared") for each, address in found.items() if address is None]
+    told = [_describe_mismatch(each, declared, "is declared") for each, address in found.items() if address is None]
     told += [
         f"{each} is to be replaced, and --target or --exclude leaves it out"
         for each, address in found.items()
@@ -74,6 +74,6 @@ def resources_to_replace(words: Sequence[str], manifest: Manifest, policy: PlanO
     return frozenset(address for address in found.values() if address is not None)
 
 
-def _declared(text: str, manifest: Manifest) -> Address | None:
+def _find_declaration(text: str, manifest: Manifest) -> Address | None:
     found = manifest.declarations.get(Address(*text.split("/", 1))) if "/" in text else None
     return found.address if found is not None and found.ensure is Ensure.PRESENT else None

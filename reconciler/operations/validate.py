@@ -36,14 +36,14 @@ def validate_project(source: ProjectSource) -> tuple[ValidationResult, ...]:
     """
     chosen = source.chosen_environment
     names = [chosen] if chosen else [None, *environments.environment_names(source.path)]
-    checked = _needed([_check(source, name) for name in names])
-    shared = _shared_targets(source, {each.result.environment: each.deliveries for each in checked})
+    checked = _without_variable_templates([_check(source, name) for name in names])
+    shared = _find_shared_targets(source, {each.result.environment: each.deliveries for each in checked})
     results = [each.result for each in checked]
     results[-1] = replace(results[-1], shared=tuple(shared))
     return tuple(results)
 
 
-def stand_in(source: str, is_secret: bool) -> Value:
+def make_placeholder(source: str, is_secret: bool) -> Value:
     """What stands for the value of an environment variable or secret file that is not there."""
     return Sealed(source) if is_secret else PENDING
 
@@ -51,12 +51,12 @@ def stand_in(source: str, is_secret: bool) -> Value:
 def _check(source: ProjectSource, name: str | None) -> _Checked:
     environ = source.runtime.environ
     try:
-        config = load_config(source.path, environ, name, stand_in)
+        config = load_config(source.path, environ, name, make_placeholder)
         rules = policy_checks.load_rules(config)
-        loaded = load_manifests(config, environ, source.variables, stand_in)
+        loaded = load_manifests(config, environ, source.variables, make_placeholder)
     except Rejected as rejected:
         return _Checked(ValidationResult(name, rejected.problems))
-    found = policy_checks.of_manifest(rules, loaded.manifest, source.runtime.now())
+    found = policy_checks.check_manifest(rules, loaded.manifest, source.runtime.now())
     result = ValidationResult(
         name,
         (*loaded.warnings, *found),
@@ -69,7 +69,7 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
     )
 
 
-def _needed(checked: Sequence[_Checked]) -> Sequence[_Checked]:
+def _without_variable_templates(checked: Sequence[_Checked]) -> Sequence[_Checked]:
     """Without the project itself if only its environments give values to its variables: it is never planned alone."""
     alone, *others = checked
     if others and any(problem.code == NO_VALUE for problem in alone.result.problems):
@@ -77,7 +77,9 @@ def _needed(checked: Sequence[_Checked]) -> Sequence[_Checked]:
     return checked
 
 
-def _shared_targets(source: ProjectSource, loaded: Mapping[str | None, Sequence[Declaration]]) -> Sequence[Problem]:
+def _find_shared_targets(
+    source: ProjectSource, loaded: Mapping[str | None, Sequence[Declaration]]
+) -> Sequence[Problem]:
     """A warning for each delivery target that environments share: the later apply would overwrite the other's secret.
 
     `loaded` holds the declarations with deliveries of environments that are loaded already. The others are loaded only

@@ -61,7 +61,7 @@ class Workspace:
     Operations raise InvalidProject, WrongAccount or NothingSelected if there can be no plan, an engine `Failure` if the
     platform cannot be read, and StoreError if the store cannot be used. Several workspaces may work in one event loop.
 
-    given    variables that the caller set, beside those of the project file
+    variables  variables that the caller set, beside those of the project file
     options  what may be planned: selection, approvals, guards
     """
 
@@ -71,7 +71,7 @@ class Workspace:
     options: PlanOptions
     account: Account
     parallelism: int
-    given: Mapping[str, Variable] = field(default_factory=dict, repr=False)
+    variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
     runtime: Runtime = field(default_factory=Runtime)
 
     @classmethod
@@ -147,7 +147,7 @@ class Workspace:
         chosen = self.select(selection, allow=allow, adopt=adopt)
         snapshot = await chosen.take_snapshot(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
-        plan = replace(chosen.judge(chosen.plan_for(snapshot)), created=chosen.runtime.now())
+        plan = replace(chosen.with_policy_findings(chosen.plan_for(snapshot)), created=chosen.runtime.now())
         return PlanResult(plan, snapshot, chosen)
 
     async def apply(
@@ -173,7 +173,7 @@ class Workspace:
         from reconciler.operations.applying import apply, plan_files
 
         workspace, plan_file = (
-            plan_files.in_memory(planned, self) if isinstance(planned, PlanResult) else (self, planned)
+            plan_files.from_plan_result(planned, self) if isinstance(planned, PlanResult) else (self, planned)
         )
         return await apply.apply(
             workspace, plan_file, approve=approve, on_event=on_event, stop=stop, partial=partial, command=command
@@ -311,7 +311,7 @@ class Workspace:
             self.runtime.observer.on_plan(plan)
         return replace(plan, problems=(*self.warnings, *plan.problems), account=self.account_name)
 
-    def judge(self, plan: Plan) -> Plan:
+    def with_policy_findings(self, plan: Plan) -> Plan:
         """The plan with what the project's policies say of it."""
         return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
 

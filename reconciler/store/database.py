@@ -33,9 +33,9 @@ _SCHEMES = {
     "postgresql+psycopg": postgres.DRIVER,
     "postgres": postgres.DRIVER,  # as the server's own tools say too
 }
-SERIALIZED = 0x7263_6E63  # the key of the advisory lock around the creation of the schema on a server
+SCHEMA_LOCK = 0x7263_6E63  # the key of the advisory lock around the creation of the schema on a server
 _HAS_SCHEMA = text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :name")
-_veil = Redactor(())  # over what drivers say, who may quote the URL they were given
+_redactor = Redactor(())  # over what drivers say, who may quote the URL they were given
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +55,18 @@ class Timeouts:
 def open_database(where: str, timeouts: Timeouts) -> tuple[Engine, str]:
     """The database behind a path or URL, and how to call it in messages (without a password)."""
     if where == MEMORY:
-        return _in_memory(timeouts), "the store in memory"
+        return _open_memory(timeouts), "the store in memory"
     if "://" not in where:
-        return _file(Path(where), timeouts), where
-    url = _url(where)
+        return _open_file(Path(where), timeouts), where
+    url = _parse_url(where)
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
             raise Unavailable(where, "a store in memory survives nothing", f"say {MEMORY} if that is meant")
-        return _file(Path(url.database), timeouts), url.database
-    return _server(url, timeouts)
+        return _open_file(Path(url.database), timeouts), url.database
+    return _open_server(url, timeouts)
 
 
-def _url(where: str) -> URL:
+def _parse_url(where: str) -> URL:
     """Where it cannot be read nothing of it is shown: who knows where in it the password is."""
     scheme, _, rest = where.partition("://")
     if scheme.lower() not in _SCHEMES:
@@ -91,78 +91,78 @@ def explain_errors(place: str) -> Iterator[None]:
     except OperationalError as failure:
         # "disk I/O error", "database is locked" and the like may pass; these do not
         damaged = any(sign in str(failure.orig) for sign in _BROKEN)
-        raise (Damaged(place, _line(failure)) if damaged else errors.unavailable(place, _line(failure))) from failure
+        raise (Damaged if damaged else errors.explain_unavailable)(place, _first_line(failure)) from failure
     except DatabaseError as failure:
         served = "://" in place  # a server looks after its own files: what it refuses is a matter of rights
-        raise (errors.unavailable if served else Damaged)(place, _line(failure)) from failure
+        raise (errors.explain_unavailable if served else Damaged)(place, _first_line(failure)) from failure
     except sqlite3.OperationalError as failure:  # from the first words to a fresh connection, which nobody wraps
-        raise errors.unavailable(place, str(failure)) from failure
+        raise errors.explain_unavailable(place, str(failure)) from failure
     except sqlite3.DatabaseError as failure:
         raise Damaged(place, str(failure)) from failure
     except UnicodeDecodeError as failure:  # of what SQLite quotes where it does not understand it
         raise Damaged(place, "a text in it is not UTF-8") from failure
     except SQLAlchemyError as failure:
-        raise Unavailable(place, _veil.redact(str(failure))) from failure
+        raise Unavailable(place, _redactor.redact(str(failure))) from failure
     except OSError as failure:
-        raise errors.unavailable(place, failure.strerror or str(failure)) from failure
+        raise errors.explain_unavailable(place, failure.strerror or str(failure)) from failure
 
 
-def _line(failure: DatabaseError) -> str:
-    return _veil.redact(str(failure.orig).strip().partition("\n")[0])
+def _first_line(failure: DatabaseError) -> str:
+    return _redactor.redact(str(failure.orig).strip().partition("\n")[0])
 
 
 # --- a server ---------------------------------------------------------------------------------------------------------
 
 
-def _server(url: URL, timeouts: Timeouts) -> tuple[Engine, str]:
-    shown = postgres.shown(url)
-    for password in postgres.passwords(url):
-        _veil.add(password)
+def _open_server(url: URL, timeouts: Timeouts) -> tuple[Engine, str]:
+    shown = postgres.display_name(url)
+    for password in postgres.find_passwords(url):
+        _redactor.add(password)
     with explain_errors(shown):
         try:
-            engine = postgres.engine(url, connect=timeouts.connect, answer=timeouts.answer)
+            engine = postgres.make_engine(url, connect=timeouts.connect, answer=timeouts.answer)
         except ImportError as failure:
             why = f"its driver is not installed: {failure}"
             raise Unavailable(shown, why, "install reconciler with its extra postgres") from failure
         try:
             # A database serves many: our tables stand in a schema of their own.
             engine = engine.execution_options(schema_translate_map={None: schema.NAME})
-            _create_served(engine)
-            _bring_up(engine, shown)
+            _create_on_server(engine)
+            _upgrade(engine, shown)
         except BaseException:
             engine.dispose()
             raise
     return engine, shown
 
 
-def _create_served(engine: Engine) -> None:
+def _create_on_server(engine: Engine) -> None:
     """Creates what is missing, one process at a time: IF NOT EXISTS does not keep two from creating the same at once.
 
     The lock ends with the transaction, so that a process that dies here leaves nothing behind.
     """
     with engine.begin() as connection:
-        connection.execute(select(func.pg_advisory_xact_lock(SERIALIZED)))
+        connection.execute(select(func.pg_advisory_xact_lock(SCHEMA_LOCK)))
         # Who may not make a schema may not say IF NOT EXISTS either.
         if connection.execute(_HAS_SCHEMA, {"name": schema.NAME}).first() is None:
             connection.execute(text(f"CREATE SCHEMA {schema.NAME}"))
-        _create(connection)
+        _create_tables(connection)
 
 
 # --- a file -----------------------------------------------------------------------------------------------------------
 
 
-def _file(path: Path, timeouts: Timeouts) -> Engine:
+def _open_file(path: Path, timeouts: Timeouts) -> Engine:
     place = str(path)
     with explain_errors(place):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             if Path(f"{path}-wal").exists():
                 raise Damaged(f"{path}-wal", "the database it belongs to is gone")
-            _make(path)
+            _create_file(path)
         _check_header(path, place)
-        engine = _engine(path, timeouts)
+        engine = _make_engine(path, timeouts)
         try:
-            _bring_up(engine, place)
+            _upgrade(engine, place)
             _check_pages(engine, place)
         except BaseException:
             engine.dispose()
@@ -190,7 +190,7 @@ def _check_pages(engine: Engine, place: str) -> None:
         raise Damaged(place, str(verdict).replace("\n", " "))
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """A new database appears under its name complete: a process that dies here leaves nothing that looks like one."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(descriptor)
@@ -200,7 +200,7 @@ def _make(path: Path) -> None:
         try:
             with engine.begin() as connection:
                 connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
-                _create(connection)
+                _create_tables(connection)
         finally:
             engine.dispose()
         with fresh.open("rb") as file:
@@ -218,7 +218,7 @@ def _make(path: Path) -> None:
         fresh.unlink()
 
 
-def _engine(path: Path, timeouts: Timeouts) -> Engine:
+def _make_engine(path: Path, timeouts: Timeouts) -> Engine:
     url = URL.create("sqlite", database=str(path))
     engine = create_engine(url, connect_args={"timeout": timeouts.busy, "check_same_thread": False})
 
@@ -230,7 +230,7 @@ def _engine(path: Path, timeouts: Timeouts) -> Engine:
     return engine
 
 
-def _in_memory(timeouts: Timeouts) -> Engine:
+def _open_memory(timeouts: Timeouts) -> Engine:
     """One connection, which is the database; whoever wants it waits for its turn."""
     engine = create_engine(
         "sqlite://",
@@ -241,21 +241,21 @@ def _in_memory(timeouts: Timeouts) -> Engine:
         pool_timeout=timeouts.busy,
     )
     with engine.begin() as connection:
-        _create(connection)
+        _create_tables(connection)
     return engine
 
 
 # --- any --------------------------------------------------------------------------------------------------------------
 
 
-def _create(connection: Connection) -> None:
+def _create_tables(connection: Connection) -> None:
     """Creates the tables that are missing, and the row with their version, in the transaction of the connection."""
     schema.metadata.create_all(connection)
     if connection.execute(select(schema.store.c.version)).first() is None:
         connection.execute(insert(schema.store).values(version=schema.VERSION))
 
 
-def _bring_up(engine: Engine, place: str) -> None:
+def _upgrade(engine: Engine, place: str) -> None:
     """To our version; what is newer is refused."""
     with engine.connect() as connection:
         version = connection.execute(select(schema.store.c.version)).scalar()
@@ -270,5 +270,5 @@ def _bring_up(engine: Engine, place: str) -> None:
             if not connection.execute(ours).rowcount:
                 return  # another process was quicker
             for added in range(version + 1, schema.VERSION + 1):
-                for executable_ddl_element in schema.ADDED[added]:
+                for executable_ddl_element in schema.UPGRADES[added]:
                     connection.execute(executable_ddl_element)

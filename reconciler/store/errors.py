@@ -48,7 +48,7 @@ _REMEDIES = {
 }
 
 
-def unavailable(place: str, why: str) -> Unavailable:
+def explain_unavailable(place: str, why: str) -> Unavailable:
     """With the way out that fits what the database or the system said."""
     for sign, remedy in _REMEDIES.items():
         if sign in why:

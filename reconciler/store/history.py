@@ -41,15 +41,15 @@ class History:
         def write() -> None:
             with database.explain_errors(self._place), self._engine.begin() as connection:
                 head = {"id": name, "stack": stack, "at": look.at, "declared": look.declared, "commit": look.commit}
-                connection.execute(insert(schema.looks), [head])
+                connection.execute(insert(schema.drift_checks), [head])
                 if rows:
-                    connection.execute(insert(schema.drifts), rows)
+                    connection.execute(insert(schema.drifted_resources), rows)
 
         await asyncio.to_thread(write)
 
-    async def looks(self, stack: str, since: float = 0.0) -> tuple[DriftCheck, ...]:
+    async def list_drift_checks(self, stack: str, since: float = 0.0) -> tuple[DriftCheck, ...]:
         """Oldest first."""
-        look, drift = schema.looks, schema.drifts
+        look, drift = schema.drift_checks, schema.drifted_resources
         wanted = (look.c.stack == stack) & (look.c.at >= since)
         heads = await self._rows(select(look).where(wanted).order_by(look.c.at, look.c.id))
         moved: Mapping[str, list[DriftedResource]] = defaultdict(list)
@@ -66,7 +66,7 @@ class History:
             )
         return tuple(DriftCheck(row.at, row.declared, row.commit, tuple(moved.get(row.id, ()))) for row in heads)
 
-    async def runs(self, stack: str, since: float = 0.0) -> tuple[Run, ...]:
+    async def list_runs(self, stack: str, since: float = 0.0) -> tuple[Run, ...]:
         """Oldest first, with how many calls ended how."""
         run, outcome = schema.runs, schema.outcomes
         wanted = (run.c.stack == stack) & (run.c.started >= since)

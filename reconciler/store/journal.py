@@ -18,7 +18,7 @@ from reconciler.model.snapshot import Binding
 from reconciler.store import database, schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
-from reconciler.store.lock import LASTS
+from reconciler.store.lock import LOCK_SECONDS
 
 # Built once, and given rows: to build a statement takes SQLAlchemy longer than to carry it out.
 _INTEND = insert(schema.intents)
@@ -27,23 +27,26 @@ _CONCLUDE = (
     .where(schema.intents.c.id == bindparam("intent"))
     .values(concluded=bindparam("at"), object=bindparam("made"))
 )
-_UNRECEIVE = delete(schema.receipts).where(schema.receipts.c.intent == bindparam("intent"))
+_REMOVE_RECEIPT = delete(schema.receipts).where(schema.receipts.c.intent == bindparam("intent"))
 _LAST = select(func.coalesce(func.max(schema.receipts.c.place), 0)).where(schema.receipts.c.stack == bindparam("of"))
-_RECEIVE = insert(schema.receipts).values(
-    {**{each: bindparam(each) for each in ("intent", "stack", "at", "seal")}, "place": _LAST.scalar_subquery() + 1}
+_ADD_RECEIPT = insert(schema.receipts).values(
+    {
+        **{name: bindparam(name) for name in ("intent", "stack", "at", "seal")},
+        "place": _LAST.scalar_subquery() + 1,
+    }
 )
 _UNBIND = delete(schema.bindings).where(
     schema.bindings.c.stack == bindparam("stack"), schema.bindings.c.address == bindparam("address")
 )
 _BIND = insert(schema.bindings)
-_LEAVE = delete(schema.accounts).where(schema.accounts.c.stack == bindparam("stack"))
-_BELONG = insert(schema.accounts)
+_REMOVE_ACCOUNT = delete(schema.accounts).where(schema.accounts.c.stack == bindparam("stack"))
+_ADD_ACCOUNT = insert(schema.accounts)
 _RECORD = insert(schema.outcomes)
-_PLAN_CALL = insert(schema.plan_calls)
-_NOT_PLAN_CALL = delete(schema.plan_calls).where(
-    *(schema.plan_calls.c[each] == bindparam(f"of_{each}") for each in ("plan", "call", "intent"))
+_ADD_PLAN_CALL = insert(schema.plan_calls)
+_REMOVE_PLAN_CALL = delete(schema.plan_calls).where(
+    *(schema.plan_calls.c[name] == bindparam(f"of_{name}") for name in ("plan", "call", "intent"))
 )
-_STAY = (
+_CONFIRM_LOCK = (
     update(schema.locks)
     .where(schema.locks.c.stack == bindparam("of"), schema.locks.c.holder == bindparam("ours"))
     .values(holder=bindparam("ours"))
@@ -81,8 +84,8 @@ class StoreJournal:
         self._holder = holder
         self._now = now
         self._elapsed = elapsed
-        self._told = 0
-        self._stood = float("-inf")  # when the lock was last seen to be ours
+        self._ended_calls = 0
+        self._lock_confirmed = float("-inf")  # when the lock was last seen to be ours
         self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -91,23 +94,24 @@ class StoreJournal:
             "stack": intent.stack,
             "address": str(intent.address),
             "path": intent.path,
-            "before": schema.written(sorted(intent.before)),
-            "identity": schema.written(dict(intent.identity)),
+            "before": schema.encode_json(sorted(intent.before)),
+            "identity": schema.encode_json(dict(intent.identity)),
         }
-        place = schema.written(asdict(intent.place)) if intent.place is not None else None
+        place = schema.encode_json(asdict(intent.place)) if intent.place is not None else None
         seal = schema.seal(intent.id, *content.values(), *([place] if place is not None else []))
         row = {"id": intent.id, "opened": self._now(), "concluded": None, "object": None, "seal": seal, **content}
         row["place"] = place
-        await self._write([("intent", intent.id)], (_INTEND, row), *self._of_plan(create_id(intent.address), intent.id))
+        plan_rows = self._plan_rows(create_id(intent.address), intent.id)
+        await self._write([("intent", intent.id)], (_INTEND, row), *plan_rows)
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         row = {"intent": intent_id, "at": self._now(), "made": object_id}
         await self._write([("intent", intent_id)], (_CONCLUDE, row))
 
-    async def receipt(self, intent_id: str) -> None:
+    async def record_receipt(self, intent_id: str) -> None:
         seal = schema.seal(intent_id, self._stack)
         row = {"intent": intent_id, "stack": self._stack, "of": self._stack, "at": self._now(), "seal": seal}
-        await self._write([("receipt", intent_id)], (_UNRECEIVE, {"intent": intent_id}), (_RECEIVE, row))
+        await self._write([("receipt", intent_id)], (_REMOVE_RECEIPT, {"intent": intent_id}), (_ADD_RECEIPT, row))
 
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
         rows: list[tuple[Executable, Row]] = []
@@ -119,29 +123,29 @@ class StoreJournal:
                 "stack": self._stack,
                 "address": str(address),
                 "object": binding.id,
-                "applied": schema.written(dict(binding.applied)),
+                "applied": schema.encode_json(dict(binding.applied)),
                 "protect": int(binding.protect),
                 "replaces": binding.replaces,
             }
             rows.append((_BIND, {"seal": schema.seal(*content.values()), **content}))
         await self._write([("binding", address) for address in bindings], *rows)
 
-    async def belong(self, membership: AccountMembership) -> None:
+    async def record_account(self, membership: AccountMembership) -> None:
         """Remember which account the stack belongs to."""
         content = {
             "stack": self._stack,
             "account": membership.account,
-            "witnesses": schema.written(membership.witnesses),
+            "witnesses": schema.encode_json(membership.witnesses),
         }
         row = {"seal": schema.seal(*content.values()), **content}
-        await self._write(["account"], (_LEAVE, {"stack": self._stack}), (_BELONG, row))
+        await self._write(["account"], (_REMOVE_ACCOUNT, {"stack": self._stack}), (_ADD_ACCOUNT, row))
 
     async def record(self, ended: Ended) -> None:
         """Keep how a call ended, for `history`."""
-        self._told += 1
+        self._ended_calls += 1
         row = {
             "run": self._run,
-            "place": self._told,
+            "place": self._ended_calls,
             "call": ended.call.id,
             "address": str(ended.call.address),
             "verb": ended.call.verb.value,
@@ -151,28 +155,28 @@ class StoreJournal:
             "at": self._now(),
         }
         succeeded = ended.outcome in (Outcome.DONE, Outcome.ALREADY)
-        rows = self._of_plan(ended.call.id) if succeeded else []
-        await self._write([("outcome", self._told)], (_RECORD, row), *rows)
+        rows = self._plan_rows(ended.call.id) if succeeded else []
+        await self._write([("outcome", self._ended_calls)], (_RECORD, row), *rows)
 
     async def complete_plan(self) -> None:
         """Keep that the whole plan file was applied."""
         if self._plan:
-            await self._write(["plan"], *self._of_plan(""))
+            await self._write(["plan"], *self._plan_rows(""))
 
-    def _of_plan(self, call: str, intent: str = "") -> list[tuple[Executable, Row]]:
+    def _plan_rows(self, call: str, intent: str = "") -> list[tuple[Executable, Row]]:
         """The rows that say how far the plan file was applied. An intent is written with its create, in one commit."""
         if not self._plan:
             return []
         about = {"plan": self._plan, "call": call, "intent": intent}
         row = {**about, "at": self._now(), "seal": schema.seal(*about.values())}
-        return [(_NOT_PLAN_CALL, {f"of_{name}": value for name, value in about.items()}), (_PLAN_CALL, row)]
+        return [(_REMOVE_PLAN_CALL, {f"of_{name}": value for name, value in about.items()}), (_ADD_PLAN_CALL, row)]
 
-    async def stands(self) -> None:
+    async def check_lock(self) -> None:
         """Raises LockLost unless the stack's lock is surely ours, of which a process that was asleep knows nothing.
 
         Asks the database only if nothing was written for a while.
         """
-        if self._holder is not None and self._elapsed() - self._stood > LASTS / 4:
+        if self._holder is not None and self._elapsed() - self._lock_confirmed > LOCK_SECONDS / 4:
             await self._write([])
 
     async def _write(self, about: Collection[Hashable], *rows: tuple[Executable, Row]) -> None:
@@ -205,11 +209,11 @@ class StoreJournal:
         try:
             with database.explain_errors(self._place), self._engine.begin() as connection:
                 self._check_lock(connection)
-                for statement, rows in _together(batch):
+                for statement, rows in _group_by_statement(batch):
                     connection.execute(statement, rows)
         except StoreError as failure:
             return failure
-        self._stood = began
+        self._lock_confirmed = began
         return None
 
     def _check_lock(self, connection: Connection) -> None:
@@ -217,10 +221,10 @@ class StoreJournal:
         if self._holder is None:
             return
         # A write, not a read: from here to the commit nobody else can take the lock over.
-        if not connection.execute(_STAY, {"of": self._stack, "ours": self._holder}).rowcount:
+        if not connection.execute(_CONFIRM_LOCK, {"of": self._stack, "ours": self._holder}).rowcount:
             raise LockLost(self._stack)
 
-    async def settled(self) -> None:
+    async def flush(self) -> None:
         """Everything that was handed over is durable."""
         if self._writer is not None:
             await self._writer
@@ -231,7 +235,7 @@ def seconds_since_start() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def _together(batch: Sequence[Write]) -> Iterator[tuple[Executable, list[Row]]]:
+def _group_by_statement(batch: Sequence[Write]) -> Iterator[tuple[Executable, list[Row]]]:
     """All rows of a statement at once, as long as nothing is written about twice: then the order counts."""
     rows_of: dict[Executable, list[Row]] = {}
     seen: set[Hashable] = set()

@@ -34,7 +34,7 @@ from reconciler.store import database, schema
 from reconciler.store.errors import Locked, LockLost, StoreError
 
 _LOCKS = schema.locks
-LASTS = 60.0  # seconds without a heartbeat until anybody may take the lock over
+LOCK_SECONDS = 60.0  # seconds without a heartbeat until anybody may take the lock over
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Holder:
 
     @classmethod
     def this_process(cls) -> Holder:
-        return cls(secrets.token_hex(8), socket.gethostname(), _machine(), os.getpid())
+        return cls(secrets.token_hex(8), socket.gethostname(), _machine_id(), os.getpid())
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ async def hold_lock(
     stack: str,
     *,
     on_loss: Callable[[StoreError], None],
-    lasts: float = LASTS,
+    lasts: float = LOCK_SECONDS,
     now: Callable[[], float] = time.time,
     holder: Holder | None = None,
 ) -> AsyncIterator[Holder]:
@@ -75,7 +75,7 @@ async def hold_lock(
         await asyncio.gather(acquiring, return_exceptions=True)
         await asyncio.to_thread(row.release)
         raise
-    beat = asyncio.ensure_future(_beat(row, on_loss))
+    beat = asyncio.ensure_future(_renew_until_lost(row, on_loss))
     try:
         yield row.holder
     finally:
@@ -85,7 +85,7 @@ async def hold_lock(
             await asyncio.to_thread(row.release)
 
 
-async def _beat(row: _LockRow, on_loss: Callable[[StoreError], None]) -> None:
+async def _renew_until_lost(row: _LockRow, on_loss: Callable[[StoreError], None]) -> None:
     kept = row.now()
     while True:
         await asyncio.sleep(row.lasts / 4)
@@ -112,7 +112,7 @@ class _LockRow:
 
     def acquire(self) -> None:
         """Raises Locked while somebody else has it."""
-        moment, mine = self._moment(), self.holder
+        moment, mine = self._now_expression(), self.holder
         content = {
             "holder": mine.token,
             "host": mine.host,
@@ -122,7 +122,7 @@ class _LockRow:
             "expires": moment + self.lasts,
         }
         with database.explain_errors(self.place):
-            dead = self._dead_holder()
+            dead = self._find_dead_holder()
             with self.engine.begin() as connection:
                 # A lock that ends far in the future was written by a clock that was wrong.
                 expires = _LOCKS.c.expires
@@ -134,12 +134,12 @@ class _LockRow:
                 with self.engine.begin() as connection:
                     connection.execute(insert(_LOCKS).values(stack=self.stack, **content))
             except IntegrityError as failure:
-                raise self._refusal(moment) from failure
+                raise self._explain_refusal(moment) from failure
 
     def renew(self) -> None:
         """Raises LockLost if it is not ours any more."""
         with database.explain_errors(self.place), self.engine.begin() as connection:
-            renewal = update(_LOCKS).where(self._is_ours).values(expires=self._moment() + self.lasts)
+            renewal = update(_LOCKS).where(self._is_ours).values(expires=self._now_expression() + self.lasts)
             if not connection.execute(renewal).rowcount:
                 raise LockLost(self.stack)
 
@@ -151,13 +151,13 @@ class _LockRow:
     def _is_ours(self) -> ColumnElement[bool]:
         return and_(_LOCKS.c.stack == self.stack, _LOCKS.c.holder == self.holder.token)
 
-    def _moment(self) -> ColumnElement[float]:
+    def _now_expression(self) -> ColumnElement[float]:
         """Seconds since 1970, for a statement. Who shares a server shares its clock: any other may be wrong."""
         if self.engine.dialect.name == "postgresql":
             return cast(extract("epoch", func.clock_timestamp()), Float)
         return literal(self.now(), Float)
 
-    def _dead_holder(self) -> str:
+    def _find_dead_holder(self) -> str:
         """The token of a holder that is surely dead: a process of this very machine that exists no more."""
         with self.engine.connect() as connection:
             row = connection.execute(select(_LOCKS).where(_LOCKS.c.stack == self.stack)).first()
@@ -171,7 +171,7 @@ class _LockRow:
             return ""
         return ""
 
-    def _refusal(self, moment: ColumnElement[float]) -> Locked:
+    def _explain_refusal(self, moment: ColumnElement[float]) -> Locked:
         with self.engine.connect() as connection:
             held_by = select(_LOCKS, (_LOCKS.c.expires - moment).label("left")).where(_LOCKS.c.stack == self.stack)
             row = connection.execute(held_by).first()
@@ -181,7 +181,7 @@ class _LockRow:
         return Locked(self.stack, row.host, row.pid, since, row.left)
 
 
-def _machine() -> str:
+def _machine_id() -> str:
     """Host name, boot and process namespace: within the same three, a process id means the same process."""
     parts = [socket.gethostname()]
     try:

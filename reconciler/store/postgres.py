@@ -16,7 +16,7 @@ from sqlalchemy import URL, Engine, create_engine, event
 DRIVER = "postgresql+psycopg"  # SQLAlchemy's own choice is the driver's predecessor
 
 
-def engine(url: URL, *, connect: int, answer: float) -> Engine:
+def make_engine(url: URL, *, connect: int, answer: float) -> Engine:
     """`connect` and `answer`: seconds until a server is given up that does not let us in, or does not answer.
 
     Raises ImportError where the driver is not installed.
@@ -28,12 +28,12 @@ def engine(url: URL, *, connect: int, answer: float) -> Engine:
     return made
 
 
-def shown(url: URL) -> str:
+def display_name(url: URL) -> str:
     """How to call it in messages: what follows the `?` may be a password too."""
     return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
 
-def passwords(url: URL) -> Iterator[str]:
+def find_passwords(url: URL) -> Iterator[str]:
     """All that are in the URL; `password` and `sslpassword` may also follow the `?`."""
     if url.password:
         yield url.password

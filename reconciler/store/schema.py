@@ -112,7 +112,7 @@ locks = Table(
 
 # Since version 2. What looks found is for reports alone: nothing is decided by it, and no value is kept.
 
-looks = Table(
+drift_checks = Table(
     "looks",
     metadata,
     Column("id", String, primary_key=True),
@@ -122,7 +122,7 @@ looks = Table(
     Column("commit", String, nullable=False),
 )
 
-drifts = Table(
+drifted_resources = Table(
     "drifts",
     metadata,
     Column("look", String, nullable=False, index=True),
@@ -148,7 +148,7 @@ plan_calls = Table(
 )
 
 
-def _made(*tables: Table) -> Iterator[ExecutableDDLElement]:
+def _create_if_missing(*tables: Table) -> Iterator[ExecutableDDLElement]:
     """Unless they are there: on a server, tables that are missing are made at each opening."""
     for table in tables:
         yield CreateTable(table, if_not_exists=True)
@@ -160,21 +160,21 @@ _PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place INTEGER DEFAULT 0 NOT NU
 _DELIVERY_PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place TEXT")  # type: ignore[no-untyped-call]
 
 # Version → what it brought. Receipts of before are at place 0: among each other, their clocks are all there is.
-ADDED: dict[int, tuple[ExecutableDDLElement, ...]] = {
-    2: tuple(_made(looks, drifts)),
+UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
+    2: tuple(_create_if_missing(drift_checks, drifted_resources)),
     3: (
         _PLACE.against(receipts),
         *(CreateIndex(index, if_not_exists=True) for index in receipts.indexes if "place" in index.columns),
     ),
     4: (_DELIVERY_PLACE.against(intents),),
-    5: tuple(_made(plan_calls)),
+    5: tuple(_create_if_missing(plan_calls)),
 }
 
 
-written = json.JSONEncoder(sort_keys=True).encode
+encode_json = json.JSONEncoder(sort_keys=True).encode
 """JSON as rows keep it, which `json.dumps` would make a new encoder for each time."""
 
 
 def seal(*content: object) -> str:
     """A digest over a row's content."""
-    return hashlib.blake2b(written(content).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(encode_json(content).encode(), digest_size=8).hexdigest()

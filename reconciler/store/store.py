@@ -90,7 +90,7 @@ class Store:
             found[Address.parse(row.address)] = binding
         return found
 
-    async def bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
+    async def find_bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
         """Objects of these kinds that other stacks are bound to: kind and locator → stack."""
         table = schema.bindings
         of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
@@ -105,7 +105,7 @@ class Store:
             self._check(row, row.intent, row.stack)
         return frozenset(row.intent for row in rows)
 
-    async def undelivered(self, stack: str, kinds: Iterable[str]) -> frozenset[str]:
+    async def find_undelivered(self, stack: str, kinds: Iterable[str]) -> frozenset[str]:
         """Intents for objects with a one-time secret, of these kinds, which no delivery followed. While a run of the
         stack goes on, that may be because it did not get that far yet."""
         made, known = schema.intents, schema.receipts
@@ -114,7 +114,7 @@ class Store:
         found = select(made.c.id).where(made.c.stack == stack, of_kinds, made.c.id.not_in(arrived))
         return frozenset(row.id for row in await self._rows(found))
 
-    async def issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
+    async def find_issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
         """Creates of objects with a one-time secret, of these kinds, whose secret was or may have been delivered."""
         made, known = schema.intents, schema.receipts
         of_kinds = or_(false(), *(made.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
@@ -128,7 +128,7 @@ class Store:
             IssuedSecret(row.id, Address.parse(row.address), _place(row), row.intent is not None) for row in rows
         )
 
-    async def overwritten(self, stack: str) -> Mapping[str, Address]:
+    async def find_overwritten(self, stack: str) -> Mapping[str, Address]:
         """Intents whose one-time secret was delivered and is there no more: another followed for the same address."""
         made, known = schema.intents, schema.receipts
         joined = (
@@ -142,7 +142,7 @@ class Store:
             latest[row.address] = row.id
         return found
 
-    async def open_intents(self, stack: str) -> tuple[Intent, ...]:
+    async def find_open_intents(self, stack: str) -> tuple[Intent, ...]:
         """Creates whose end was never recorded, oldest first."""
         table = schema.intents
         open_ones = select(table).where(table.c.stack == stack, table.c.concluded.is_(None)).order_by(table.c.opened)
@@ -225,7 +225,7 @@ class Store:
         return History(self._engine, self._place)
 
     def lock(
-        self, stack: str, *, on_loss: Callable[[StoreError], None], lasts: float = lock.LASTS
+        self, stack: str, *, on_loss: Callable[[StoreError], None], lasts: float = lock.LOCK_SECONDS
     ) -> AbstractAsyncContextManager[Holder]:
         """The lock of a stack; see `lock.hold_lock`."""
         return lock.hold_lock(self._engine, self._place, stack, on_loss=on_loss, lasts=lasts, now=self._now)
@@ -256,7 +256,7 @@ class Store:
             yield journal
             outcome = "ended"
         finally:
-            await journal.settled()
+            await journal.flush()
             end = update(schema.runs).where(schema.runs.c.id == run).values(ended=self._now(), outcome=outcome)
             with suppress(StoreError):  # the history lacks an end, and what the block came to is worth more
                 await self._run(end)

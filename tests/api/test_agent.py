@@ -33,7 +33,7 @@ def refused(why: str) -> dict[str, Any]:
     ],
 )
 def test_a_path_is_the_agent_s_by_the_collection_it_begins_with(path: str, theirs: bool) -> None:
-    assert agent.is_agents(path) is theirs
+    assert agent.is_agent_path(path) is theirs
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_failure_names_the_agent_that_it_is_of() -> None:
 
 
 async def test_what_has_no_tunnels_is_no_agent_rather_than_a_platform_without_them() -> None:
-    async with wire(answer(None, 404)) as beside, agent.open_agent(beside.base_url, reading=True) as opened:
+    async with wire(answer(None, 404)) as beside, agent.open_agent(beside.base_url, read_only=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match=f"is {beside.base_url} the address of an agent"):
             await opened.list("/api/tunnels", "tunnels")
@@ -97,14 +97,14 @@ async def test_requests_for_the_agent_go_there_without_the_key_and_all_others_do
 
 
 async def test_a_connection_that_breaks_after_a_start_was_sent_leaves_it_in_doubt() -> None:
-    async with wire(CUT) as beside, agent.open_agent(beside.base_url, reading=False) as opened:
+    async with wire(CUT) as beside, agent.open_agent(beside.base_url, read_only=False) as opened:
         assert opened is not None
         with pytest.raises(Lost):
             await opened.send("POST", "/api/tunnels", {"name": "orders"})
 
 
 async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
-    async with agent.open_agent("http://127.0.0.1:4040", reading=True) as opened:
+    async with agent.open_agent("http://127.0.0.1:4040", read_only=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match="not for this client"):
             await opened.send("POST", "/api/tunnels", {})
@@ -112,7 +112,7 @@ async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
 
 @pytest.mark.parametrize("body", [{"tunnels": None}, {"tunnels": ["x"]}, [], None, {}])
 async def test_what_is_no_list_of_tunnels_is_refused_and_not_empty(body: Any) -> None:
-    async with wire(answer(body)) as beside, agent.open_agent(beside.base_url, reading=True) as opened:
+    async with wire(answer(body)) as beside, agent.open_agent(beside.base_url, read_only=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match="is it the address of an agent"):
             await opened.list("/api/tunnels", "tunnels")

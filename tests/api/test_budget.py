@@ -116,8 +116,8 @@ def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
     second, _ = two.enter(at(101.0), 2, 60.0)
     assert first is not None
     assert second is not None
-    one.answered({first: 102.0})
-    two.answered({second: 103.0})
+    one.record_answers({first: 102.0})
+    two.record_answers({second: 103.0})
     assert one.enter(at(110.0), 2, 60.0) == (None, 52.0)
     assert one.enter(at(162.5), 2, 60.0)[0]
 
@@ -196,7 +196,7 @@ def test_what_a_request_costs_does_not_grow_with_how_many_there_were(tmp_path: P
     for number in range(600):
         ticket, _ = ledger.enter(at(100.0), 1_000, 60.0)
         assert ticket is not None
-        ledger.answered({ticket: 100.0})
+        ledger.record_answers({ticket: 100.0})
         if number in (50, 500):
             assert ledger._opened is not None
             ledger._opened.set_progress_handler(lambda place=number: steps.update([place]), 1)  # type: ignore[misc]
@@ -255,7 +255,7 @@ async def test_what_was_answered_is_written_when_the_ledger_is_closed(tmp_path: 
     for moment in (100.0, 101.0):
         ticket, _ = await ledger.enter(at(moment), 2, 60.0)
         assert ticket is not None
-        ledger.answered(ticket, moment)
+        ledger.record_answers(ticket, moment)
     await ledger.close()
     assert Ledger(tmp_path / "requests.db").enter(at(110.0), 2, 60.0) == (None, 50.0)
 

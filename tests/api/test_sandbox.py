@@ -93,7 +93,7 @@ async def test_creates_in_order_with_references_and_deletes_again(sandbox: Sandb
     ends = await run.outcomes(delete("TLSEdge/payments", f"/edges/tls/{live['id']}", live["id"]))
     assert {outcome for outcome, _ in ends.values()} == {Outcome.DONE}, ends
     assert sandbox.get("/edges/tls")["tls_edges"] == []
-    assert await run.store.open_intents("prod") == ()
+    assert await run.store.find_open_intents("prod") == ()
 
 
 async def test_one_look_is_one_list_per_collection_and_page(sandbox: Sandbox, platform: HTTPPlatform) -> None:
@@ -114,7 +114,7 @@ async def test_a_create_exists_once_whatever_became_of_its_answer(sandbox: Sandb
     ends = await run.outcomes(create("TLSEdge/payments", "/edges/tls"))
     assert ends["create TLSEdge/payments"][0] in (Outcome.DONE, Outcome.ALREADY), ends
     assert len(sandbox.get("/edges/tls")["tls_edges"]) == 1
-    assert await run.store.open_intents("prod") == ()
+    assert await run.store.find_open_intents("prod") == ()
 
 
 @pytest.mark.parametrize("then", ["cut", "commit-then-cut", "commit-then-status"])

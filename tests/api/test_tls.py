@@ -84,7 +84,7 @@ async def test_a_port_of_plain_http_is_said_to_speak_no_tls() -> None:
 
 
 async def test_an_agent_without_tls_is_told_in_the_same_words() -> None:
-    async with listening(plain) as port, open_agent(f"https://127.0.0.1:{port}", reading=False) as agent:
+    async with listening(plain) as port, open_agent(f"https://127.0.0.1:{port}", read_only=False) as agent:
         assert agent is not None
         with pytest.raises(Refused, match=f"cannot reach the agent at https://127.0.0.1:{port}: it does not speak TLS"):
             await agent.send("POST", "/api/tunnels", {})

@@ -36,7 +36,7 @@ async def main(project: str, url: str, at_once: int) -> None:
                     await ended.wait()
                     continue
                 kind = kind_of[call.address.kind]
-                body = requests.payload(requests.body(call, known, kind, None))
+                body = requests.reveal_body(requests.make_body(call, known, kind, None))
                 answer = json.loads(await exchange(wire.request("POST", known.path(call.path), worlds.KEY, body)))
                 known.learn(call.address, kind, answer)
                 schedule.end(call.id, Outcome.DONE)

@@ -196,10 +196,11 @@ def populated(world: SizedProject, database: Path, *, seed: int = 7) -> SizedPro
                     kind = by_name[call.address.kind]
                     assert call.owner is not None
                     intent = f"{random.getrandbits(64):016x}"
-                    owner = requests.owner(call.owner, known, kind, stack=plan.stack, intent=intent)
+                    owner = requests.make_owner(call.owner, known, kind, stack=plan.stack, intent=intent)
                     found = router.match(known.path(call.path))
                     assert found is not None
-                    body: Mapping[str, object] = requests.payload(requests.body(call, known, kind, owner)) or {}
+                    sent = requests.make_body(call, known, kind, owner)
+                    body: Mapping[str, object] = requests.reveal_body(sent) or {}
                     answer = objects.answer(found.by_method[call.method], found.values, dict(body), objects.view(""))
                     known.learn(call.address, kind, answer)
     finally:

@@ -60,7 +60,7 @@ async def _remembered(where: str) -> tuple[dict[Address, Binding], frozenset[str
     async with store.open_store(where) as memory:
         bindings = dict(await memory.bindings(STACK))
         receipts = await memory.receipts(STACK)
-        return bindings, receipts, [str(each.address) for each in await memory.open_intents(STACK)]
+        return bindings, receipts, [str(each.address) for each in await memory.find_open_intents(STACK)]
 
 
 @pytest.fixture

@@ -16,6 +16,6 @@ def test_what_was_there_before_a_create_tells_nothing_where_a_name_is_the_id(kin
     address = Address(kind, "x")
     plan = Plan("prod", observed={address: Observed("old", {})})
     call = Call(f"create {address}", address, Verb.CREATE, kinds.get(kind).path)
-    made = requests.intent("i", call, {"name": "old"}, kinds.get(kind), plan, kinds.get(kind).path)
+    made = requests.make_intent("i", call, {"name": "old"}, kinds.get(kind), plan, kinds.get(kind).path)
     assert made.before == before
     assert made.identity == {"name": "old"}

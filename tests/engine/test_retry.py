@@ -5,49 +5,50 @@ from __future__ import annotations
 import pytest
 
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
-from reconciler.engine.retry import READS, RetryPolicy, wait
+from reconciler.engine.retry import READS, RetryPolicy, wait_seconds
 
 POLICY = RetryPolicy()
 
 
 def test_the_ceiling_doubles_up_to_the_cap() -> None:
-    ceilings = [wait(attempt, Transient("502", status=502), 1.0, POLICY) for attempt in range(1, 10)]
+    ceilings = [wait_seconds(attempt, Transient("502", status=502), 1.0, POLICY) for attempt in range(1, 10)]
     assert ceilings == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_jitter_is_full() -> None:
-    assert wait(5, Transient("502", status=502), 0.0, POLICY) == 0.0
-    assert wait(5, Transient("502", status=502), 0.25, POLICY) == 2.0
+    assert wait_seconds(5, Transient("502", status=502), 0.0, POLICY) == 0.0
+    assert wait_seconds(5, Transient("502", status=502), 0.25, POLICY) == 2.0
 
 
 def test_there_is_a_last_attempt() -> None:
-    assert wait(POLICY.attempts, Transient("502"), 0.5, POLICY) is None
-    assert wait(READS.attempts, Transient("502"), 0.5, READS) is None
+    assert wait_seconds(POLICY.attempts, Transient("502"), 0.5, POLICY) is None
+    assert wait_seconds(READS.attempts, Transient("502"), 0.5, READS) is None
 
 
 def test_what_the_platform_asked_for_is_honoured() -> None:
-    asked = wait(1, Transient("429", status=429, retry_after=7), 0.5, POLICY)
+    asked = wait_seconds(1, Transient("429", status=429, retry_after=7), 0.5, POLICY)
     assert asked is not None
     assert 7 <= asked <= 7.5
 
 
 def test_nobody_waits_for_hours() -> None:
-    assert wait(1, Transient("429", status=429, retry_after=3600), 0.5, POLICY) is None
+    assert wait_seconds(1, Transient("429", status=429, retry_after=3600), 0.5, POLICY) is None
 
 
 def test_a_refusal_for_the_budget_is_given_time_to_refill() -> None:
-    least = sum(wait(attempt, Transient("429", status=429), 0.0, READS) or 0 for attempt in range(1, READS.attempts))
+    failure = Transient("429", status=429)
+    least = sum(wait_seconds(attempt, failure, 0.0, READS) or 0 for attempt in range(1, READS.attempts))
     assert least >= 30  # half of the platform's window, and a whole one on average
 
 
 def test_a_state_conflict_is_not_waited_for_as_long_as_an_outage() -> None:
-    assert wait(POLICY.state_attempts, Transient("446", status=400), 0.5, POLICY) is None
+    assert wait_seconds(POLICY.state_attempts, Transient("446", status=400), 0.5, POLICY) is None
 
 
 @pytest.mark.parametrize("failure", [Refused("no"), Conflict("no"), Gone("no")])
 def test_what_will_not_work_is_not_tried_again(failure: Failure) -> None:
-    assert wait(1, failure, 0.5, POLICY) is None
+    assert wait_seconds(1, failure, 0.5, POLICY) is None
 
 
 def test_a_lost_answer_may_be_tried_again() -> None:
-    assert wait(1, Lost("reset"), 0.5, POLICY) == 0.25
+    assert wait_seconds(1, Lost("reset"), 0.5, POLICY) == 0.25

@@ -257,7 +257,7 @@ class MemoryJournal:
         del self.open[intent_id]
         self.concluded[intent_id] = object_id
 
-    async def receipt(self, intent_id: str) -> None:
+    async def record_receipt(self, intent_id: str) -> None:
         await self._write()
         self.receipts.add(intent_id)
         self.arrived.append(intent_id)
@@ -285,7 +285,7 @@ class MemorySinks:
     def place(self, delivery: Delivery) -> Place:
         return Place(delivery.way, delivery.target, host="here", checkout="here")
 
-    async def prove(self, delivery: Delivery, *, overwrites: bool) -> None:
+    async def check(self, delivery: Delivery, *, overwrites: bool) -> None:
         if self.proves:
             raise Undeliverable(self.proves)
 

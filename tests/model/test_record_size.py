@@ -70,8 +70,8 @@ def written(kind: Kind, text: str) -> str:
     draft = OwnerDraft(address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID)
     call = Call(f"create {address}", address, Verb.CREATE, kind.path, owner=draft)
     known = ResolvedValues(Plan(STACK))
-    record = requests.owner(draft, known, kind, stack=STACK, intent="i" * 16)
-    body = requests.body(call, known, kind, record)
+    record = requests.make_owner(draft, known, kind, stack=STACK, intent="i" * 16)
+    body = requests.make_body(call, known, kind, record)
     assert body is not None
     return str(body["metadata"])
 

@@ -27,7 +27,7 @@ def test_what_was_renamed_as_it_was_replaced_is_still_ours_to_delete(description
     declared = declare("ReservedDomain/a", {**now, "description": description}, moved=["ReservedDomain/b"])
     plan = planned(declared, seen=seen, policy=LENIENT)
     assert "rd_old" in [change.id for change in plan.changes]
-    assert staleness.changed_objects(plan, seen) == {}
+    assert staleness.find_changed_objects(plan, seen) == {}
 
 
 def test_what_is_not_renamed_after_all_keeps_the_name_it_is_remembered_by() -> None:
@@ -89,7 +89,7 @@ def test_the_work_of_the_staleness_check_grows_with_the_plan_and_not_with_its_sq
         first = plan.changes[0].address
         return _steps(
             lambda: (
-                staleness.changed_objects(plan, seen)
+                staleness.find_changed_objects(plan, seen)
                 if work == "compare"
                 else remaining_plan.without_changed(plan, {first})
             )

@@ -169,7 +169,7 @@ async def test_an_adoption_without_a_call_is_remembered(sandbox: Sandbox, tmp_pa
     sandbox.post("/bot_users", {"name": "nightly"})
     root = write_project(tmp_path / "project", bot("nightly"))
     result = await open_on(sandbox, root).adopt([Address("BotUser", "nightly")])
-    assert (result.remembered, sandbox.calls()) == (("BotUser/nightly",), [])
+    assert (result.recorded_in_store, sandbox.calls()) == (("BotUser/nightly",), [])
 
 
 async def test_destroy_deletes_what_the_stack_owns(sandbox: Sandbox, root: Path) -> None:

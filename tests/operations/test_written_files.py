@@ -42,9 +42,9 @@ async def test_a_plan_from_a_snapshot_file_is_the_plan_of_the_account(sandbox: S
     assert (written.objects, written.is_signed, written.incomplete) == (0, False, {})
     source = ProjectSource(root, runtime=Runtime(environ={}))
     opened = snapshot_files.open_with_snapshot(source, file, max_age=60)
-    plan = snapshot_files.plan_offline(opened.workspace, opened.taken)
+    plan = snapshot_files.plan_offline(opened.workspace, opened.snapshot_file)
     assert (opened.is_verified, plan.changes) == (False, (await workspace.plan()).plan.changes)
-    late = ProjectSource(root, runtime=Runtime(environ={}, now=lambda: opened.taken.at + 61))
+    late = ProjectSource(root, runtime=Runtime(environ={}, now=lambda: opened.snapshot_file.at + 61))
     with pytest.raises(InvalidProject, match="old"):
         snapshot_files.open_with_snapshot(late, file, max_age=60)
 

@@ -68,7 +68,7 @@ async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
     assert problem.text == f"goes to {target}, {use}"
     sinks = ProjectSinks(tmp_path, lambda: own_places(read))
     before = sorted(tmp_path.rglob("*"))
-    for act in (sinks.prove(Delivery("to_file", target)), sinks.deliver(Delivery("to_file", target), TOKEN)):
+    for act in (sinks.check(Delivery("to_file", target)), sinks.deliver(Delivery("to_file", target), TOKEN)):
         with pytest.raises(Undeliverable, match="no secret is written there"):
             await act
     assert sorted(tmp_path.rglob("*")) == before

@@ -65,7 +65,7 @@ async def test_an_older_file_is_replaced_whole_and_loses_its_loose_mode(root: Pa
 async def test_proving_leaves_nothing_behind(root: Path) -> None:
     (root / "kept.token").write_text("old")
     for target in ("agent.token", "secrets/berlin/agent.token", "kept.token"):
-        await ProjectSinks(root).prove(to(target), overwrites=True)
+        await ProjectSinks(root).check(to(target), overwrites=True)
     assert [each.name for each in root.rglob("*")] == ["kept.token"]
     assert (root / "kept.token").read_text() == "old"
 
@@ -74,7 +74,7 @@ async def test_proving_one_does_not_take_the_folder_from_under_another(root: Pat
     sinks = ProjectSinks(root)
     for number in range(20):
         targets = [to(f"secrets/{number}/{name}") for name in "abcd"]
-        both = ((sinks.prove(each, overwrites=True), sinks.deliver(each, TOKEN)) for each in targets)
+        both = ((sinks.check(each, overwrites=True), sinks.deliver(each, TOKEN)) for each in targets)
         await asyncio.gather(*(work for pair in both for work in pair))
     assert len([*root.glob("secrets/*/?")]) == 80
 
@@ -101,25 +101,25 @@ async def test_proving_takes_no_folder_from_under_another_process(root: Path) ->
     thread.start()
     while not stop.is_set():
         with contextlib.suppress(Undeliverable):  # they remove the folder too
-            await ProjectSinks(root).prove(to("secrets/berlin/agent.token"))
+            await ProjectSinks(root).check(to("secrets/berlin/agent.token"))
     thread.join()
     assert failures == []
 
 
 async def test_proving_creates_no_folder_and_still_tells_a_path_that_cannot_be(root: Path) -> None:
     with pytest.raises(Undeliverable, match="File name too long"):
-        await ProjectSinks(root).prove(to(f"secrets/{'x' * 300}/token"))
+        await ProjectSinks(root).check(to(f"secrets/{'x' * 300}/token"))
     (root / "locked").mkdir(mode=0o500)
     if os.geteuid():
         with pytest.raises(Undeliverable, match="Permission denied"):
-            await ProjectSinks(root).prove(to("locked/berlin/agent.token"))
-    await ProjectSinks(root).prove(to("secrets/berlin/agent.token"))
+            await ProjectSinks(root).check(to("locked/berlin/agent.token"))
+    await ProjectSinks(root).check(to("secrets/berlin/agent.token"))
     assert [each.name for each in root.iterdir()] == ["locked"]
 
 
 @pytest.mark.parametrize("target", ["../x", "a/../../x", "/etc/x", "", ".", "a/..", "/", "a\0b"])
 async def test_a_path_out_of_the_project_is_refused(root: Path, target: str) -> None:
-    for act in (ProjectSinks(root).prove(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
+    for act in (ProjectSinks(root).check(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
         with pytest.raises(Undeliverable, match="does not lie below"):
             await act
 
@@ -132,7 +132,7 @@ async def test_a_symbolic_link_is_never_followed(root: Path, tmp_path: Path) -> 
     (root / "file").symlink_to(outside / "file")
     (root / "dangling").symlink_to(outside / "new")
     for target in ("directory/x", "file", "dangling"):
-        for act in (ProjectSinks(root).prove(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
+        for act in (ProjectSinks(root).check(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
             with pytest.raises(Undeliverable, match=target):
                 await act
     assert [each.name for each in outside.iterdir()] == ["file"]
@@ -144,23 +144,23 @@ async def test_a_directory_or_a_pipe_in_its_place_is_refused(root: Path) -> None
     os.mkfifo(root / "pipe")
     for target in ("directory", "pipe"):
         with pytest.raises(Undeliverable, match="not a plain file"):
-            await ProjectSinks(root).prove(to(target))
+            await ProjectSinks(root).check(to(target))
 
 
 async def test_a_file_where_a_directory_should_be_is_refused(root: Path) -> None:
     (root / "file").write_text("x")
     with pytest.raises(Undeliverable, match="no directory"):
-        await ProjectSinks(root).prove(to("file/agent.token"))
+        await ProjectSinks(root).check(to("file/agent.token"))
 
 
 async def test_a_root_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Undeliverable, match="No such file"):
-        await ProjectSinks(tmp_path / "nowhere").prove(to("agent.token"))
+        await ProjectSinks(tmp_path / "nowhere").check(to("agent.token"))
 
 
 async def test_another_way_is_refused(root: Path) -> None:
     with pytest.raises(Undeliverable, match="to_pigeon"):
-        await ProjectSinks(root).prove(Delivery("to_pigeon", "x"))
+        await ProjectSinks(root).check(Delivery("to_pigeon", "x"))
 
 
 async def test_a_message_never_holds_the_secret(root: Path) -> None:
@@ -226,7 +226,7 @@ async def test_a_file_that_no_entry_can_be_added_to_is_told_before_anything_is_c
     root: Path, present: bytes, why: str
 ) -> None:
     (root / ".env").write_bytes(present)
-    for act in (ProjectSinks(root).prove(dotenv()), ProjectSinks(root).deliver(dotenv(), TOKEN)):
+    for act in (ProjectSinks(root).check(dotenv()), ProjectSinks(root).deliver(dotenv(), TOKEN)):
         with pytest.raises(Undeliverable, match=rf"\.env: .*{why}"):
             await act
     assert (root / ".env").read_bytes() == present
@@ -264,14 +264,14 @@ async def test_what_is_there_is_replaced_only_where_that_is_allowed(
 ) -> None:
     file = root / delivery.target
     assert target_exists(root, delivery) is False
-    await ProjectSinks(root).prove(delivery)
+    await ProjectSinks(root).check(delivery)
     file.write_text(present)
     assert target_exists(root, delivery) is True
-    for act in (ProjectSinks(root).prove(delivery), ProjectSinks(root).deliver(delivery, TOKEN)):
+    for act in (ProjectSinks(root).check(delivery), ProjectSinks(root).deliver(delivery, TOKEN)):
         with pytest.raises(Undeliverable, match="exists, and is not known to be ours"):
             await act
     assert file.read_text() == present
-    await ProjectSinks(root).prove(delivery, overwrites=True)
+    await ProjectSinks(root).check(delivery, overwrites=True)
     await ProjectSinks(root).deliver(delivery, TOKEN, overwrites=True)
     assert "canary-token" in file.read_text()
 
@@ -416,7 +416,7 @@ async def test_a_command_that_fails_has_not_taken_it_and_its_words_are_not_repea
 
 async def test_a_command_that_is_not_there_is_told_before_anything_is_created(root: Path) -> None:
     with pytest.raises(Undeliverable, match="there is no command no-such-thing"):
-        await ProjectSinks(root).prove(command("no-such-thing"))
+        await ProjectSinks(root).check(command("no-such-thing"))
 
 
 @pytest.mark.parametrize("run", ["./store", "bin/../store"])
@@ -428,7 +428,7 @@ async def test_a_program_of_the_project_is_found_from_anywhere(
     (root / "store").chmod(0o700)
     for here, named in ((root / "bin", root), (root.parent, Path("project"))):
         monkeypatch.chdir(here)
-        await ProjectSinks(named).prove(command(run))
+        await ProjectSinks(named).check(command(run))
         await ProjectSinks(named).deliver(command(run), TOKEN)
         assert (root / "taken").read_text() == "canary-token"
         (root / "taken").unlink()
@@ -439,12 +439,12 @@ async def test_a_program_beside_the_process_is_none_of_the_project(root: Path, m
     (root.parent / "store").chmod(0o700)
     monkeypatch.chdir(root.parent)
     with pytest.raises(Undeliverable, match=r"there is no command \./store"):
-        await ProjectSinks(root).prove(command("./store"))
+        await ProjectSinks(root).check(command("./store"))
 
 
 async def test_a_check_that_fails_is_told_before_anything_is_created(root: Path) -> None:
     with pytest.raises(Undeliverable, match="false ended with exit code 1"):
-        await ProjectSinks(root).prove(command("sh", check=("false",)))
+        await ProjectSinks(root).check(command("sh", check=("false",)))
 
 
 async def test_what_a_killed_process_left_half_written_goes_with_the_next_delivery(root: Path) -> None:
@@ -454,9 +454,9 @@ async def test_what_a_killed_process_left_half_written_goes_with_the_next_delive
         (root / name).write_text("somebody else's")
     for target in ("agent.token", "other.token"):
         _interrupt(root, target)
-    await ProjectSinks(root).prove(to("agent.token"))
+    await ProjectSinks(root).check(to("agent.token"))
     assert len(left := {each.name for each in root.iterdir()} - {*kept}) == 1
-    await ProjectSinks(root).prove(to("other.token"))
+    await ProjectSinks(root).check(to("other.token"))
     assert not left & {each.name for each in root.iterdir()}
     assert sorted(each.name for each in root.iterdir()) == kept
 

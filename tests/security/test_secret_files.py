@@ -39,7 +39,7 @@ def _no_mask() -> Iterator[None]:
 def deliver(root: Path, delivery: Delivery) -> None:
     async def run() -> None:
         sinks = ProjectSinks(root)
-        await sinks.prove(delivery, overwrites=True)
+        await sinks.check(delivery, overwrites=True)
         await sinks.deliver(delivery, TOKEN, overwrites=True)
 
     asyncio.run(run())

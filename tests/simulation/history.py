@@ -51,8 +51,8 @@ class SlowJournal(MemoryJournal):
         if intent_id in self.open:
             await self._slowly(super().conclude(intent_id, object_id))
 
-    async def receipt(self, intent_id: str) -> None:
-        await self._slowly(super().receipt(intent_id))
+    async def record_receipt(self, intent_id: str) -> None:
+        await self._slowly(super().record_receipt(intent_id))
 
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
         await self._slowly(super().bind(bindings))

@@ -26,7 +26,7 @@ UNCHANGED, CALLS, SKIM = "planning/deciding/fast_path.py", "planning/ordering/ca
 
 RECEIPT = (
     '        await self._run.checkpoint("receipt", self._call, '
-    "lambda: self._run.ports.journal.receipt(answer.intent.id))\n"
+    "lambda: self._run.ports.journal.record_receipt(answer.intent.id))\n"
 )
 DELIVERING = "        try:\n            await delivery.deliver("
 DELIVER = "            await self._deliver(answer)\n"
@@ -38,6 +38,7 @@ INTEND_LATE = (
     '        await self._run.checkpoint("intend", self._call, lambda: self._run.ports.journal.intend(answer.intent))\n'
 )
 MADE = "        if self._call.deliver:\n"
+RETURN = "            return CallResult(Outcome.DONE, self._id(answer))\n"
 
 BUGS: tuple[Bug, ...] = (
     # --- the engine: a create happens once ---------------------------------------------------------------------------
@@ -82,7 +83,7 @@ BUGS: tuple[Bug, ...] = (
         "engine",
     ),
     Bug(
-        "the twin of a repeated create stays",
+        "the duplicate of a repeated create stays",
         CREATE,
         (("if not self._may_linger or not self._kind.keeps_owner:", "if True:"),),
         "engine",
@@ -117,7 +118,11 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 DELIVER + REMEMBER,
-                "    " + REMEMBER + DELIVER + "            return Made(Outcome.DONE, self._id(answer))\n" + REMEMBER,
+                "    "
+                + REMEMBER
+                + DELIVER
+                + "            return CallResult(Outcome.DONE, self._id(answer))\n"
+                + REMEMBER,
             ),
         ),
         "engine",

@@ -29,8 +29,8 @@ async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path)
         for each in (later, LOOK):
             await store.drift_history.record("prod", each)
         await store.drift_history.record("dev", DriftCheck(150.0, 1))
-        assert await store.drift_history.looks("prod") == (LOOK, later)
-        assert await store.drift_history.looks("prod", since=150.0) == (later,)
+        assert await store.drift_history.list_drift_checks("prod") == (LOOK, later)
+        assert await store.drift_history.list_drift_checks("prod", since=150.0) == (later,)
 
 
 async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> No
         async with store.journal("prod", command="apply") as journal:
             for number, outcome in enumerate((Outcome.DONE, Outcome.DONE, Outcome.FAILED)):
                 await journal.record(Ended(Call(f"create {number}", EDGE, Verb.CREATE, "/edges/tls"), outcome, 1.0))
-        (run,) = await store.drift_history.runs("prod")
+        (run,) = await store.drift_history.list_runs("prod")
     assert run == Run("apply", run.started, run.ended, "ended", {Outcome.DONE: 2, Outcome.FAILED: 1})
     assert run.ended is not None
     assert run.ended > run.started
@@ -57,7 +57,7 @@ NOT_BEFORE = {
 async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: Path, version: int) -> None:
     file = tmp_path / "prod.db"
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
-        await journal.receipt("i1")
+        await journal.record_receipt("i1")
     connection = sqlite3.connect(file)
     for since, undo in NOT_BEFORE.items():
         connection.executescript(undo if since > version else "")
@@ -70,7 +70,7 @@ async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: 
     async with open_store(str(file)) as store:
         assert await store.receipts("prod") == frozenset({"i1"})
         await store.drift_history.record("prod", LOOK)
-        assert await store.drift_history.looks("prod") == (LOOK,)
+        assert await store.drift_history.list_drift_checks("prod") == (LOOK,)
     connection = sqlite3.connect(file)
     assert connection.execute("SELECT version FROM store").fetchall() == [(schema.VERSION,)]
     connection.close()

@@ -32,7 +32,7 @@ NOTHING: State = ({}, (), frozenset(), None)
 async def state(store: Store) -> State:
     return (
         await store.bindings("prod"),
-        await store.open_intents("prod"),
+        await store.find_open_intents("prod"),
         await store.receipts("prod"),
         await store.membership("prod"),
     )
@@ -79,8 +79,10 @@ async def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
             for step in (
                 journal.intend(Intent(f"i{number:02}", bot, "prod", "/bot_users", before, {"name": bot.name})),
                 journal.bind({bot: Binding(f"bot_{number}", {"name": "abc"})}),
-                journal.conclude(f"i{number:02}", f"bot_{number}") if number % 2 else journal.receipt(f"i{number:02}"),
-                journal.belong(AccountMembership("https://api.example.com", (f"BotUser:bot_{number}",))),
+                journal.conclude(f"i{number:02}", f"bot_{number}")
+                if number % 2
+                else journal.record_receipt(f"i{number:02}"),
+                journal.record_account(AccountMembership("https://api.example.com", (f"BotUser:bot_{number}",))),
             ):
                 await step
                 states.append(await state(store))

@@ -84,7 +84,7 @@ async def test_an_expired_lock_is_taken_over_and_its_holder_can_write_no_more(st
             assert next_one.token != asleep.token
             with pytest.raises(LockLost, match="another run took it"):
                 await journal.conclude("i1", "bot_1")
-        assert await store.open_intents("prod") == (INTENT,)
+        assert await store.find_open_intents("prod") == (INTENT,)
 
 
 async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_anything(
@@ -92,13 +92,13 @@ async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_any
 ) -> None:
     async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
         await journal.intend(INTENT)
-        await journal.stands()
+        await journal.check_lock()
         now.time += 61
         async with store.lock("prod", on_loss=fail):
-            await journal.stands()  # what was written a moment ago was written while the lock was ours
+            await journal.check_lock()  # what was written a moment ago was written while the lock was ours
             elapsed.time += 61
             with pytest.raises(LockLost, match="another run took it"):
-                await journal.stands()
+                await journal.check_lock()
 
 
 async def test_a_lock_from_a_clock_that_ran_ahead_is_taken_over(store: Store, now: Now) -> None:

@@ -28,8 +28,8 @@ async def test_it_does_all_that_a_file_does() -> None:
     ):
         await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(50)))
         await journal.bind({BOT: Binding("bot_1")})
-        await journal.belong(AccountMembership("https://a", ("BotUser:bot_1",)))
-        assert len(await store.open_intents("prod")) == 50
+        await journal.record_account(AccountMembership("https://a", ("BotUser:bot_1",)))
+        assert len(await store.find_open_intents("prod")) == 50
         assert await store.bindings("prod") == {BOT: Binding("bot_1")}
         assert await store.membership("prod") == AccountMembership("https://a", ("BotUser:bot_1",))
 

@@ -68,16 +68,16 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
         await journal.bind({BOT: binding})
-        await journal.receipt("i0")
-        await journal.belong(AccountMembership("https://a", ("BotUser:bot_3",)))
+        await journal.record_receipt("i0")
+        await journal.record_account(AccountMembership("https://a", ("BotUser:bot_3",)))
         await journal.record(Ended(call, Outcome.DONE, 1.0, "bot_3"))
     async with open_store(url) as store:
-        assert await store.open_intents("prod") == (INTENT,)
+        assert await store.find_open_intents("prod") == (INTENT,)
         assert await store.bindings("prod") == {BOT: binding}
         assert await store.receipts("prod") == frozenset({"i0"})
         assert await store.membership("prod") == AccountMembership("https://a", ("BotUser:bot_3",))
         assert [each.outcome for each in await store.history("prod")] == ["done"]
-        assert await store.open_intents("dev") == ()
+        assert await store.find_open_intents("dev") == ()
 
 
 async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_them(url: str) -> None:
@@ -94,8 +94,8 @@ async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_t
     )
     async with open_store(url) as store:
         await store.drift_history.record("prod", look)
-        assert await store.drift_history.looks("prod") == (look,)
-        (told,) = await store.drift_history.runs("prod")
+        assert await store.drift_history.list_drift_checks("prod") == (look,)
+        (told,) = await store.drift_history.list_runs("prod")
         assert (told.command, told.calls) == ("apply", {Outcome.DONE: 1})
     assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
@@ -104,7 +104,7 @@ async def test_a_concluded_intent_is_open_no_more(url: str) -> None:
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(200)))
         await journal.conclude("i7", "bot_3")
-        assert len(await store.open_intents("prod")) == 199
+        assert len(await store.find_open_intents("prod")) == 199
 
 
 async def test_a_stack_is_locked_for_everybody_else(url: str) -> None:
@@ -166,7 +166,7 @@ async def test_a_killed_process_leaves_what_was_acknowledged_and_no_lock(url: st
     killed = subprocess.run([sys.executable, "-c", KILLED, url], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL
     async with open_store(url) as store, store.lock("prod", on_loss=fail):
-        assert len(await store.open_intents("prod")) == 25
+        assert len(await store.find_open_intents("prod")) == 25
 
 
 OPENED = textwrap.dedent(
@@ -176,7 +176,7 @@ OPENED = textwrap.dedent(
 
     async def main(url, stack):
         async with open_store(url) as store, store.journal(stack, command="apply") as journal:
-            await journal.receipt(stack)
+            await journal.record_receipt(stack)
 
     sys.stdin.readline()  # until all processes are there
     asyncio.run(main(*sys.argv[1:]))
@@ -199,7 +199,7 @@ async def test_connections_that_create_the_schema_at_once_create_one(url: str) -
 
     async def one(url: str, stack: str) -> None:
         async with open_store(url) as store, store.journal(stack, command="apply") as journal:
-            await journal.receipt(stack)
+            await journal.record_receipt(stack)
 
     for number in range(6):
         name = make_url(url).database
@@ -212,7 +212,7 @@ async def test_connections_that_create_the_schema_at_once_create_one(url: str) -
 async def test_whoever_finds_another_creating_the_schema_waits(url: str) -> None:
     engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
     with engine.begin() as other:
-        other.execute(text(f"SELECT pg_advisory_xact_lock({database.SERIALIZED})"))
+        other.execute(text(f"SELECT pg_advisory_xact_lock({database.SCHEMA_LOCK})"))
         other.execute(text("CREATE SCHEMA reconciler"))
         store = open_store(url)
         waiting = asyncio.ensure_future(store.__aenter__())
@@ -226,7 +226,7 @@ async def test_whoever_finds_another_creating_the_schema_waits(url: str) -> None
 async def test_tables_of_others_with_our_names_are_left_alone(url: str) -> None:
     run(url, "CREATE TABLE store (version text)", "INSERT INTO store VALUES ('a shop')", "CREATE TABLE locks (x text)")
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
-        await journal.receipt("i0")
+        await journal.record_receipt("i0")
     assert run(url, "SELECT version FROM public.store") == [("a shop",)]
 
 
@@ -342,9 +342,9 @@ async def test_which_secret_came_last_no_clock_says(url: str) -> None:
             store.journal("prod", command="apply") as journal,
         ):
             await journal.intend(Intent(intent, BOT, "prod", "/credentials"))
-            await journal.receipt(intent)
+            await journal.record_receipt(intent)
     async with open_store(url) as store:
-        assert await store.overwritten("prod") == {"i1": BOT, "i2": BOT}
+        assert await store.find_overwritten("prod") == {"i1": BOT, "i2": BOT}
 
 
 async def test_a_server_that_lets_nobody_in_is_given_up() -> None:

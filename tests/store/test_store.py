@@ -35,13 +35,13 @@ async def fill(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
         await journal.bind({BOT: Binding("bot_3", {"name": "abc"}, protect=True)})
-        await journal.receipt("i0")
+        await journal.record_receipt("i0")
 
 
 async def test_what_was_told_is_there_when_opened_again(file: Path) -> None:
     await fill(file)
     async with open_store(str(file)) as store:
-        assert await store.open_intents("prod") == (INTENT,)
+        assert await store.find_open_intents("prod") == (INTENT,)
         assert await store.bindings("prod") == {BOT: Binding("bot_3", {"name": "abc"}, protect=True)}
         assert await store.receipts("prod") == frozenset({"i0"})
 
@@ -49,7 +49,7 @@ async def test_what_was_told_is_there_when_opened_again(file: Path) -> None:
 async def test_stacks_do_not_see_each_other(file: Path) -> None:
     await fill(file)
     async with open_store(str(file)) as store:
-        assert (await store.open_intents("dev"), await store.bindings("dev"), await store.receipts("dev")) == (
+        assert (await store.find_open_intents("dev"), await store.bindings("dev"), await store.receipts("dev")) == (
             (),
             {},
             frozenset(),
@@ -60,9 +60,9 @@ async def test_what_other_stacks_are_bound_to_is_told_of_the_kinds_asked_for(fil
     await fill(file)
     async with open_store(str(file)) as store, store.journal("dev", command="apply") as journal:
         await journal.bind({Address("BotUser", "paris"): Binding("bot_4"), Address("BotUserX", "rome"): Binding("b_5")})
-        assert await store.bound_elsewhere("dev", ["BotUser", "Secret"]) == {("BotUser", "bot_3"): "prod"}
-        assert await store.bound_elsewhere("prod", ["BotUser"]) == {("BotUser", "bot_4"): "dev"}
-        assert await store.bound_elsewhere("dev", []) == {}
+        assert await store.find_bound_elsewhere("dev", ["BotUser", "Secret"]) == {("BotUser", "bot_3"): "prod"}
+        assert await store.find_bound_elsewhere("prod", ["BotUser"]) == {("BotUser", "bot_4"): "dev"}
+        assert await store.find_bound_elsewhere("dev", []) == {}
 
 
 async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: Path) -> None:
@@ -71,11 +71,11 @@ async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: P
         for intent, address in (("i1", agent), ("i2", agent), ("i3", agent), ("i4", other), ("i5", BOT)):
             await journal.intend(Intent(intent, address, "prod", "/credentials"))
         for intent in ("i1", "i3", "i4"):
-            await journal.receipt(intent)
-        assert await store.undelivered("prod", ["TunnelCredential"]) == {"i2"}
-        assert await store.undelivered("prod", []) == frozenset()
-        assert await store.overwritten("prod") == {"i1": agent}
-        assert await store.overwritten("dev") == {}
+            await journal.record_receipt(intent)
+        assert await store.find_undelivered("prod", ["TunnelCredential"]) == {"i2"}
+        assert await store.find_undelivered("prod", []) == frozenset()
+        assert await store.find_overwritten("prod") == {"i1": agent}
+        assert await store.find_overwritten("dev") == {}
 
 
 async def test_which_secret_came_last_no_clock_says(file: Path) -> None:
@@ -87,9 +87,9 @@ async def test_which_secret_came_last_no_clock_says(file: Path) -> None:
             store.journal("prod", command="apply") as journal,
         ):
             await journal.intend(Intent(intent, agent, "prod", "/credentials"))
-            await journal.receipt(intent)
+            await journal.record_receipt(intent)
     async with open_store(str(file)) as store:
-        assert await store.overwritten("prod") == {"i1": agent, "i2": agent}
+        assert await store.find_overwritten("prod") == {"i1": agent, "i2": agent}
 
 
 async def test_of_secrets_that_come_at_once_the_last_that_was_told_is_the_last(file: Path) -> None:
@@ -97,15 +97,15 @@ async def test_of_secrets_that_come_at_once_the_last_that_was_told_is_the_last(f
     many = [f"i{9 - number}" for number in range(10)]
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await asyncio.gather(*(journal.intend(Intent(each, agent, "prod", "/credentials")) for each in many))
-        await asyncio.gather(*(journal.receipt(each) for each in many))
-        assert await store.overwritten("prod") == dict.fromkeys(many[:-1], agent)
+        await asyncio.gather(*(journal.record_receipt(each) for each in many))
+        assert await store.find_overwritten("prod") == dict.fromkeys(many[:-1], agent)
 
 
 async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
         await journal.conclude("i1", "bot_3")
-        assert await store.open_intents("prod") == ()
+        assert await store.find_open_intents("prod") == ()
 
 
 async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file: Path) -> None:
@@ -116,7 +116,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
         for address in (made, delivered, undone, left):
             await journal.intend(Intent(f"of {address.name}", address, "prod", "/credentials"))
         await journal.conclude("of made", "cr_1")
-        await journal.receipt("of delivered")
+        await journal.record_receipt("of delivered")
         await journal.conclude("of undone", None)
         for address, outcome in ((ended, Outcome.DONE), (failed, Outcome.FAILED)):
             await journal.record(Ended(Call(f"update {address}", address, Verb.UPDATE, "/x"), outcome, 1.0))
@@ -159,7 +159,7 @@ async def test_many_who_wait_share_commits(file: Path) -> None:
         event.listen(store._engine, "commit", commits.append)
         many = [Intent(f"i{n}", BOT, "prod", "/bot_users") for n in range(500)]
         await asyncio.gather(*(journal.intend(intent) for intent in many))
-        assert len(await store.open_intents("prod")) == 500
+        assert len(await store.find_open_intents("prod")) == 500
     assert len(commits) < 10
 
 
@@ -169,8 +169,8 @@ async def test_a_caller_that_is_cancelled_takes_nothing_back(file: Path) -> None
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await journal.settled()
-        assert await store.open_intents("prod") == (INTENT,)
+        await journal.flush()
+        assert await store.find_open_intents("prod") == (INTENT,)
 
 
 async def test_the_file_survives_power_loss_by_its_settings(file: Path) -> None:
@@ -202,7 +202,7 @@ async def test_what_was_acknowledged_survives_a_kill(file: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, str(file), "25"], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL
     async with open_store(str(file)) as store:
-        assert len(await store.open_intents("prod")) == 25
+        assert len(await store.find_open_intents("prod")) == 25
 
 
 class TestDamage:
@@ -216,7 +216,7 @@ class TestDamage:
     async def read(self, file: Path) -> None:
         async with open_store(str(file)) as store:
             await store.bindings("prod")
-            await store.open_intents("prod")
+            await store.find_open_intents("prod")
             await store.receipts("prod")
 
     async def test_emptied(self, file: Path) -> None:
@@ -259,7 +259,7 @@ class TestDamage:
         try:
             async with open_store(str(file)) as store:
                 bindings = await store.bindings("prod")
-                intents = await store.open_intents("prod")
+                intents = await store.find_open_intents("prod")
         except StoreError:
             return
         assert bindings == {BOT: Binding("bot_3", {"name": "abc"}, protect=True)}
@@ -388,7 +388,7 @@ async def test_a_sqlite_url_is_a_path(tmp_path: Path, name: str) -> None:
 async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) -> None:
     async def one(stack: str) -> None:
         async with open_store(str(file)) as store, store.journal(stack, command="apply") as journal:
-            await journal.receipt(stack)
+            await journal.record_receipt(stack)
 
     await asyncio.gather(*(one(f"s{n}") for n in range(8)))
     async with open_store(str(file)) as store:

@@ -35,13 +35,13 @@ def written(tmp_path: Path) -> Path:
 async def test_a_store_of_version_3_is_read_whole(written: Path) -> None:
     async with open_store(str(written)) as store:
         assert await store.receipts("prod") == {"i1", "i2"}
-        assert await store.undelivered("prod", SECRETIVE) == {"i3", "i4"}
-        assert await store.issued("prod", SECRETIVE) == (
+        assert await store.find_undelivered("prod", SECRETIVE) == {"i3", "i4"}
+        assert await store.find_issued("prod", SECRETIVE) == (
             IssuedSecret("i1", AGENT, None, True),
             IssuedSecret("i2", KEY, None, True),
             IssuedSecret("i3", HALF, None, False),
         )
-        assert [each.id for each in await store.open_intents("prod")] == ["i3"]
+        assert [each.id for each in await store.find_open_intents("prod")] == ["i3"]
         assert await store.bindings("prod") == {
             Address.parse("IPPolicyRule/r"): Binding("ippr_1", {"cidr": "d"}, True, None)
         }
@@ -53,12 +53,12 @@ async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(
     async with open_store(str(written)) as store:
         async with store.journal("prod", command="apply") as journal:
             await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
-            await journal.receipt("i5")
-        assert IssuedSecret("i5", AGENT, PLACE, True) in await store.issued("prod", SECRETIVE)
-        assert IssuedSecret("i1", AGENT, None, True) in await store.issued("prod", SECRETIVE)
-        (intent,) = (each for each in await store.open_intents("prod") if each.id == "i5")
+            await journal.record_receipt("i5")
+        assert IssuedSecret("i5", AGENT, PLACE, True) in await store.find_issued("prod", SECRETIVE)
+        assert IssuedSecret("i1", AGENT, None, True) in await store.find_issued("prod", SECRETIVE)
+        (intent,) = (each for each in await store.find_open_intents("prod") if each.id == "i5")
         assert intent.place == PLACE
-        assert dict(await store.overwritten("prod")) == {"i1": AGENT}
+        assert dict(await store.find_overwritten("prod")) == {"i1": AGENT}
 
 
 async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) -> None:
@@ -70,4 +70,4 @@ async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) ->
         connection.commit()
         connection.close()
         with pytest.raises(Damaged):
-            await store.issued("prod", SECRETIVE)
+            await store.find_issued("prod", SECRETIVE)

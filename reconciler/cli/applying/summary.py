@@ -76,8 +76,8 @@ def _print_calls(result: ApplyResult, wording: Wording) -> None:
             output.print_result(f"{wording.done} {_count_actions(result.plan)}")
     else:
         _print_outcomes(result)
-    if result.remembered:
-        output.print_result(f"Remembered as ours: {', '.join(result.remembered)}.")
+    if result.recorded_in_store:
+        output.print_result(f"Remembered as ours: {', '.join(result.recorded_in_store)}.")
     for text in filter(None, (result.failure, result.unverified)):
         output.print_note(f"error: {text}")
     if result.remaining:
@@ -91,8 +91,8 @@ def _print_calls(result: ApplyResult, wording: Wording) -> None:
 
 
 def _print_outcomes(result: ApplyResult) -> None:
-    succeeded, failed = result.ended(Outcome.DONE, Outcome.ALREADY), result.ended(Outcome.FAILED)
-    skipped, unknown = result.ended(Outcome.SKIPPED), result.ended(Outcome.UNKNOWN)
+    succeeded, failed = result.with_outcome(Outcome.DONE, Outcome.ALREADY), result.with_outcome(Outcome.FAILED)
+    skipped, unknown = result.with_outcome(Outcome.SKIPPED), result.with_outcome(Outcome.UNKNOWN)
     _print_ended([*failed, *skipped])
     for ended in unknown:
         output.print_note(

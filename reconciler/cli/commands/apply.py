@@ -66,7 +66,7 @@ def _open_with_plan(common: options.Options, file: Path, max_age: int | None) ->
     if reason := plan_files.reason_too_old(planned, max_age, opened.runtime.now()):
         raise exit_codes.Stop(exit_codes.STALE, f"error: {reason}")
     if not planned.is_signed and not common.quiet:
-        output.print_note(plan_files.unsigned_note(planned.name))
+        output.print_note(plan_files.signature_note(planned.name))
     return replace(opened, options=replace(opened.options, allow=common.allow)), planned
 
 

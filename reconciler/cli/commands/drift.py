@@ -161,8 +161,8 @@ def _accept(
     if not common.quiet:
         where = f" in {output.count(len(found.texts), 'file')}" if found.texts else ""
         output.print_note(f"Accepted {output.count(len(found.accepted), 'value')}{where}.")
-    output.print_problems(found.left.problems)
-    return _exit_of(without_known_drift(opened, found.left, ignored), pending=True)
+    output.print_problems(found.remaining.problems)
+    return _exit_of(without_known_drift(opened, found.remaining, ignored), pending=True)
 
 
 def _require_lasting_store(opened: Workspace) -> None:

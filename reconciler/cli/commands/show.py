@@ -42,7 +42,7 @@ def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) 
     if note:
         output.print_note(note)
     if not plan_json.is_signed(written):
-        output.print_note(plan_files.unsigned_note(str(file)))
+        output.print_note(plan_files.signature_note(str(file)))
     shown = formats.PlanOutput(
         plan,
         plan_json.normalize(written),

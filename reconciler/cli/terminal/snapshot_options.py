@@ -76,4 +76,4 @@ def plan_offline(common: Options, file: Path, max_age: int) -> tuple[Workspace, 
         for name in opened.unread:
             text = f"the secret of {name} is not here, and not in the snapshot either; it counts as a new one"
             output.print_note(f"note: {text}")
-    return workspace, snapshot_files.plan_offline(workspace, opened.taken)
+    return workspace, snapshot_files.plan_offline(workspace, opened.snapshot_file)

@@ -77,7 +77,7 @@ class Telemetry:
                 raise
 
     @contextmanager
-    def listing(self, path: str) -> Iterator[None]:
+    def watch_list(self, path: str) -> Iterator[None]:
         span = self._tracer.start_span(f"list {path}", attributes={"url.path": path})
         try:
             yield
@@ -88,7 +88,7 @@ class Telemetry:
             span.end()
 
     @contextmanager
-    def request(self, method: str, path: str) -> Iterator[Exchange]:
+    def watch_request(self, method: str, path: str) -> Iterator[Exchange]:
         span = self._tracer.start_span(method, attributes={"http.request.method": method, "url.path": path})
         exchange = _Exchange(span)
         began = time.monotonic()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from reconciler.cli.terminal import output
 from reconciler.model.event import Waited
-from reconciler.operations.opening.account_reading import same_reason
+from reconciler.operations.opening.account_reading import without_operation_id
 from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
 
 MIN_REPORTED_WAIT = 1.0  # seconds of waiting; within a full window each request waits a moment for the one before
@@ -37,7 +37,7 @@ class ReadProgress:
             output.print_note(events.line(Waited(seconds)))
 
     def report_retry(self, why: str) -> None:
-        reason = same_reason(why)
+        reason = without_operation_id(why)
         if reason not in self._told and not self.quiet:
             self._told.add(reason)
             output.print_note(f"{why}; trying again")

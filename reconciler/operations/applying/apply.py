@@ -20,7 +20,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations import policy_checks
 from reconciler.operations.applying import duplicates, first_reading, staleness
-from reconciler.operations.applying.remaining_plan import RemainingPlan, remaining_plan
+from reconciler.operations.applying.remaining_plan import RemainingPlan, find_remaining_plan
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
 from reconciler.operations.opening.account_reading import read_account
@@ -56,7 +56,7 @@ async def apply(
     command: str,
 ) -> ApplyResult:
     """Carries out a fresh plan, or the one that is `planned`; see `Workspace.apply`."""
-    halt = _Halt(stop or asyncio.Event())
+    halt = _StopSignal(stop or asyncio.Event())
     stack = workspace.manifest.stack
     rules = workspace.load_rules()
     async with (
@@ -67,14 +67,14 @@ async def apply(
             workspace.account,
             on_wait=lambda seconds: on_event(Waited(seconds)),
             on_retry=lambda seconds, why: on_event(ReadRetried(seconds, why)),
-            before_write=journal.stands,
+            before_write=journal.check_lock,
         ) as platform,
     ):
         run = _Run(workspace, planned, store, journal, platform, halt, on_event, rules, partial)
-        return await run.carry_out(approve)
+        return await run.execute(approve)
 
 
-class _Halt:
+class _StopSignal:
     """Why no further call may start: the caller asked for that, or the store cannot be written any more.
 
     It is the engine's `Stop`. The caller's event is only read: other runs may share it.
@@ -114,17 +114,17 @@ class _Run:
     store: Store
     journal: StoreJournal
     platform: Platform
-    halt: _Halt
+    halt: _StopSignal
     on_event: OnEvent
     rules: tuple[Rule, ...]
     partial: bool
     outcomes: list[Ended] = field(default_factory=list)
     done: frozenset[str] = frozenset()  # calls of the plan file that succeeded in earlier runs
 
-    async def carry_out(self, approve: Approve | None) -> ApplyResult:
+    async def execute(self, approve: Approve | None) -> ApplyResult:
         if (reason := await self._reason_applied()) is not None:
-            return ApplyResult(Status.STALE, self._given, reasons=(reason,))
-        snapshot = await first_reading.read(
+            return ApplyResult(Status.STALE, self._file_plan, reasons=(reason,))
+        snapshot = await first_reading.read_for_apply(
             self.workspace, self.store, self.journal, self.platform, self.planned, self.on_event
         )
         if self.planned is None:
@@ -137,15 +137,15 @@ class _Run:
                 self.workspace.runtime.observer.on_plan(plan)
             if remaining.changed and not (self.partial and plan.changes):
                 return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, f"{remaining.reason}; plan again"))
-            self._tell_changes(self.planned, remaining)
-        plan = policy_checks.with_policy_findings(plan, self.rules, self.workspace.options.now, self._declared)
+            self._report_changes(self.planned, remaining)
+        plan = policy_checks.with_policy_findings(plan, self.rules, self.workspace.options.now, self._manifest)
         self.on_event(Planned(plan))
         if (refused := await self._refuse(plan, approve)) is not None:
             return refused
         return await self._apply(plan, snapshot, remaining)
 
     @property
-    def _given(self) -> Plan:
+    def _file_plan(self) -> Plan:
         assert self.planned is not None
         return self.planned.plan
 
@@ -155,7 +155,7 @@ class _Run:
         return self.planned is not None and not self.planned.is_of_these_manifests
 
     @property
-    def _declared(self) -> Manifest | None:
+    def _manifest(self) -> Manifest | None:
         return None if self._is_foreign else self.workspace.manifest
 
     async def _reason_applied(self) -> str | None:
@@ -178,9 +178,9 @@ class _Run:
     async def _compare(self, planned: PlanFile, snapshot: Snapshot) -> RemainingPlan:
         with invalid_project():
             allow = self.workspace.options.allow
-            return remaining_plan(planned, snapshot, self.workspace.config, allow, done=self.done)
+            return find_remaining_plan(planned, snapshot, self.workspace.config, allow, done=self.done)
 
-    def _tell_changes(self, planned: PlanFile, remaining: RemainingPlan) -> None:
+    def _report_changes(self, planned: PlanFile, remaining: RemainingPlan) -> None:
         for line in remaining.lines:
             self.on_event(Note(line))
         if planned.note:
@@ -217,7 +217,7 @@ class _Run:
         now = await read_account(
             self.workspace, self.platform, self.store, only=staleness.kinds_of(plan), by_id=staleness.by_id(plan)
         )
-        changed = staleness.changed_objects(plan if self.planned is None else self._given, now, self.done)
+        changed = staleness.find_changed_objects(plan if self.planned is None else self._file_plan, now, self.done)
         concerned = {change.address for change in plan.changes}
         return [line for address, lines in sorted(changed.items()) if address in concerned for line in lines]
 
@@ -256,14 +256,14 @@ class _Run:
         return replace(result, status=self._status(result))
 
     def _status(self, result: ApplyResult) -> Status:
-        failed = result.ended(Outcome.FAILED)
+        failed = result.with_outcome(Outcome.FAILED)
         if self.halt.is_interrupted and not result.plan.is_empty:
             return Status.INTERRUPTED
         if result.is_complete:
             if result.problems or result.reasons:
                 return Status.PARTIAL
             return Status.UNCHANGED if result.plan.is_empty else Status.APPLIED
-        if result.ended(Outcome.DONE, Outcome.ALREADY, Outcome.UNKNOWN):
+        if result.with_outcome(Outcome.DONE, Outcome.ALREADY, Outcome.UNKNOWN):
             return Status.PARTIAL
         return Status.UNAUTHORIZED if failed and all(ended.denied for ended in failed) else Status.FAILED
 
@@ -287,7 +287,7 @@ class _Run:
         try:
             async with aclosing(events):
                 async for event in events:
-                    self._hear(event, recording, is_cleanup=is_cleanup)
+                    self._handle_event(event, recording, is_cleanup=is_cleanup)
             if plan.bindings and not self.halt.is_set():
                 await self.journal.bind(plan.bindings)
         except StoreError as failure:
@@ -296,7 +296,7 @@ class _Run:
             await asyncio.gather(*recording)
             self.on_event(CallsEnded())
 
-    def _hear(self, event: Event, recording: list[asyncio.Task[None]], *, is_cleanup: bool) -> None:
+    def _handle_event(self, event: Event, recording: list[asyncio.Task[None]], *, is_cleanup: bool) -> None:
         if isinstance(event, Ended):
             recording.append(asyncio.create_task(self._record(event)))
             if is_cleanup and event.outcome is Outcome.FAILED:
@@ -322,7 +322,7 @@ class _Run:
             return known  # nobody was asked
         membership = account_identity.membership_after(known, self.workspace.account_name, plan, snapshot)
         if membership != known:
-            await self.journal.belong(membership)
+            await self.journal.record_account(membership)
         return membership
 
     async def _verify(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconciler.store.store import Store
 
 
-async def read(
+async def read_for_apply(
     workspace: Workspace,
     store: Store,
     journal: StoreJournal,
@@ -31,13 +31,13 @@ async def read(
     on_event: OnEvent,
 ) -> Snapshot:
     """The whole account, or for a plan file what the file touches. Creates that were cut off are settled."""
-    intents = await store.open_intents(workspace.manifest.stack)
+    intents = await store.find_open_intents(workspace.manifest.stack)
     only, by_id = None, None
     if planned is not None:
         only = staleness.kinds_of(planned.plan) | {intent.address.kind for intent in intents}
         by_id = staleness.by_id(planned.plan)
     snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
-    if await _wait_for(recovery.unsettled(intents, snapshot, kinds.list_planned()), workspace, on_event):
+    if await _wait_for(recovery.find_unsettled(intents, snapshot, kinds.list_planned()), workspace, on_event):
         snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
     bound = await recovery.settle(intents, snapshot, kinds.list_planned(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})

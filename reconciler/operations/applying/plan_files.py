@@ -96,7 +96,7 @@ def plan_key(environ: Mapping[str, str]) -> bytes | None:
     return text.encode(errors="surrogateescape")
 
 
-def unsigned_note(name: str) -> str:
+def signature_note(name: str) -> str:
     """What the user should know of a file without a signature."""
     return f"note: {name} is not signed: nothing shows that it is the plan that was reviewed; set {KEY} to sign plans"
 
@@ -122,12 +122,12 @@ def write_plan(file: Path, plan: Plan, environ: Mapping[str, str]) -> None:
 def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, str]:
     """A plan to look at, with its secrets unread, and what the user should know of its signature."""
     key = plan_key(environ)
-    plan = _unread(text, name, key)
+    plan = _read_without_secrets(text, name, key)
     is_unchecked = key is None and plan_json.is_signed(text)
     return plan, f"note: the signature was not checked: {KEY} is not set" if is_unchecked else ""
 
 
-def in_memory(planned: PlanResult, workspace: Workspace) -> tuple[Workspace, PlanFile]:
+def from_plan_result(planned: PlanResult, workspace: Workspace) -> tuple[Workspace, PlanFile]:
     """A plan of this process, to be applied like one from a file, and the workspace that it was made in.
 
     Raises WrongAccount if that is of another stack or account than the one that is to apply it.
@@ -141,7 +141,7 @@ def in_memory(planned: PlanResult, workspace: Workspace) -> tuple[Workspace, Pla
     return source, PlanFile("the plan", plan, loaded, plan_json.write(plan), environ=source.runtime.environ)
 
 
-def _unread(text: str, name: str, signed_with: bytes | None) -> Plan:
+def _read_without_secrets(text: str, name: str, signed_with: bytes | None) -> Plan:
     """The plan with its secrets unread. Raises Rejected, also where the engine could not make sense of it."""
     try:
         plan = plan_json.read(text, lambda source, _digest: Secret("", source), signed_with)
@@ -172,7 +172,7 @@ def read(
     """
     text = read_text(file)
     key = plan_key(environ)
-    plan = _unread(text, str(file), key)
+    plan = _read_without_secrets(text, str(file), key)
     if key is None and plan_json.is_signed(text):
         raise UnusablePlan(f"{file} is signed, but {KEY} is not set")
     if plan.snapshot_time:
@@ -216,12 +216,12 @@ def check_rules(file: PlanFile, plan: Plan) -> None:
     """Raises Rejected if the plan of a file breaks a rule of manifests, or delivers a token elsewhere than they say."""
     declared = file.loaded.manifest.declarations.items() if file.loaded is not None else ()
     absent = {address for address, each in declared if each.ensure is Ensure.ABSENT}
-    problems = [*plan_rules.find_problems(plan, absent), *_deliveries(file, plan)]
+    problems = [*plan_rules.find_problems(plan, absent), *_check_deliveries(file, plan)]
     if problems:
         raise Rejected([replace(problem, subject=f"{file.name}: {problem.subject}") for problem in problems])
 
 
-def _deliveries(file: PlanFile, plan: Plan) -> Iterator[Problem]:
+def _check_deliveries(file: PlanFile, plan: Plan) -> Iterator[Problem]:
     """Tokens go where the manifests at hand send them: a file that says otherwise is no plan of this project."""
     for call in plan.calls:
         if not call.deliver:
@@ -249,12 +249,12 @@ class _Sources:
         self._stack = file.plan.stack
         declared = file.loaded.manifest.declarations.values() if file.loaded else ()
         named = {call.address.kind for call in file.plan.calls}
-        self._canonical = _canonical(each for name in sorted(named) for each in kinds.get(name).fields)
+        self._canonical = _canonical_functions(each for name in sorted(named) for each in kinds.get(name).fields)
         self._known: dict[str, list[Secret]] = {}  # by source
         for secret in (*live, *(secret for declaration in declared for secret in secrets_in(declaration.spec))):
             self._known.setdefault(secret.source, []).append(secret)
         self._by_digest: dict[str, Mapping[str, str]] = {}  # of each source that was asked for: digest → text
-        self._kept: list[Secret] = []  # alive, so that no other secret gets the same identity
+        self._placeholders: list[Secret] = []  # alive, so that no other secret gets the same identity
         self.wrong: dict[int, str] = {}
 
     def restore(self, source: str, digest: str) -> Secret:
@@ -264,7 +264,7 @@ class _Sources:
         if digest in texts:
             return Secret(texts[digest], source)
         missing = Secret("", source)
-        self._kept.append(missing)
+        self._placeholders.append(missing)
         shown = "on the platform" if source == LIVE else f"from {source}"
         state = "is not the one the plan was made with" if texts else "cannot be read"
         self.wrong[id(missing)] = f"the secret {shown} {state}"
@@ -272,7 +272,7 @@ class _Sources:
 
     def _read(self, source: str) -> Mapping[str, str]:
         """Every text that a source holds now, in each spelling, by its digest."""
-        found = [*self._again(source), *self._known.get(source, ())]
+        found = [*self._read_source(source), *self._known.get(source, ())]
         spelt = dict.fromkeys(text for each in found for text in self._spellings(each.reveal()))
         return {plan_json.secret_digest(Secret(text, source), self._stack): text for text in spelt}
 
@@ -282,7 +282,7 @@ class _Sources:
         for canonical in self._canonical:
             yield str(canonical(text))
 
-    def _again(self, source: str) -> Iterator[Secret]:
+    def _read_source(self, source: str) -> Iterator[Secret]:
         """From a variable or a file, without any manifest."""
         word, _, operand = source.partition(":")
         if word not in ("env", "file"):
@@ -293,10 +293,10 @@ class _Sources:
             yield value
 
 
-def _canonical(fields: Iterable[Field]) -> set[Callable[[Any], Any]]:
+def _canonical_functions(fields: Iterable[Field]) -> set[Callable[[Any], Any]]:
     found: set[Callable[[Any], Any]] = set()
     for each in fields:
         if each.canonical is not None and each.shape in (Shape.TEXT, Shape.ANY):
             found.add(each.canonical)
-        found |= _canonical((*each.fields, *((each.item,) if each.item else ())))
+        found |= _canonical_functions((*each.fields, *((each.item,) if each.item else ())))
     return found

@@ -12,7 +12,7 @@ from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Value, references
 from reconciler.operations.applying import plan_files
 from reconciler.operations.applying.plan_files import PlanFile
-from reconciler.operations.applying.staleness import Comparison, calls_by_address, changed_objects, live_fields
+from reconciler.operations.applying.staleness import Comparison, calls_by_address, find_changed_objects, live_fields
 from reconciler.operations.results import SkippedCall
 from reconciler.project.settings.config import Config
 
@@ -35,7 +35,7 @@ class RemainingPlan:
         return tuple(line for _, lines in sorted(self.changed.items()) for line in lines)
 
 
-def remaining_plan(
+def find_remaining_plan(
     planned: PlanFile,
     snapshot: Snapshot,
     config: Config,
@@ -47,7 +47,7 @@ def remaining_plan(
     done  the ids of the calls that earlier runs of the file carried out
     """
     found = plan_files.with_secrets(planned, config, live_fields(planned.plan, snapshot))
-    changed = changed_objects(found.plan, snapshot, done)
+    changed = find_changed_objects(found.plan, snapshot, done)
     reason = "the platform changed after the plan was made" if changed else "a secret is not what it was for the plan"
     plan, lost = without_finished_calls(found.plan, snapshot, done)
     open_calls = {call.address for call in plan.calls}
@@ -90,7 +90,7 @@ def without_finished_calls(
     resolved: dict[str, Json] = dict(plan.resolved)
     made: dict[Address, Live] = {}
     for address in {ref.target for ref in needed if create_id(ref.target) in done}:
-        if (live := comparison.made(address)) is not None:
+        if (live := comparison.find_created(address)) is not None:
             made[address] = live
     for ref in needed & {ref for ref in needed if ref.target in made}:
         resolved[f"{ref.target}.{ref.output}"] = _output(made[ref.target], ref.output)
@@ -108,8 +108,8 @@ def without_finished_calls(
         needs = tuple(need for need in call.needs if need not in done)
         calls.append(replace(call, needs=needs, owner=draft))
     changes = tuple(change for change in plan.changes if change.address not in comparison.finished)
-    consents = tuple(_consents(plan, changes))
-    forecast = _forecast(plan, len(calls))
+    consents = tuple(_approvals_for(plan, changes))
+    forecast = _scale_forecast(plan, len(calls))
     rest = replace(plan, changes=changes, calls=tuple(calls), approvals=consents, resolved=resolved, forecast=forecast)
     return rest, lost
 
@@ -131,7 +131,7 @@ def _output(live: Live, output: str) -> Json:
 
 def without_changed(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call, ...]]:
     """The plan without what concerns these objects or needs what does, and the calls that fell away."""
-    left, dropped = _without(plan, refused)
+    left, dropped = _find_dropped(plan, refused)
     gone = tuple(call for call in plan.calls if call.id in dropped)
     # What is not renamed after all keeps the name that it is remembered by.
     unbound = left | {change.former for change in plan.changes if change.address in left}
@@ -141,14 +141,14 @@ def without_changed(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tup
         plan,
         changes=changes,
         calls=calls,
-        approvals=tuple(_consents(plan, changes)) if left else plan.approvals,
-        forecast=_forecast(plan, len(calls)),
+        approvals=tuple(_approvals_for(plan, changes)) if left else plan.approvals,
+        forecast=_scale_forecast(plan, len(calls)),
         bindings={address: each for address, each in plan.bindings.items() if address not in unbound},
     )
     return rest, gone
 
 
-def _without(plan: Plan, refused: Collection[Address]) -> tuple[set[Address], set[str]]:
+def _find_dropped(plan: Plan, refused: Collection[Address]) -> tuple[set[Address], set[str]]:
     """The addresses and the calls that fall away with these addresses.
 
     A change that loses one of its calls loses all of them, and so does each change with a call that needs one of those.
@@ -177,7 +177,7 @@ def _dependents(plan: Plan) -> Mapping[str, list[Call]]:
     return found
 
 
-def _consents(plan: Plan, left: Sequence[Change]) -> Iterator[Approval]:
+def _approvals_for(plan: Plan, left: Sequence[Change]) -> Iterator[Approval]:
     """With how much there is left to consent to, at most. Parts that go with something are not among the changes."""
     for approval in plan.approvals:
         if (actions := _COUNTED.get(approval.what)) is None:
@@ -197,6 +197,6 @@ _COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: r
 }
 
 
-def _forecast(plan: Plan, calls: int) -> Forecast:
+def _scale_forecast(plan: Plan, calls: int) -> Forecast:
     """Of so many calls of the plan, as if each took its share of the time."""
     return Forecast(calls, plan.forecast.estimated_seconds * calls / max(len(plan.calls), 1))

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
 from reconciler import kinds
-from reconciler.engine.observe import ById, collection
+from reconciler.engine.observe import ById, collection_path
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields, canonical_spec
 from reconciler.model.change import Change
@@ -30,7 +30,7 @@ _ID = re.compile(r"([a-z0-9]+_)[A-Za-z0-9]{27}")  # prefix and KSUID
 def kinds_of(plan: Plan) -> frozenset[str]:
     """The kinds that have to be looked at: those of the objects that change, and of those that calls name by id."""
     touched = {change.address.kind for change in plan.changes}
-    return frozenset(touched | {kind for call in plan.calls for kind, _ in _named(call)})
+    return frozenset(touched | {kind for call in plan.calls for kind, _ in _ids_in_call(call)})
 
 
 def by_id(plan: Plan) -> ById:
@@ -45,12 +45,12 @@ def by_id(plan: Plan) -> ById:
 
 def live_fields(plan: Plan, snapshot: Snapshot) -> Mapping[Address, CanonicalFields]:
     """What the objects that the plan saw are now, in canonical form."""
-    register = _register(plan, snapshot)
+    register = _build_index(plan, snapshot)
     found = {address: register.by_locator.get((address.kind, seen.id)) for address, seen in plan.observed.items()}
     return {address: register.form(kinds.get(address.kind), live) for address, live in found.items() if live}
 
 
-def changed_objects(plan: Plan, snapshot: Snapshot, done: Collection[str] = ()) -> dict[Address, list[str]]:
+def find_changed_objects(plan: Plan, snapshot: Snapshot, done: Collection[str] = ()) -> dict[Address, list[str]]:
     """Every object of the plan that changed on the platform since the plan was created, and what to say of each.
 
     `done`: the ids of the calls that earlier runs of the plan carried out. What these calls wrote is not compared.
@@ -74,11 +74,11 @@ class Comparison:
         self._plan = plan
         self._done = frozenset(done)
         self._snapshot = snapshot
-        self._register = _register(plan, snapshot)
+        self._index = _build_index(plan, snapshot)
         self._calls = calls_by_address(plan)
         self._by_id: dict[tuple[str, str], Live] = {}
         self._by_owner: dict[Address, list[Live]] = {}
-        for live in self._register.by_locator.values():
+        for live in self._index.by_locator.values():
             self._by_id.setdefault((live.kind, live.id), live)
             if live.owner is not None and live.owner.stack == plan.stack:
                 self._by_owner.setdefault(live.owner.address, []).append(live)
@@ -87,13 +87,13 @@ class Comparison:
             address for address, calls in self._calls.items() if all(call.id in self._done for call in calls)
         }
 
-    def made(self, address: Address) -> Live | None:
+    def find_created(self, address: Address) -> Live | None:
         """The object that an earlier run of the plan created for an address; None if it is not there any more."""
         seen = self._plan.observed.get(address)
         found = [live for live in self._by_owner.get(address, ()) if seen is None or live.locator != seen.id]
         binding = self._snapshot.bindings.get(address)
         if not found and binding is not None and (seen is None or binding.id != seen.id):
-            bound = self._register.by_locator.get((address.kind, binding.id))
+            bound = self._index.by_locator.get((address.kind, binding.id))
             found = [bound] if bound is not None and bound.owner is None else []
         return found[0] if len(found) == 1 else None
 
@@ -105,24 +105,24 @@ class Comparison:
         seen = self._plan.observed.get(address)
         done = [call for call in self._calls.get(address, ()) if call.id in self._done]
         deleted = {call.target for call in done if call.verb is Verb.DELETE}
-        if not listing.complete and not (seen and (kind.name, seen.id) in self._register.by_locator):
+        if not listing.complete and not (seen and (kind.name, seen.id) in self._index.by_locator):
             yield f"{address}: cannot be seen: {listing.why}"
             return
         if seen is not None and _id(seen) not in deleted:
-            yield from self._seen(address, kind, seen, done)
+            yield from self._compare_observed(address, kind, seen, done)
         if change.id is not None and change.id not in deleted and (seen is None or change.id != _id(seen)):
-            yield from self._other(change, change.id)
-        if create_id(address) in self._done and self.made(address) is None:
+            yield from self._compare_duplicate(change, change.id)
+        if create_id(address) in self._done and self.find_created(address) is None:
             yield f"{address}: what this plan created is gone"
         for call in self._calls.get(address, ()):
             if call.id in self._done:
                 continue
-            yield from self._needed(call)
+            yield from self._check_references(call)
             if call.verb is Verb.CREATE:
-                yield from self._made_meanwhile(call, kind, seen, change)
+                yield from self._find_conflicts(call, kind, seen, change)
 
-    def _seen(self, address: Address, kind: Kind, seen: Observed, done: Sequence[Call]) -> Iterator[str]:
-        live = self._register.by_locator.get((kind.name, seen.id))
+    def _compare_observed(self, address: Address, kind: Kind, seen: Observed, done: Sequence[Call]) -> Iterator[str]:
+        live = self._index.by_locator.get((kind.name, seen.id))
         if live is None:
             yield f"{address}: {_id(seen)} is gone"
             return
@@ -132,43 +132,43 @@ class Comparison:
         )
         if kind.keeps_owner and not is_same:
             now = describe_owner(live)
-            yield f"{address}: {live.id} was {_told(seen.owner)}, is now {_told(now)}"
-        fields = show_fields(kind, self._register.form(kind, live), address)
-        written = {name for call in done if call.target == live.id for name in _written(kind, call)}
+            yield f"{address}: {live.id} was {_owner_text(seen.owner)}, is now {_owner_text(now)}"
+        fields = show_fields(kind, self._index.form(kind, live), address)
+        written = {name for call in done if call.target == live.id for name in _fields_set_by(kind, call)}
         for name in sorted((seen.fields.keys() | fields.keys()) - written):
             old, new = seen.fields.get(name), fields.get(name)
             if old != new:
                 yield f"{address}.{name}: was {in_words(old)}, is now {in_words(new)}"
 
-    def _other(self, change: Change, id: str) -> Iterator[str]:
+    def _compare_duplicate(self, change: Change, id: str) -> Iterator[str]:
         """A second object of the address, which the plan deletes and of which it keeps no fields."""
         address, ours = change.address, (change.address, change.former)
         live = self._by_id.get((address.kind, id))
         if live is None:
             yield f"{address}: {id} is gone"
         elif live.owner is not None and not (live.owner.stack == self._plan.stack and live.owner.address in ours):
-            yield f"{address}: {id} is now {_told(describe_owner(live))}"
+            yield f"{address}: {id} is now {_owner_text(describe_owner(live))}"
 
-    def _needed(self, call: Call) -> Iterator[str]:
+    def _check_references(self, call: Call) -> Iterator[str]:
         """What a call names by its id has to be there."""
-        for kind, id in _named(call):
+        for kind, id in _ids_in_call(call):
             if id != call.target and (kind, id) not in self._by_id and self._snapshot.of(kind).complete:
                 yield f"{call.address}: {id}, which it refers to, is gone"
 
-    def _made_meanwhile(self, call: Call, kind: Kind, seen: Observed | None, change: Change) -> Iterator[str]:
+    def _find_conflicts(self, call: Call, kind: Kind, seen: Observed | None, change: Change) -> Iterator[str]:
         known = {seen.id if seen else None, change.id}
         owned = self._by_owner.get(call.address, [])
         key = self._key(call, kind)
-        alike = [] if key is None else self._register.by_key.get((kind.name, key), [])
+        alike = [] if key is None else self._index.by_key.get((kind.name, key), [])
         names = " and ".join(kind.identity)
-        told = {
-            live.key: f"{live.id} exists now, with the same {names}, and is {_told(describe_owner(live))}"
+        lines = {
+            live.key: f"{live.id} exists now, with the same {names}, and is {_owner_text(describe_owner(live))}"
             for live in alike
         }
-        told |= {live.key: f"{live.id} exists now" for live in owned}
+        lines |= {live.key: f"{live.id} exists now" for live in owned}
         for live in sorted({live.key: live for live in (*owned, *alike)}.values(), key=lambda live: live.locator):
             if live.locator not in known and live.id not in known:
-                yield f"{call.address}: {told[live.key]}"
+                yield f"{call.address}: {lines[live.key]}"
 
     def _key(self, call: Call, kind: Kind) -> tuple[object, ...] | None:
         """The natural key of what a call creates, if the platform refuses a second one."""
@@ -183,11 +183,11 @@ class Comparison:
         """The id of the parent of each collection of this kind, by the collection's path."""
         if kind.name not in self._parents:
             ids = {live.parent_id for live in self._snapshot.of(kind.name).objects}
-            self._parents[kind.name] = {collection(kind, each): each for each in ids}
+            self._parents[kind.name] = {collection_path(kind, each): each for each in ids}
         return self._parents[kind.name]
 
 
-def _register(plan: Plan, snapshot: Snapshot) -> LiveIndex:
+def _build_index(plan: Plan, snapshot: Snapshot) -> LiveIndex:
     return LiveIndex.of(Manifest(plan.stack, {}), snapshot, kinds.list_planned())
 
 
@@ -195,7 +195,7 @@ def _id(seen: Observed) -> str:
     return seen.id.rpartition("/")[2]
 
 
-def _written(kind: Kind, call: Call) -> Iterator[str]:
+def _fields_set_by(kind: Kind, call: Call) -> Iterator[str]:
     """The fields that an update or a request to a module sets."""
     if call.verb in (Verb.PUT, Verb.REMOVE) and isinstance(call.path, str):
         segment = call.path.rpartition("/")[2]
@@ -206,11 +206,11 @@ def _written(kind: Kind, call: Call) -> Iterator[str]:
             yield "metadata"
 
 
-def _told(owner: str) -> str:
+def _owner_text(owner: str) -> str:
     return f"of {owner}" if owner else "nobody's"
 
 
-def _named(call: Call) -> Iterator[tuple[str, str]]:
+def _ids_in_call(call: Call) -> Iterator[tuple[str, str]]:
     """Kind and id of every object that the call's body or path names outright."""
     prefixes = _prefixes()
     parts = (call.path,) if isinstance(call.path, str) else call.path.parts

@@ -51,7 +51,7 @@ def write(root: Path, proposal: Proposal, *, append: bool = False) -> frozenset[
 
     append  manifests that exist may be added to, if the proposal holds their text
     """
-    changed = _changed_files(root, proposal, append=append)
+    changed = _find_changed_files(root, proposal, append=append)
     # What manifests include comes first: an interrupted import leaves no manifest that cannot be read.
     for path in sorted(changed, key=lambda path: (path.endswith(".yaml"), path)):
         file = root / path
@@ -61,7 +61,7 @@ def write(root: Path, proposal: Proposal, *, append: bool = False) -> frozenset[
     return frozenset(changed)
 
 
-def _changed_files(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]:
+def _find_changed_files(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]:
     changed, others = {}, []
     for path, text in proposal.files.items():
         files.refuse_symlink(root, path)
@@ -70,7 +70,7 @@ def _changed_files(root: Path, proposal: Proposal, *, append: bool) -> dict[str,
         elif (present := files.read(root, path, MAX_BYTES)) == text.encode():
             continue
         elif append and path in proposal.manifests:
-            _check_kept(path, present, text)
+            _check_unchanged(path, present, text)
             changed[path] = text
         else:
             others.append(path)
@@ -82,7 +82,7 @@ def _changed_files(root: Path, proposal: Proposal, *, append: bool) -> dict[str,
     return changed
 
 
-def _check_kept(path: str, present: bytes, text: str) -> None:
+def _check_unchanged(path: str, present: bytes, text: str) -> None:
     """Checks that the text says what the file says now: a last line may end where it did not before."""
     before, after = yaml.read(present, path), yaml.read(text.encode(), path)
     if before.problems:

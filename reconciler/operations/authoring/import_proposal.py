@@ -130,7 +130,7 @@ def _objections(
         return unspellable
     try:
         loaded = load_manifests_with(
-            workspace.config, workspace.runtime.environ, workspace.given, _encoded(texts), _encoded(included)
+            workspace.config, workspace.runtime.environ, workspace.variables, _encode(texts), _encode(included)
         )
     except Rejected as rejected:
         blamed = survey.find_rejected([problem for problem in rejected.problems if problem.is_error], imported)
@@ -142,5 +142,5 @@ def _objections(
     return survey.find_objections(made, imported)
 
 
-def _encoded(texts: Mapping[str, str]) -> dict[str, bytes]:
+def _encode(texts: Mapping[str, str]) -> dict[str, bytes]:
     return {path: text.encode() for path, text in texts.items()}

@@ -22,7 +22,7 @@ KEY = "RECONCILER_API_KEY"
 _PLACEHOLDER = "https://api.example.com"  # stands in the file until the address is known
 _SCHEMAS = ".schemas"  # what editors check manifests with
 _EXAMPLE = "manifests/access.yaml"
-_KEPT = "manifests/.gitkeep"  # Git keeps no empty folder, and a project whose folder is missing is refused
+_EMPTY_FILE = "manifests/.gitkeep"  # Git keeps no empty folder, and a project whose folder is missing is refused
 _IGNORED = (
     *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
     *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
@@ -108,9 +108,10 @@ def write_project(folder: Path, choices: ProjectChoices, *, example: bool) -> Wr
     """
     wanted = _render_files(choices)
     if _is_begun(folder):
-        del wanted[_EXAMPLE], wanted[_KEPT]  # the example would be created beside the resources of the project
+        # The example would be created beside the resources of the project.
+        del wanted[_EXAMPLE], wanted[_EMPTY_FILE]
     else:
-        del wanted[_KEPT if example else _EXAMPLE]
+        del wanted[_EMPTY_FILE if example else _EXAMPLE]
     for path in wanted:
         files.refuse_symlink(folder, path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +120,7 @@ def write_project(folder: Path, choices: ProjectChoices, *, example: bool) -> Wr
         if is_written[path]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             atomic_write.write(folder / path, text, 0o644)
-    return WrittenProject(is_written, _unignored(folder))
+    return WrittenProject(is_written, _find_unignored(folder))
 
 
 def _is_begun(folder: Path) -> bool:
@@ -129,7 +130,7 @@ def _is_begun(folder: Path) -> bool:
     return any(path.suffix in (".yaml", ".yml") for path in (folder / _EXAMPLE).parent.rglob("*"))
 
 
-def _unignored(folder: Path) -> tuple[str, ...]:
+def _find_unignored(folder: Path) -> tuple[str, ...]:
     try:
         text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
     except OSError:  # a folder, say: nothing that Git would heed
@@ -143,7 +144,7 @@ def _render_files(choices: ProjectChoices) -> dict[str, str]:
     found = {
         "reconciler.yaml": _render_project_file(choices),
         _EXAMPLE: _MANIFEST,
-        _KEPT: "",
+        _EMPTY_FILE: "",
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
         **{f"{_SCHEMAS}/{name}": json.dumps(each, indent=1) + "\n" for name, each in schemas.items()},
     }
@@ -158,20 +159,20 @@ def _render_project_file(choices: ProjectChoices) -> str:
         f"# yaml-language-server: $schema={_SCHEMAS}/project.json",
         "# Which account this is about, under which name, and where the manifests are.",
         "version: 1",
-        f"stack: {_quoted(choices.stack)}",
+        f"stack: {_quote(choices.stack)}",
         "platform:",
     ]
     if choices.profile != "specification":
         lines.append(f"  profile: {choices.profile}")
     if choices.base_url is not None:
-        lines.append(f"  base_url: {_quoted(choices.base_url)}")
+        lines.append(f"  base_url: {_quote(choices.base_url)}")
     elif choices.profile == "specification":
         lines.append(f"  base_url: {_PLACEHOLDER} # where the platform's API is")
     lines += [f"  api_key: {{from_env: {KEY}}}", "manifests: [manifests/]", ""]
     return "\n".join(lines)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A name that YAML would take for something else, in quotes."""
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._:/-]*", text) and not re.fullmatch(r"(?i)true|false|null", text)
     return text if plain else json.dumps(text)

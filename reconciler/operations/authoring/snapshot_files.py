@@ -44,7 +44,7 @@ class OfflineWorkspace:
     """
 
     workspace: Workspace
-    taken: SnapshotFile
+    snapshot_file: SnapshotFile
     age: float
     is_verified: bool
     unread: tuple[str, ...]
@@ -111,4 +111,4 @@ def plan_offline(workspace: Workspace, taken: SnapshotFile) -> Plan:
     plan = workspace.plan_for(taken.snapshot)
     problems = (warning, *plan.problems)
     plan = replace(plan, problems=problems, snapshot_time=taken.at, created=workspace.runtime.now())
-    return workspace.judge(plan)
+    return workspace.with_policy_findings(plan)

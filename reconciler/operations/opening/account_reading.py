@@ -53,16 +53,16 @@ async def read_account(
     doubt = account_identity.account_mismatch(membership, workspace.account_name, stack, snapshot)
     return replace(
         snapshot,
-        targets=await _targets(workspace, snapshot, await store.issued(stack, secretive) if store else ()),
-        undelivered=await store.undelivered(stack, secretive) if store else frozenset(),
-        overwritten=await store.overwritten(stack) if store else {},
+        targets=await _find_targets(workspace, snapshot, await store.find_issued(stack, secretive) if store else ()),
+        undelivered=await store.find_undelivered(stack, secretive) if store else frozenset(),
+        overwritten=await store.find_overwritten(stack) if store else {},
         doubt=doubt,
-        elsewhere=await store.bound_elsewhere(stack, unmarked) if store else {},
+        elsewhere=await store.find_bound_elsewhere(stack, unmarked) if store else {},
         is_remembered=membership is not None and not doubt,
     )
 
 
-async def _targets(
+async def _find_targets(
     workspace: Workspace, snapshot: Snapshot, issued: Sequence[IssuedSecret]
 ) -> Mapping[Address, Target]:
     """What is known of the files that declared secrets are delivered to."""
@@ -107,7 +107,7 @@ def _refuse_unreadable(snapshot: Snapshot, base_url: str) -> None:
     listings = [each for name, each in snapshot.listings.items() if kinds.get(name).home is Home.PLATFORM]
     if not listings or any(listing.complete for listing in listings):
         return
-    reasons = {same_reason(listing.why): listing.why for listing in listings}
+    reasons = {without_operation_id(listing.why): listing.why for listing in listings}
     if len(reasons) > 1 and not any(listing.is_offered for listing in listings):
         raise UnreadableAccount(
             f"{base_url} does not lead to the platform's API, of which nothing is there; "
@@ -120,6 +120,6 @@ def _refuse_unreadable(snapshot: Snapshot, base_url: str) -> None:
 _OPERATION = re.compile(r"\bop_[A-Za-z0-9]+")
 
 
-def same_reason(why: str) -> str:
+def without_operation_id(why: str) -> str:
     """The text of a failure without the number that the platform gave the request."""
     return _OPERATION.sub("op_", why)

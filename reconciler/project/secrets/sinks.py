@@ -57,7 +57,7 @@ class ProjectSinks:
     def place(self, delivery: Delivery) -> Place:
         return place(self._root, delivery)
 
-    async def prove(self, delivery: Delivery, *, overwrites: bool = False) -> None:
+    async def check(self, delivery: Delivery, *, overwrites: bool = False) -> None:
         if delivery.way not in WAYS:
             raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
         if delivery.way != "to_command":

@@ -84,8 +84,8 @@ class CrashingJournal:
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         await self._around("conclude", self.inner.conclude(intent_id, object_id))
 
-    async def receipt(self, intent_id: str) -> None:
-        await self._around("receipt", self.inner.receipt(intent_id))
+    async def record_receipt(self, intent_id: str) -> None:
+        await self._around("receipt", self.inner.record_receipt(intent_id))
 
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
         await self._around("bind", self.inner.bind(bindings))

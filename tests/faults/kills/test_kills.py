@@ -85,7 +85,7 @@ def test_one_rerun_is_enough_after_a_kill_on_the_wire(
 
 def test_a_real_run_passes_the_points_that_peace_has(moments_of: MomentsOf) -> None:
     passed = {point for project in (BUILDING, REBUILDING) for point, _, _ in moments_of(project)}
-    only_in_trouble = {f"{edge} {step}" for step in ("look", "revoke") for edge in ("before", "after")}
+    only_in_trouble = {f"{edge} {step}" for step in ("search", "revoke") for edge in ("before", "after")}
     assert passed >= {*POINTS} - only_in_trouble
     assert passed >= {f"{edge} {name}" for name in ("commit", "fsync", "link") for edge in ("before", "after")}
 

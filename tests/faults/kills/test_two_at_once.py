@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.lock import LASTS
+from reconciler.store.lock import LOCK_SECONDS
 from tests.faults.kills import projects, real
 from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.real import Scene
@@ -68,7 +68,7 @@ def test_the_lock_of_a_killed_run_is_taken_over_at_once_and_nothing_is_made_twic
 def test_a_run_that_slept_through_the_end_of_its_lock_changes_nothing_more(prepared: Prepared, tmp_path: Path) -> None:
     with real.scene(REBUILDING, prepared(REBUILDING), tmp_path) as scene:
         first = halted(scene, "before send", "update TLSEdge/pay")
-        time.sleep(LASTS / 4 + 1)  # it may believe what it knew for so long
+        time.sleep(LOCK_SECONDS / 4 + 1)  # it may believe what it knew for so long
         with closing(sqlite3.connect(scene.root / "state/reconciler.db")) as store, store:
             store.execute("UPDATE locks SET holder = 'another run'")
         first.send_signal(signal.SIGCONT)

@@ -107,7 +107,7 @@ async def trouble(cell: Cell, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> 
     address = f"http://127.0.0.1:{closed}" if fault == "refused" else f"https://{NOWHERE}"
     _nobody_by_that_name(monkeypatch)
     account = Account(address, Secret(KEY, "test"), timeout=PATIENT, requests_per_minute=0)
-    async with http.open_client(account, stack.clock, reading=False) as other:
+    async with http.open_client(account, stack.clock, read_only=False) as other:
         stack.wrap = lambda client: Astray(client, other, scene.on.partition(" ")[0], scene.part, times)
         yield
 
