@@ -17,7 +17,7 @@ from reconciler.model.change import Action, ChangedBy
 from reconciler.model.manifest import Declaration, Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
-from reconciler.model.snapshot import Listing, Snapshot
+from reconciler.model.snapshot import Binding, Listing, Snapshot
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project import plan_rules
 from reconciler.project.documents import validation
@@ -252,6 +252,24 @@ def test_what_is_left_out_is_spared_under_all_its_names(before: Manifest, after:
     without = planned(manifest, world, replace(EVERYTHING, excludes=(f"{kind}/new",)))
     deleted = {change.address for change in without.changes if change.action is Action.DELETE}
     assert not deleted & {*formers, Address(kind, "new")}
+
+
+@settings(law, suppress_health_check=list(HealthCheck))  # few random manifests declare two sources
+@given(manifests(), manifests(), st.data())
+def test_bindings_of_several_declarations_to_one_child_never_block(
+    before: Manifest, after: Manifest, data: st.DataObject
+) -> None:
+    world = applied(before)
+    sources = [locator for name, locator in world.objects if name == "EventSource"]
+    declared = sorted(address for address in after.declarations if address.kind == "EventSource")
+    assume(sources and len(declared) > 1)
+    for address in declared:
+        world.bindings[address] = Binding(data.draw(st.sampled_from(sources)))
+    made = planned(after, world)
+    assert "duplicate-object" not in {problem.code for problem in made.problems}
+    assume(not made.problems)
+    world.carry_out(made)
+    assert planned(after, world).changes == ()
 
 
 @law

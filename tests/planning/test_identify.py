@@ -616,6 +616,31 @@ def test_a_bot_that_two_declarations_are_bound_to_is_a_problem() -> None:
     assert errors(made) == ["bot_1 is already BotUser/a"]
 
 
+def test_a_source_that_two_declarations_are_bound_to_counts_for_one_of_them() -> None:
+    """It was deleted outside Git and created again for `b` under the same id, before `a` got a new one."""
+    bound = {f"EventSource/{name}": Binding(SOURCE.locator) for name in ("a", "b")}
+    updated = {**SOURCE_SPEC, "type": "ip_policy_updated.v0"}
+    made = planned(
+        declare("EventSubscription/s"),
+        declare("EventSource/a", updated),
+        declare("EventSource/b", {**updated, "type": "ip_policy_deleted.v0"}),
+        seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bound),
+    )
+    assert made.problems == ()
+    assert actions(made) == {"EventSource/a": "replace", "EventSource/b": "create"}
+
+
+def test_a_source_that_is_to_be_absent_leaves_a_double_binding_to_the_present_one() -> None:
+    bound = {f"EventSource/{name}": Binding(SOURCE.locator) for name in ("a", "b")}
+    made = planned(
+        declare("EventSubscription/s"),
+        declare("EventSource/a", SOURCE_SPEC, ensure=Ensure.ABSENT),
+        declare("EventSource/b", SOURCE_SPEC),
+        seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bound),
+    )
+    assert (made.problems, made.calls) == ((), ())
+
+
 SUBSCRIPTION = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
 SOURCE = live("EventSource", "ip_policy_created.v0", {"type": "ip_policy_created.v0"}, parent="esb_1")
 SOURCE_SPEC = {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_created.v0"}

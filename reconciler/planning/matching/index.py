@@ -11,7 +11,7 @@ from operator import attrgetter
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
 from reconciler.model.kind import Kind
-from reconciler.model.manifest import Declaration, Manifest
+from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
 from reconciler.planning.comparing.canonical_fields import canonical_live, natural_key
 from reconciler.planning.matching.ownership import Account, read_ownership
@@ -126,7 +126,21 @@ class LiveIndex:
             return owned
         binding = self.snapshot.bindings.get(address)
         live = self.by_locator.get((kind.name, binding.id)) if binding else None
-        return [live] if live is not None and live.owner is None else []
+        if live is None or live.owner is not None:
+            return []
+        return [live] if kind.key == "id" or self._find_bound_declaration(live, address) == address else []
+
+    def _find_bound_declaration(self, live: Live, address: Address) -> Address:
+        """The one declaration that a binding to this object counts for; `address` if it is not declared itself.
+
+        Two declarations can be bound to one object whose id is a natural key: the object was deleted outside Git, the
+        second declaration created it again under the same id, and the run ended before the first got a new object.
+        """
+        declarations = self.manifest.declarations
+        if address not in declarations:
+            return address
+        declared = [other for other in self.find_bound_addresses(live) if other in declarations]
+        return min(declared, key=lambda other: (declarations[other].ensure is not Ensure.PRESENT, other))
 
     def find_former(self, kind: Kind, declaration: Declaration) -> list[tuple[Address, Live]]:
         """What is recorded under the addresses a declaration says it had, as far as nobody declares them now."""
