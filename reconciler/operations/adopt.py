@@ -30,7 +30,7 @@ _INSTEAD = {
     Action.UPDATE: ("is ours already, and differs", "apply puts it right"),
     Action.MOVE: ("is ours already, under another name", "say so with `moved:`, and apply"),
 }
-_BY_CALLER = {"remove `id:` and say": "say", "remove the line": "leave --id out"}
+_BY_CALLER = {"remove `id`, set": "set", "remove it to create the object again": "omit --id"}
 
 
 async def adopt(

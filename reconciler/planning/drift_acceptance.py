@@ -86,7 +86,7 @@ class _OfferCollector:
     def consider(self, change: Change) -> None:
         if change.action is Action.CREATE and change.reason is Reason.VANISHED:
             self._decline(
-                change.address, "it is gone from the platform; remove its manifest, or apply to have it again"
+                change.address, "it was deleted on the platform; remove its manifest, or apply to create it again"
             )
         if change.address not in self._manifest.declarations or change.action is Action.CREATE:
             return
@@ -99,7 +99,7 @@ class _OfferCollector:
             if field.changed_by in self._movers:
                 self._offer(change.address, kind, spec, field)
             elif field.changed_by in (ChangedBy.BOTH, ChangedBy.UNKNOWN):
-                who = "it was changed in Git too" if field.changed_by is ChangedBy.BOTH else "who moved it is not known"
+                who = "Git changed it too" if field.changed_by is ChangedBy.BOTH else "what changed it is unknown"
                 self._decline(f"{change.address}.{field.path}", f"{who}; --both takes the platform's value")
 
     def _live(self, change: Change) -> Live | None:
@@ -118,10 +118,10 @@ class _OfferCollector:
     def _offer(self, address: Address, kind: Kind, spec: Mapping[str, Value], change: FieldChange) -> None:
         path, leaf = _find_leaf(kind, change.path)
         if leaf is None or leaf.is_sensitive or Sensitive in leaf or InputOnly in leaf:
-            self._decline(f"{address}.{change.path}", "a secret, or what responses never show, is not written")
+            self._decline(f"{address}.{change.path}", "it is secret or write-only, and cannot be written to a manifest")
             return
         if PathOnly in leaf:
-            self._decline(f"{address}.{change.path}", "no object moves to another parent")
+            self._decline(f"{address}.{change.path}", "an object cannot move to another parent")
             return
         value: Any = spec
         for depth, name in enumerate(path, start=1):
@@ -135,7 +135,9 @@ class _OfferCollector:
             value = _value_at(spec, path)
         stray = next(_find_undeclared_ids(leaf, value, _value_at(declared, path)), None)
         if stray is not None:
-            self._decline(f"{address}.{change.path}", f"it names {stray}, which is not declared; import that first")
+            self._decline(
+                f"{address}.{change.path}", f"it refers to {stray}, which is not declared; import {stray} first"
+            )
             return
         text = value.text if isinstance(value, Attachment) else None
         offer = Offer(address, path, _write_value(value), Unordered in leaf, text)

@@ -67,7 +67,7 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
         and not _is_declared_absent(decision)
     )
     for kind, count in sorted(gone.items()):
-        yield Approval("delete", kind, count, "cannot be had back once it is gone")
+        yield Approval("delete", kind, count, "irreversible: cannot be recovered after deletion")
     unmarked = Counter(
         decision.kind.name
         for decision in decisions
@@ -77,19 +77,21 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
         and not _is_declared_absent(decision)
     )
     for kind, count in sorted(unmarked.items()):
-        yield Approval("delete", kind, count, "carries no owner record: that it is ours, only the store says")
+        yield Approval("delete", kind, count, "this kind has no metadata: ownership is known only from the local store")
     foreign = Counter(live.kind for live in parts if not index.is_ours(live) and not index.is_protected(live))
     for kind, count in sorted(foreign.items()):
-        yield Approval("delete", kind, count, "not ours, and goes with what it is part of", parts=count)
+        yield Approval(
+            "delete", kind, count, "not managed by this stack, and will be deleted with its parent", parts=count
+        )
     found = Counter(decision.kind.name for decision in decisions if decision.needs_approval)
     for kind, count in sorted(found.items()):
-        yield Approval("adopt", kind, count, "exists already and belongs to nobody")
+        yield Approval("adopt", kind, count, "already exists and is not managed by any stack")
 
 
 def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
     wanted = Counter(addition.decision.kind.name for addition in additions if addition.is_to_be_deleted)
     for kind, count in sorted(wanted.items()):
-        why = "added on the platform, to be deleted by `unmanaged_children: delete`; left alone without this"
+        why = "added on the platform; `unmanaged_children: delete` deletes it only with this approval"
         yield Approval("delete", kind, count, why, is_optional=True)
 
 
@@ -114,12 +116,16 @@ def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOption
         for decision in decisions
     )
     if deletes * 100 > owned * options.max_delete_percent:
-        yield Approval("delete", "*", deletes, f"more than {options.max_delete_percent} % of {owned} owned objects")
+        yield Approval(
+            "delete", "*", deletes, f"more than {options.max_delete_percent} % of the {owned} objects of this stack"
+        )
     updates = sum(
         decision.action in (Action.UPDATE, Action.MOVE) and not _is_settling(decision) for decision in decisions
     )
     if updates * 100 > owned * options.max_update_percent:
-        yield Approval("update", "*", updates, f"more than {options.max_update_percent} % of {owned} owned objects")
+        yield Approval(
+            "update", "*", updates, f"more than {options.max_update_percent} % of the {owned} objects of this stack"
+        )
 
 
 def _is_settling(decision: Decision) -> bool:
@@ -133,4 +139,4 @@ def _check_account(decisions: Sequence[Decision], doubt: str) -> Iterator[Approv
 
 def _check_empty_manifests(owned: int, declared: int, options: PlanOptions) -> Iterator[Approval]:
     if declared == 0 and owned > 0 and not options.destroy:
-        yield Approval("empty", "*", owned, "the manifests declare nothing, and the stack owns objects")
+        yield Approval("empty", "*", owned, "the manifests declare no resource, but the stack owns objects")

@@ -102,7 +102,7 @@ def _keep_fields(change: Change, fields: Sequence[FieldChange], hidden: Sequence
 def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Filter) -> Iterator[Problem]:
     for known_drift in known:
         if known_drift not in hiding.entries:
-            text = f"expired on {known_drift.until}, and hides nothing any more"
+            text = f"expired on {known_drift.until} and has no effect"
             code = "known-drift-expired"
         elif known_drift.match in hiding.used or plan.targets or plan.excludes or plan.errors:
             continue  # what was not planned may well differ

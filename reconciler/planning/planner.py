@@ -216,8 +216,8 @@ def _index_declared_hosts(index: LiveIndex) -> order.HostIndex[Address]:
 def _report_cycle(manifest: Manifest, cycle: Sequence[Address]) -> Problem:
     addresses = [str(address) for address in cycle]
     return Problem(
-        f"refers to itself: {' → '.join(addresses)}",
-        "break the cycle",
+        f"circular reference: {' → '.join(addresses)}",
+        "remove one of these references",
         addresses[0],
         manifest.declarations[cycle[0]].position,
         code="circular-reference",

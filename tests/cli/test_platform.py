@@ -181,7 +181,7 @@ def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox
     assert blocked == Said(
         4,
         "",
-        "blocked: delete:ReservedDomain=1: cannot be had back once it is gone\n"
+        "blocked: delete:ReservedDomain=1: irreversible: cannot be recovered after deletion\n"
         "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n",
     )
     done = shell("destroy", "-y", "--quiet", "--allow", "delete:ReservedDomain=1")

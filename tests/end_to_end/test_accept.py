@@ -146,7 +146,8 @@ def test_what_nobody_declares_is_not_referred_to(applied: Project, sandbox: Sand
     edge(sandbox, ip_restriction={"enabled": True, "ip_policy_ids": [other]})
     said = applied("drift", "--accept")
     assert (said.code, text(applied)) == (2, MANIFEST)
-    assert f"left out: TLSEdge/pay.ip_restriction.ip_policy_ids: it names {other}, which is not declared" in said.err
+    place = "TLSEdge/pay.ip_restriction.ip_policy_ids"
+    assert f"left out: {place}: it refers to {other}, which is not declared" in said.err
 
 
 def test_only_what_is_named_is_accepted(applied: Project, sandbox: Sandbox) -> None:
@@ -162,7 +163,7 @@ def test_what_git_changed_too_needs_both(applied: Project, sandbox: Sandbox) -> 
     applied.write("manifests/all.yaml", ours)
     said = applied("drift", "--accept")
     assert (said.code, text(applied)) == (2, ours)
-    assert "it was changed in Git too; --both takes the platform's value" in said.err
+    assert "Git changed it too; --both takes the platform's value" in said.err
     assert applied("drift", "--accept", "--both").code == 0
     assert text(applied) == MANIFEST.replace("Office  #", "The new office  #")
 
@@ -193,7 +194,8 @@ def test_what_is_gone_from_the_platform_is_told(applied: Project, sandbox: Sandb
     said = applied("drift", "--accept")
     assert (said.code, text(applied)) == (2, MANIFEST)
     assert (
-        "ReservedDomain/pay: it is gone from the platform; remove its manifest, or apply to have it again" in said.err
+        "ReservedDomain/pay: it was deleted on the platform; remove its manifest, or apply to create it again"
+        in said.err
     )
 
 

@@ -48,7 +48,7 @@ def test_what_another_stack_owns_is_refused_by_the_owner_s_name(domains: Project
     domains.write("reconciler.yaml", "version: 1\nstack: thieves\nstore: thieves.db\n")
     said = domains("adopt", "ReservedDomain/shop", "ReservedDomain/other", "-y")
     assert said.code == 1
-    assert "belongs to stack 'prod' as ReservedDomain/shop" in " ".join(said.out.split())
+    assert "is managed by stack 'prod' as ReservedDomain/shop" in " ".join(said.out.split())
     assert owners_of(sandbox) == {"shop.example.com": "ReservedDomain/shop"}
 
 
@@ -73,10 +73,10 @@ def test_an_id_of_the_command_line_is_not_said_to_be_in_the_manifest(domains: Pr
     office, another = (Account(sandbox).id("/ip_policies", description=each) for each in ("Office", "another"))
     words = ("adopt", "IPPolicy/office", "-y", "--id")
     said = " ".join(domains(*words, "ipp_0").out.split())
-    assert "; correct the id; or leave --id out, if the object was deleted" in said
+    assert "; correct the id, or omit --id" in said
     assert domains(*words, office).code == 0
     said = " ".join(domains(*words, another).out.split())
-    assert f"; say `ensure: absent` or `ensure: forgotten`, apply, then name {another}" in said
+    assert f"; set `ensure: absent` or `ensure: forgotten`, apply, then set `id: {another}`" in said
 
 
 def test_what_differs_is_shown_and_left_to_apply(domains: Project, sandbox: Sandbox) -> None:

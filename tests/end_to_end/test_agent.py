@@ -122,7 +122,7 @@ def test_an_agent_that_cannot_be_reached_makes_its_tunnels_unknown_and_not_gone(
     project.environ["RECONCILER_AGENT_URL"] = nobody()
     said = project("plan")
     assert said.code == 1
-    assert "AgentTunnel could not be listed to the end: cannot reach the agent" in " ".join(said.out.split())
+    assert "the list of AgentTunnel objects is incomplete: cannot reach the agent" in " ".join(said.out.split())
     assert "+ AgentTunnel" not in said.out
 
 

@@ -49,7 +49,7 @@ def test_4_when_it_needs_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
     said = on_sandbox.process("destroy", "-y")
     assert said.code == 4
     assert said.err == (
-        "blocked: delete:ReservedDomain=1: cannot be had back once it is gone\n"
+        "blocked: delete:ReservedDomain=1: irreversible: cannot be recovered after deletion\n"
         "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n"
     )
     assert sandbox.calls() == []
@@ -83,7 +83,7 @@ def test_a_key_for_a_part_of_the_account_will_do_for_that_part(on_sandbox: Proje
     on_sandbox.declare(*policies("a"))
     said = on_sandbox.process("apply", "-y")
     assert said.code == 0
-    assert "the API key may not read these kinds: APIKey; nothing of them is compared or deleted" in said.out
+    assert "the API key may not read these kinds: APIKey; use a key that may read them" in said.out
     on_sandbox.declare(resource("APIKey", "ci") | {"deliver": {"token": {"to_file": "secrets/ci"}}})
     assert on_sandbox.process("plan").code == 6
 

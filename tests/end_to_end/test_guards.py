@@ -41,7 +41,7 @@ def held_back_until_allowed(project: Project, sandbox: Sandbox, flag: str, why: 
 
 # --- what cannot be had back ------------------------------------------------------------------------------------------
 
-GONE = "cannot be had back once it is gone"
+GONE = "irreversible: cannot be recovered after deletion"
 
 
 @pytest.mark.parametrize("declared", [DOMAIN, ADDRESS, INGRESS], ids=lambda each: each["kind"])
@@ -80,7 +80,7 @@ def test_several_guards_say_their_own_each(on_sandbox: Project, sandbox: Sandbox
     assert quietly(on_sandbox, "apply") == blocked(
         ("delete-protected:ReservedDomain=1", "protected by `lifecycle.protect`"),
         ("delete:ReservedAddress=1", GONE),
-        ("delete:BotUser=1", "carries no owner record: that it is ours, only the store says"),
+        ("delete:BotUser=1", "this kind has no metadata: ownership is known only from the local store"),
     )
 
 
@@ -131,7 +131,7 @@ def test_three_of_ten_may_go(on_sandbox: Project, sandbox: Sandbox) -> None:
 def test_four_of_ten_may_not_go(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *policies(*TEN))
     on_sandbox.declare(*policies(*TEN[4:]))
-    why = "more than 30 % of 10 owned objects"
+    why = "more than 30 % of the 10 objects of this stack"
     held_back_until_allowed(on_sandbox, sandbox, "delete:*=4", why, "4 deleted")
 
 
@@ -139,7 +139,7 @@ def test_four_of_ten_may_not_change(on_sandbox: Project, sandbox: Sandbox) -> No
     settled(on_sandbox, sandbox, *policies(*TEN))
     changed = [resource("IPPolicy", name, description="changed") for name in TEN[:4]]
     on_sandbox.declare(*policies(*TEN[4:]), *changed)
-    why = "more than 30 % of 10 owned objects"
+    why = "more than 30 % of the 10 objects of this stack"
     held_back_until_allowed(on_sandbox, sandbox, "update:*=4", why, "4 updated")
 
 
@@ -167,7 +167,7 @@ def test_the_project_says_how_large_a_share_may_be(on_sandbox: Project, sandbox:
 def test_an_empty_tree_is_taken_for_a_mistake(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *policies("a", "b"))
     on_sandbox.write("manifests/all.yaml", "")
-    why = "the manifests declare nothing, and the stack owns objects"
+    why = "the manifests declare no resource, but the stack owns objects"
     held_back_until_allowed(on_sandbox, sandbox, "empty:*=2", why, "2 deleted")
 
 
@@ -178,7 +178,7 @@ def test_an_empty_tree_of_a_stack_that_owns_nothing_is_none(on_sandbox: Project,
 
 # --- adoption ---------------------------------------------------------------------------------------------------------
 
-FOUND = "exists already and belongs to nobody"
+FOUND = "already exists and is not managed by any stack"
 
 
 def test_what_exists_already_is_adopted_with_consent_only(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -203,7 +203,10 @@ def test_adoption_is_agreed_to_by_a_flag_or_in_git(
 def test_a_plan_shows_what_it_needs_and_what_was_given(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, DOMAIN)
     on_sandbox.declare(*OTHER)
-    asking = "Needs your consent:\n  --allow delete:ReservedDomain=1{}\n      cannot be had back once it is gone\n"
+    asking = (
+        "Needs your consent:\n"
+        "  --allow delete:ReservedDomain=1{}\n      irreversible: cannot be recovered after deletion\n"
+    )
     assert asking.format("") in on_sandbox("plan").out
     assert asking.format("  given") in on_sandbox("plan", "--allow", "delete:ReservedDomain=1").out
 

@@ -213,7 +213,7 @@ def test_what_another_stack_owns_is_left_out_unless_all_is_asked_for(
     (on_sandbox.root / "manifests/all.yaml").unlink()
     on_sandbox.write("reconciler.yaml", "version: 1\nstack: other\n")
     said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
-    assert "belongs to stack prod as IPPolicy/theirs\n" in said.err
+    assert "is managed by stack prod as IPPolicy/theirs\n" in said.err
     assert "Theirs" not in said.out
     assert "belongs to" not in on_sandbox("import", "--dry-run", "--kind", "BotUser").err
     said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy", "--all")
@@ -226,14 +226,14 @@ def test_what_an_environment_leaves_out_is_not_declared_again(on_sandbox: Projec
     on_sandbox.write("environments/prod.yaml", "IPPolicy/office: null\n")
     assert on_sandbox("apply", "-y", "--quiet").code == 0
     said = on_sandbox("import", "--env", "prod")
-    assert (said.code, "which this environment leaves out (environments/prod.yaml:1:1)" in said.err) == (0, True)
+    assert (said.code, "which this environment excludes (environments/prod.yaml:1:1)" in said.err) == (0, True)
     assert on_sandbox("validate").code == 0
 
 
 def test_endpoints_that_nobody_declares_are_told_apart(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.plant("/endpoints", {"id": "ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4", "type": "ephemeral", "url": "https://a.b"})
     assert on_sandbox("import").err == (
-        "left out: Endpoint ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4: an agent serves it for as long as its tunnel is open\n"
+        "left out: Endpoint ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4: it exists only while the tunnel of an agent is open\n"
         "Nothing to import: everything that can be declared is.\n"
     )
 

@@ -30,7 +30,7 @@ def bare(project: Project) -> None:
 
 TOLD = (
     "manifests/all.yaml:1:1: IPPolicy/office: IPPolicy/office has no description (policy described); "
-    "correct it, or write an exemption at policies/all.yaml:1"
+    "correct it, or add an exemption at policies/all.yaml:1"
 )
 
 

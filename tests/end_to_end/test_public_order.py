@@ -49,7 +49,9 @@ def test_a_backend_that_is_left_to_others_is_not_taken_away_meanwhile(on_sandbox
     on_sandbox.declare(EDGE, GROUP, other)
     said = on_sandbox("apply", "-y")
     assert said.code == 1
-    assert "declare the backend; or remove the one, apply, and add the other" in " ".join(said.out.split())
+    assert "declare backend; or remove the old authentication module, apply, then add the new one" in " ".join(
+        said.out.split()
+    )
     assert sandbox.get("/edges/https")["https_edges"] == before
 
 

@@ -122,8 +122,8 @@ def test_a_collection_that_cannot_be_read_stops_its_own_kind(on_sandbox: Project
     assert on_sandbox("plan") == Said(
         1,
         """\
-! manifests/all.yaml:1:1: IPPolicy/a: IPPolicy could not be listed to the end: The database is away.
-  (status 500); nothing of this kind is planned; try again
+! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: The database is
+  away. (status 500); try again; nothing is planned for a kind until its list is complete
 """,
         "The database is away. (status 500); trying again\n1 problem\n",
     )
@@ -146,9 +146,10 @@ def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
     assert said == Said(
         1,
         """\
-! manifests/all.yaml:1:1: IPPolicy/a: IPPolicy could not be listed to the end: the platform's
+! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: the platform's
   next_page_uri leads to http://127.0.0.1:40000, not to http://127.0.0.1:40000; it was not followed,
-  and the key was not sent there; nothing of this kind is planned; try again
+  and the key was not sent there; try again; nothing is planned for a kind until its list is
+  complete
 
 Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
@@ -166,9 +167,9 @@ def test_pages_that_lead_in_a_circle_come_to_an_end(project: Project) -> None:
     assert said == Said(
         1,
         """\
-! manifests/all.yaml:1:1: IPPolicy/a: IPPolicy could not be listed to the end: the pages of
-  /ip_policies lead in a circle; the list is not complete; nothing of this kind is planned; try
-  again
+! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: the pages of
+  /ip_policies lead in a circle; the list is not complete; try again; nothing is planned for a kind
+  until its list is complete
 
 Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,

@@ -160,7 +160,9 @@ def test_what_is_another_stacks_is_not_taken_over(
     sandbox.forget_log()
     said = other("apply", "-y", "--quiet", *words).numbered()
     assert (said.code, said.out) == (1, "")
-    assert "manifests/all.yaml:1:1: ReservedDomain/app: rd_1 belongs to stack 'prod' as ReservedDomain/app" in said.err
+    assert (
+        "manifests/all.yaml:1:1: ReservedDomain/app: rd_1 is managed by stack 'prod' as ReservedDomain/app" in said.err
+    )
     assert sandbox.calls() == []
 
 

@@ -95,7 +95,7 @@ def test_what_is_not_ours_is_not_replaced_on_request() -> None:
     asked = replace(LENIENT, adopt=True, to_replace=frozenset({at("TLSEdge/a")}))
     made = planned(declare("TLSEdge/a", {"description": "x"}, id="edgtls_1"), seen=snapshot(there), policy=asked)
     assert (made.changes, made.calls) == ((), ())
-    assert errors(made) == ["edgtls_1 belongs to nobody, and is not ours to replace"]
+    assert errors(made) == ["edgtls_1 is not managed by any stack and cannot be replaced"]
 
 
 def test_a_replacement_that_is_forbidden_is_also_forbidden_on_request() -> None:
@@ -116,7 +116,7 @@ def test_a_replacement_that_is_forbidden_is_a_problem_and_no_call() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
     made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, replace=False), seen=snapshot(there))
     assert (made.changes, made.calls) == ((), ())
-    assert errors(made) == ["ca_pem cannot change in place, and `lifecycle.replace: false` forbids a replacement"]
+    assert errors(made) == ["ca_pem cannot be updated in place, and `lifecycle.replace: false` forbids a replacement"]
 
 
 def test_only_the_field_that_forces_it_is_named_when_a_replacement_is_forbidden() -> None:
@@ -124,7 +124,7 @@ def test_only_the_field_that_forces_it_is_named_when_a_replacement_is_forbidden(
     made = planned(
         declare("CertificateAuthority/a", {"ca_pem": "NEW", "description": "x"}, replace=False), seen=snapshot(there)
     )
-    assert errors(made)[0].startswith("ca_pem cannot change in place")
+    assert errors(made)[0].startswith("ca_pem cannot be updated in place")
 
 
 def test_a_credential_whose_bot_was_made_anew_is_replaced_and_its_token_delivered_again() -> None:
@@ -140,7 +140,7 @@ def test_a_credential_whose_bot_was_made_anew_is_replaced_and_its_token_delivere
 
 def test_a_credential_without_a_place_for_its_token_is_not_created() -> None:
     made = planned(declare("TunnelCredential/c", deliver=False))
-    assert (made.calls, errors(made)) == ((), ["its token can be read only once, and has nowhere to go"])
+    assert (made.calls, errors(made)) == ((), ["its token can be read only once, and `deliver` names no target for it"])
 
 
 def test_a_credential_without_a_place_for_its_token_is_kept_as_it_is() -> None:
@@ -266,7 +266,7 @@ def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
 
 def test_of_a_list_cut_short_nothing_is_created() -> None:
     made = planned(declare("TLSEdge/a"), seen=snapshot(cut=["TLSEdge"]))
-    assert (made.calls, errors(made)) == ((), ["TLSEdge could not be listed to the end: cut"])
+    assert (made.calls, errors(made)) == ((), ["the list of TLSEdge objects is incomplete: cut"])
 
 
 def test_of_a_list_cut_short_nothing_is_changed() -> None:
@@ -279,7 +279,7 @@ def test_of_a_list_cut_short_nothing_is_deleted_and_the_plan_says_so() -> None:
     made = planned(seen=snapshot(there, cut=["TLSEdge"]), policy=PlanOptions(destroy=True))
     assert (made.calls, [problem.text for problem in made.problems]) == (
         (),
-        ["e is no longer declared, and TLSEdge could not be listed to the end"],
+        ["e is no longer declared, but the list of TLSEdge objects is incomplete"],
     )
 
 
@@ -308,7 +308,7 @@ def test_a_kind_that_was_not_listed_at_all_is_not_taken_for_empty() -> None:
     seen = snapshot()
     listings = {name: listing for name, listing in seen.listings.items() if name != "TLSEdge"}
     made = planned(declare("TLSEdge/a"), seen=type(seen)(listings))
-    assert (made.calls, errors(made)) == ((), ["TLSEdge could not be listed to the end: it was not listed"])
+    assert (made.calls, errors(made)) == ((), ["the list of TLSEdge objects is incomplete: it was not listed"])
 
 
 # --- records that somebody wrote over ---------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_a_backend_that_is_left_to_others_is_not_taken_away_for_it() -> None:
     made = swapped(ignore=("backend",))
     assert made.calls == ()
     assert errors(made) == [
-        "a way to sign in takes another's place; the backend goes meanwhile, and what it was no manifest tells"
+        "backend must be removed while the authentication module is exchanged, and no manifest declares its value"
     ]
 
 

@@ -324,7 +324,7 @@ def test_moved_beside_an_object_of_its_own_is_a_problem_and_neither_is_deleted()
     made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(own, old))
     assert made.changes == ()
     assert errors(made) == [
-        "`moved` leads to more than one object: edgtls_1 is TLSEdge/new already, edgtls_2 was TLSEdge/old"
+        "`moved` matches more than one object: edgtls_1 is TLSEdge/new already, edgtls_2 was TLSEdge/old"
     ]
 
 
@@ -333,7 +333,7 @@ def test_two_declarations_cannot_have_moved_from_one_address() -> None:
     made = planned(
         declare("TLSEdge/a", moved=["TLSEdge/old"]), declare("TLSEdge/b", moved=["TLSEdge/old"]), seen=snapshot(old)
     )
-    assert errors(made) == [f"{EDGE} is already TLSEdge/a"]
+    assert errors(made) == [f"{EDGE} is already declared as TLSEdge/a"]
 
 
 def test_moved_from_an_address_that_two_objects_carry_is_a_problem() -> None:
@@ -376,7 +376,7 @@ def test_an_id_that_leads_nowhere_is_a_problem() -> None:
 
 def test_an_id_that_leads_nowhere_in_a_list_cut_short_is_not_said_to_be_wrong() -> None:
     made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(cut=["TLSEdge"]))
-    assert errors(made) == ["TLSEdge could not be listed to the end: cut"]
+    assert errors(made) == ["the list of TLSEdge objects is incomplete: cut"]
 
 
 @pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
@@ -388,13 +388,13 @@ def test_a_tombstone_with_the_id_of_what_is_gone_is_content(ensure: Ensure) -> N
 def test_the_id_of_what_another_stack_owns_is_a_problem_that_names_the_stack() -> None:
     theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/b", {}, stack="theirs"))
     made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(theirs))
-    assert errors(made) == [f"{EDGE} belongs to stack 'theirs' as TLSEdge/b"]
+    assert errors(made) == [f"{EDGE} is managed by stack 'theirs' as TLSEdge/b"]
 
 
 def test_the_id_of_what_another_declaration_owns_is_a_problem() -> None:
     there = live("TLSEdge", EDGE, owner=record("TLSEdge/b", {}))
     made = planned(declare("TLSEdge/a", id=EDGE), declare("TLSEdge/b"), seen=snapshot(there))
-    assert (made.changes, errors(made)) == ((), [f"{EDGE} is already TLSEdge/b"])
+    assert (made.changes, errors(made)) == ((), [f"{EDGE} is already declared as TLSEdge/b"])
 
 
 def test_an_id_beside_an_owner_record_elsewhere_is_a_problem_and_nothing_is_deleted() -> None:
@@ -402,7 +402,10 @@ def test_an_id_beside_an_owner_record_elsewhere_is_a_problem_and_nothing_is_dele
         declare("TLSEdge/a", id="edgtls_2"),
         seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {})), live("TLSEdge", "edgtls_2")),
     )
-    assert (made.changes, errors(made)) == ((), [f"its id says edgtls_2, and its owner record is on {EDGE}"])
+    assert (made.changes, errors(made)) == (
+        (),
+        [f"its manifest names the id edgtls_2, but its owner record is on {EDGE}"],
+    )
 
 
 def test_an_id_of_what_was_replaced_leads_to_what_took_its_place() -> None:
@@ -421,7 +424,7 @@ def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
     )
     assert actions(made)["ReservedDomain/z"] == "adopt"
     assert errors(made) == [
-        "ReservedDomain/z has a.example.com already, and the platform gives it to one object at a time"
+        "ReservedDomain/z has a.example.com already, and the platform allows it on one object at a time"
     ]
 
 
@@ -446,7 +449,7 @@ def test_consent_to_adopt_is_given_in_git_or_by_flag(by: str) -> None:
 def test_what_another_stack_has_the_unique_key_of_is_refused_even_with_consent() -> None:
     theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
     made = planned(declare("ReservedDomain/a", DOMAIN, adopt=True), seen=snapshot(theirs), policy=LENIENT)
-    assert (made.changes, errors(made)) == ((), ["rd_1 belongs to stack 'theirs' as ReservedDomain/x"])
+    assert (made.changes, errors(made)) == ((), ["rd_1 is managed by stack 'theirs' as ReservedDomain/x"])
 
 
 def test_a_key_that_is_not_unique_finds_nothing_without_consent_in_git() -> None:
@@ -471,7 +474,7 @@ def test_a_key_that_two_objects_answer_to_is_a_problem_that_names_both() -> None
         declare("CertificateAuthority/a", {"ca_pem": "P"}, adopt=True),
         seen=snapshot(*(live("CertificateAuthority", id, {"ca_pem": "P"}) for id in ("ca_2", "ca_1"))),
     )
-    assert errors(made) == ["2 objects answer to it: ca_1, ca_2"]
+    assert errors(made) == ["2 objects match it: ca_1, ca_2"]
 
 
 def test_two_declarations_do_not_adopt_one_object() -> None:
@@ -502,7 +505,9 @@ def test_adoption_never_replaces_what_belongs_to_nobody() -> None:
         policy=LENIENT,
     )
     assert (made.changes, made.calls) == ((), ())
-    assert errors(made) == ["ipr_1 belongs to nobody, and differs in action, which cannot change in place"]
+    assert errors(made) == [
+        "ipr_1 is not managed by any stack, and differs in action, which cannot be updated in place"
+    ]
 
 
 def test_an_id_never_replaces_what_belongs_to_nobody() -> None:
@@ -613,7 +618,7 @@ def test_a_bot_that_two_declarations_are_bound_to_is_a_problem() -> None:
         declare("BotUser/b", {"name": "munich"}),
         seen=snapshot(BOT, bindings={"BotUser/a": Binding("bot_1"), "BotUser/b": Binding("bot_1")}),
     )
-    assert errors(made) == ["bot_1 is already BotUser/a"]
+    assert errors(made) == ["bot_1 is already declared as BotUser/a"]
 
 
 def test_a_source_that_two_declarations_are_bound_to_counts_for_one_of_them() -> None:
@@ -733,7 +738,7 @@ def test_a_tombstone_does_not_delete_what_belongs_to_nobody(policy: PlanOptions)
         seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
         policy=replace(LENIENT, adopt=policy.adopt),
     )
-    assert (made.calls, errors(made)) == ((), ["rd_1 is to be absent, and belongs to nobody"])
+    assert (made.calls, errors(made)) == ((), ["rd_1 is declared `ensure: absent`, but is not managed by any stack"])
 
 
 def test_a_tombstone_deletes_what_belongs_to_nobody_with_consent_in_git() -> None:
@@ -831,7 +836,7 @@ def test_what_was_forgotten_and_belongs_to_another_stack_by_now_is_no_problem(id
 def test_what_belongs_to_another_stack_is_a_problem_unless_it_is_forgotten(ensure: Ensure) -> None:
     theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
     made = planned(declare("ReservedDomain/a", DOMAIN, ensure=ensure, adopt=True), seen=snapshot(theirs))
-    assert (made.changes, errors(made)) == ((), ["rd_1 belongs to stack 'theirs' as ReservedDomain/x"])
+    assert (made.changes, errors(made)) == ((), ["rd_1 is managed by stack 'theirs' as ReservedDomain/x"])
 
 
 def test_a_forgotten_bot_stays_forgotten() -> None:

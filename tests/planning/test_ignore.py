@@ -146,7 +146,7 @@ def test_a_secret_that_no_manifest_tells_stays_as_it_is() -> None:
 def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None:
     made = planned(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
     assert [each.text for each in made.errors] == [
-        "it does not exist, and cannot be made without private_key_pem, which no manifest tells"
+        "it does not exist and cannot be created without private_key_pem, which no manifest declares"
     ]
 
 
@@ -154,7 +154,7 @@ def test_an_object_is_not_replaced_without_a_secret_that_no_manifest_tells() -> 
     there = live("TLSCertificate", "cert_1", {"certificate_pem": "OLD"}, owner=record("TLSCertificate/a"))
     made = planned(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(there))
     assert [each.text for each in made.errors] == [
-        "it cannot be replaced without private_key_pem, which no manifest tells"
+        "it cannot be replaced without private_key_pem, which no manifest declares"
     ]
 
 
@@ -166,7 +166,7 @@ def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it(
     changed = {"target": {"metrics": {"service": "core"}}}
     made = planned(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
     assert [each.text for each in made.errors] == [
-        "it cannot be changed without target.metrics.api_key, which no manifest tells"
+        "it cannot be changed without target.metrics.api_key, which no manifest declares"
     ]
 
 

@@ -65,14 +65,14 @@ def test_what_the_environment_leaves_out_keeps_its_name_and_is_not_offered() -> 
     seen = survey(replace(manifest(), left_out={Address("IPPolicy", "hq"): there}), snapshot(ours, twin), KINDS)
     assert (names(seen), [(each.id, each.why, each.wrong) for each in seen.left_out]) == (
         ["IPPolicy/hq-2"],
-        [("ipp_1", f"is declared as IPPolicy/hq, which this environment leaves out ({there})", False)],
+        [("ipp_1", f"is declared as IPPolicy/hq, which this environment excludes ({there})", False)],
     )
 
 
 def test_what_another_stack_owns_is_left_out_with_a_note() -> None:
     theirs = live("IPPolicy", "ipp_1", {}, owner=record("IPPolicy/a", {}, stack="theirs"))
     assert [(each.id, each.why, each.wrong) for each in found(theirs).left_out] == [
-        ("ipp_1", "belongs to stack theirs as IPPolicy/a", False)
+        ("ipp_1", "is managed by stack theirs as IPPolicy/a", False)
     ]
 
 
@@ -101,7 +101,7 @@ def test_an_object_that_the_store_knows_is_offered_by_the_name_it_had() -> None:
 def test_copies_of_one_record_are_left_out() -> None:
     copies = [live("IPPolicy", f"ipp_{n}", {}, owner=record("IPPolicy/a", {})) for n in (1, 2)]
     assert [each.why for each in found(*copies).left_out] == [
-        "carries the owner record of IPPolicy/a, and so do others"
+        "shares the owner record of IPPolicy/a with other objects"
     ] * 2
 
 
@@ -124,7 +124,9 @@ def test_several_endpoints_of_one_address_are_told_by_their_ids() -> None:
 
 def test_what_the_platform_issues_by_itself_is_left_out() -> None:
     issued = live("TLSCertificate", "cert_1", {"certificate_pem": "PEM", "issued_at": "2030-01-01T00:00:00Z"})
-    assert [each.why for each in found(issued).left_out] == ["was made by the platform, which renews it by itself"]
+    assert [each.why for each in found(issued).left_out] == [
+        "was created by the platform, which renews it automatically"
+    ]
 
 
 def test_a_list_that_was_cut_short_is_not_taken_for_the_whole() -> None:

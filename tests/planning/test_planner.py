@@ -58,12 +58,12 @@ def test_a_reference_to_what_is_declared_absent_is_a_problem() -> None:
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
     )
-    assert errors(made) == ["it refers to IPPolicy/p, which is to go"]
+    assert errors(made) == ["it refers to IPPolicy/p, which will be deleted"]
 
 
 def test_a_reference_to_what_is_absent_already_is_a_problem() -> None:
     made = planned(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED)
-    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and is not to be created by this plan"]
+    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
 def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
@@ -103,7 +103,7 @@ def test_an_output_that_the_platform_does_not_show_is_a_problem() -> None:
         declare("TCPEdge/e", {"hostports": [ref("ReservedAddress/a", "addr")]}),
         seen=snapshot(live("ReservedAddress", "ra_1", {"region": "us"}, owner=record("ReservedAddress/a", {}))),
     )
-    assert errors(made) == ["it refers to ReservedAddress/a.addr, which the platform does not show"]
+    assert errors(made) == ["it refers to ReservedAddress/a.addr, which the platform does not return"]
 
 
 def test_an_output_inside_an_object_is_found_by_its_path() -> None:
@@ -159,7 +159,7 @@ def test_a_reference_to_what_exists_and_is_not_selected_is_its_id() -> None:
 
 def test_a_reference_to_what_does_not_exist_and_is_not_selected_is_a_problem() -> None:
     made = planned(declare("IPPolicy/p"), RESTRICTED, policy=only("TLSEdge/*"))
-    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and is not to be created by this plan"]
+    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
 def test_a_host_whose_domain_does_not_exist_and_is_not_selected_is_a_problem() -> None:
@@ -168,7 +168,7 @@ def test_a_host_whose_domain_does_not_exist_and_is_not_selected_is_a_problem() -
         declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
         policy=only("TLSEdge/*"),
     )
-    assert errors(made) == ["it refers to ReservedDomain/d, which does not exist and is not to be created by this plan"]
+    assert errors(made) == ["it refers to ReservedDomain/d, which does not exist and will not be created by this plan"]
 
 
 def test_a_host_whose_domain_belongs_to_nobody_yet_is_no_problem() -> None:

@@ -154,7 +154,7 @@ def test_a_rule_without_an_answer_is_a_problem_and_no_pass(severity: Severity) -
     asked = rule("resource.spec.nope == ''", severity=severity, places={"check": Position("policies/a.yaml", 2, 8)})
     (told,) = policies.check_manifest([asked], manifest(OFFICE), KINDS, NOW)
     assert (told.text, told.severity, told.rule) == (
-        "the policy a has no answer for IPPolicy/office: there is no nope",
+        "policy a cannot be evaluated for IPPolicy/office: there is no nope",
         severity,
         "a",
     )
@@ -189,10 +189,10 @@ def test_an_exemption_holds_to_the_end_of_its_day() -> None:
 
 def test_an_exemption_that_ended_is_told_and_exempts_nobody() -> None:
     (told,) = policies.check_manifest([exempted(date(2026, 6, 14))], manifest(OFFICE), KINDS, NOW)
-    assert told.text == "no (policy a; its exemption at p:5:3 ended on 2026-06-14 (the old site))"
+    assert told.text == "no (policy a; its exemption at p:5:3 expired on 2026-06-14 (the old site))"
 
 
 def test_many_breaches_of_one_rule_are_counted() -> None:
     many: Mapping[str, Declaration] = {str(n): declare(f"IPPolicy/{n}", {}) for n in range(60)}
     found = policies.check_manifest([rule("resource.kind == ''")], manifest(*many.values()), KINDS, NOW)
-    assert (len(found), found[-1].text) == (51, "10 more break the policy a")
+    assert (len(found), found[-1].text) == (51, "10 more violate policy a")

@@ -36,7 +36,7 @@ def test_a_field_that_cannot_be_sent_is_refused_before_its_object_is_replaced() 
     there = live("EventDestination", "ed_1", was, owner=record("EventDestination/a", was))
     other = {"target": {"metrics": {"service": "edge"}}}  # another member of `target` cannot be updated in place
     plan = planned(declare("EventDestination/a", other, ignore=("target.metrics.api_key",)), seen=snapshot(there))
-    assert errors(plan) == ["it cannot be changed without target.metrics.api_key, which no manifest tells"]
+    assert errors(plan) == ["it cannot be changed without target.metrics.api_key, which no manifest declares"]
 
 
 def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_update() -> None:
@@ -50,14 +50,16 @@ def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_
         seen=snapshot(there),
         policy=requested("HTTPSEdgeRoute/r"),
     )
-    assert [text.partition(";")[0] for text in errors(plan)] == ["a way to sign in takes another's place"]
+    assert [text.partition(";")[0] for text in errors(plan)] == [
+        "backend must be removed while the authentication module is exchanged, and no manifest declares its value"
+    ]
 
 
 def test_a_requested_replacement_of_what_nobody_owns_is_refused_whatever_differs() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"})
     declared = declare("CertificateAuthority/a", {"ca_pem": "NEW"}, id="ca_1")
     plan = planned(declared, seen=snapshot(there), policy=requested("CertificateAuthority/a"))
-    assert errors(plan) == ["ca_1 belongs to nobody, and is not ours to replace"]
+    assert errors(plan) == ["ca_1 is not managed by any stack and cannot be replaced"]
 
 
 # --- modules of an object of somebody else's --------------------------------------------------------------------------
@@ -74,7 +76,7 @@ def test_of_a_route_that_is_named_by_id_the_modules_are_updated_and_it_is_not_ad
 def test_a_route_of_which_only_modules_are_managed_is_not_replaced_on_request() -> None:
     declared = declare("HTTPSEdgeRoute/r", MODULES, id="rt_1")
     plan = planned(declared, seen=snapshot(ROUTE), policy=requested("HTTPSEdgeRoute/r"))
-    assert errors(plan) == ["of rt_1 only the modules are managed"]
+    assert errors(plan) == ["only the modules of rt_1 are managed"]
 
 
 # --- replacements -----------------------------------------------------------------------------------------------------

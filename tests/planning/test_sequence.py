@@ -122,7 +122,7 @@ def test_a_whole_says_which_of_our_parts_it_takes_with_it() -> None:
     world = settled(edge, route)
     made = on(world, policy=replace(LENIENT, targets=("HTTPSEdge/e",)))
     assert requests(made) == [f"DELETE /edges/https/{id_of(world, 'HTTPSEdge')}"]
-    assert warnings(made) == ["warning: HTTPSEdge/e: takes HTTPSEdgeRoute/r with it"]
+    assert warnings(made) == ["warning: HTTPSEdge/e: also deletes HTTPSEdgeRoute/r, which is part of it"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, policy: Plan
     id = id_of(world, "HTTPSEdge")
     rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id, **ROUTE})] if declared else []
     told = [(each.subject, each.text) for each in on(world, *rest, policy=policy).errors]
-    assert told == [("HTTPSEdgeRoute/r", f"{why}, and would go with HTTPSEdge/e, which it is part of")]
+    assert told == [("HTTPSEdgeRoute/r", f"{why}, but would be deleted with HTTPSEdge/e, which it is part of")]
 
 
 def test_parts_without_a_record_and_parts_to_be_forgotten_do_not_go_either() -> None:
@@ -185,23 +185,23 @@ def test_rules_go_with_their_policy() -> None:
     world = settled(*rules(home="1.1.1.1/32", work="2.2.2.2/32"))
     made = on(world, policy=replace(LENIENT, targets=("IPPolicy/*",)))
     assert warnings(made) == [
-        "warning: IPPolicy/office: takes IPPolicyRule/home with it",
-        "warning: IPPolicy/office: takes IPPolicyRule/work with it",
+        "warning: IPPolicy/office: also deletes IPPolicyRule/home, which is part of it",
+        "warning: IPPolicy/office: also deletes IPPolicyRule/work, which is part of it",
     ]
 
 
 @pytest.mark.parametrize(
     ("owner", "whose"),
     [
-        (None, "HTTPSEdgeRoute rt_1, which is not ours"),
-        (record("HTTPSEdgeRoute/x", {}, stack="theirs"), "HTTPSEdgeRoute rt_1, of stack 'theirs'"),
+        (None, "HTTPSEdgeRoute rt_1 (not managed by this stack)"),
+        (record("HTTPSEdgeRoute/x", {}, stack="theirs"), "HTTPSEdgeRoute rt_1 (managed by stack 'theirs')"),
     ],
 )
 def test_a_whole_says_whose_parts_it_takes_with_it(owner: Owner | None, whose: str) -> None:
     edge = live("HTTPSEdge", "e_1", owner=record("HTTPSEdge/e", {}))
     route = live("HTTPSEdgeRoute", "rt_1", {"edge_id": "e_1"}, owner=owner, parent="e_1")
     made = planned(seen=snapshot(edge, route), policy=LENIENT)
-    assert warnings(made) == [f"warning: HTTPSEdge/e: takes {whose} with it"]
+    assert warnings(made) == [f"warning: HTTPSEdge/e: also deletes {whose}, which is part of it"]
 
 
 def test_a_part_that_goes_in_the_same_plan_needs_no_word() -> None:
@@ -215,7 +215,8 @@ def test_sources_that_nobody_declared_need_approval_to_go_with_their_subscriptio
     source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
     made = planned(seen=snapshot(subscription, source), policy=replace(LENIENT, allow={}, destroy=True))
     assert warnings(made) == [
-        "warning: EventSubscription/s: takes EventSource ip_policy_created.v0, which is not ours with it"
+        "warning: EventSubscription/s: "
+        "also deletes EventSource ip_policy_created.v0 (not managed by this stack), which is part of it"
     ]
     assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:EventSource=1", False)]
 
@@ -242,7 +243,7 @@ def test_what_of_ours_still_uses_another_is_named_by_its_address() -> None:
     made = planned(seen=snapshot(policy, ours), policy=replace(LENIENT, targets=("IPPolicy/p",)))
     assert warnings(made) == [
         "warning: IPPolicy/p: ipp_1 is still used by TLSEdge/e; the platform will refuse to delete it;"
-        " stop using it in TLSEdge/e first"
+        " remove the reference from TLSEdge/e first"
     ]
 
 
@@ -251,7 +252,7 @@ def test_what_somebody_else_still_uses_is_said_with_its_user() -> None:
     theirs = live("TLSEdge", "edgtls_9", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}})
     made = planned(seen=snapshot(policy, theirs), policy=LENIENT)
     assert [problem.text for problem in made.problems] == [
-        "ipp_1 is still used by TLSEdge edgtls_9, which is not ours; the platform will refuse to delete it"
+        "ipp_1 is still used by TLSEdge edgtls_9 (not managed by this stack); the platform will refuse to delete it"
     ]
 
 
@@ -365,7 +366,9 @@ def test_what_may_not_be_made_anew_swaps_nothing() -> None:
     made = on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8", lifecycle={"replace": False}))
     (problem,) = made.errors
     assert made.calls == ()
-    assert problem.remedy == "apply the change in two steps, letting go before taking"
+    assert (
+        problem.remedy == "apply the change in two steps: first release the values, then set them on the other objects"
+    )
 
 
 # --- parts of a whole -------------------------------------------------------------------------------------------------
@@ -423,7 +426,7 @@ def test_a_policy_that_would_be_left_without_rules_is_told_of(after: list[Declar
         return
     (problem,) = made.errors
     assert "IPPolicy/office would be left without any IPPolicyRule" in problem.text
-    assert problem.text.endswith("and IPRestriction/r cannot do without")
+    assert problem.text.endswith("but IPRestriction/r requires one")
     assert problem.remedy.startswith("declare another IPPolicyRule of IPPolicy/office")
 
 
@@ -466,12 +469,12 @@ def test_a_rule_that_is_not_ours_stays_and_the_last_of_ours_may_flip() -> None:
         (
             None,
             "TLSEdge edgtls_9",
-            "adopt it (`reconciler adopt TLSEdge/a --id edgtls_9`), or take it away from TLSEdge edgtls_9",
+            "adopt it (`reconciler adopt TLSEdge/a --id edgtls_9`), or remove it from TLSEdge edgtls_9",
         ),
         (
             record("TLSEdge/x", {}, stack="theirs"),
             "TLSEdge edgtls_9 of stack theirs",
-            "take it away from TLSEdge edgtls_9 of stack theirs",
+            "remove it from TLSEdge edgtls_9 of stack theirs",
         ),
     ],
 )
@@ -483,12 +486,12 @@ def test_whoever_holds_what_is_wanted_is_told_with_what_to_do(owner: Owner | Non
 
 def test_a_hostport_that_an_edge_of_nobody_holds_is_a_problem_that_names_the_edge() -> None:
     made = planned(edge("a", "a.x"), seen=snapshot(live("TLSEdge", "edgtls_9", {"hostports": ["A.x.:443"]})))
-    assert errors(made) == ["TLSEdge edgtls_9 has a.x:443 already, and the platform gives it to one object at a time"]
+    assert errors(made) == ["TLSEdge edgtls_9 has a.x:443 already, and the platform allows it on one object at a time"]
 
 
 def test_a_hostport_that_two_edges_declare_is_a_problem() -> None:
     made = planned(edge("a", "a.x"), edge("b", "a.x"))
-    assert errors(made) == ["TLSEdge/a takes a.x:443 already, and the platform gives it to one object at a time"]
+    assert errors(made) == ["TLSEdge/a takes a.x:443 already, and the platform allows it on one object at a time"]
 
 
 def bot(address: str, name: str) -> Declaration:
@@ -637,7 +640,7 @@ def test_declarations_that_refer_to_each_other_are_a_problem_that_names_the_ring
     one = declare("FailoverBackend/a", {"backends": [ref("FailoverBackend/b")]})
     two = declare("FailoverBackend/b", {"backends": [ref("FailoverBackend/a")]})
     made = planned(one, two)
-    assert errors(made) == ["refers to itself: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
+    assert errors(made) == ["circular reference: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -648,7 +651,7 @@ def test_the_ring_is_told_the_same_whatever_the_order_of_the_manifest(turned: bo
         for name in names
     ]
     made = planned(*(reversed(row) if turned else row))
-    assert errors(made) == ["refers to itself: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
+    assert errors(made) == ["circular reference: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
 
 
 def test_a_plan_says_nothing_of_order_where_there_is_none() -> None:
@@ -729,7 +732,7 @@ def test_one_that_shares_its_url_and_one_that_does_not_are_told_of(
 ) -> None:
     (problem,) = on(settled(*HOSTS, *before), *HOSTS, *after).errors
     assert "https://a.x already" in problem.text
-    assert problem.text.endswith("to one object at a time, or to several that all set pooling_enabled")
+    assert problem.text.endswith("on one object at a time, or on several that all set pooling_enabled")
     assert problem.remedy.endswith(", or set pooling_enabled in both")
 
 
@@ -756,7 +759,7 @@ def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(there: list[Declarati
     world = settled(*HOSTS, *there)
     made = on(world, *HOSTS, web("e", "a.x"), endpoint("p", "a.x"))
     assert len(made.errors) == 1
-    assert "a.x:443 already, and the platform gives it to one object at a time" in made.errors[0].text
+    assert "a.x:443 already, and the platform allows it on one object at a time" in made.errors[0].text
 
 
 # --- replacements that have to make room ------------------------------------------------------------------------------
@@ -800,7 +803,7 @@ def test_what_stays_on_what_goes_first_is_a_problem_and_not_a_failure_half_way()
     world = settled(*declared)
     made = on(world, *declared, policy=anew("ReservedDomain/a"))
     assert [(each.subject, each.remedy) for each in made.errors] == [
-        ("ReservedDomain/a", "stop using it in TLSEdge/e first, or make that anew as well: --replace TLSEdge/e")
+        ("ReservedDomain/a", "remove the reference from TLSEdge/e first, or replace it too: --replace TLSEdge/e")
     ]
     world.carry_out(on(world, *declared, policy=anew("ReservedDomain/a", "TLSEdge/e")))
     assert on(world, *declared).is_empty

@@ -138,7 +138,7 @@ def test_a_delivered_file_that_is_gone_is_a_note_on_the_machine_that_had_it(
         (note,) = made.problems
         assert (note.severity, note.remedy) == (
             Severity.NOTE,
-            "if it is lost, issue a new one with `apply --replace TunnelCredential/agent`",
+            "if the token is lost, issue a new one with `apply --replace TunnelCredential/agent`",
         )
 
 

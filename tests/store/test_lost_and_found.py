@@ -23,11 +23,11 @@ from tests.platform import Sandbox
 
 BOT = resource("BotUser", "robot", name="robot")
 ADOPT = (
-    "blocked: adopt:BotUser=1: exists already and belongs to nobody\n"
+    "blocked: adopt:BotUser=1: already exists and is not managed by any stack\n"
     "error: nothing was changed; it needs your consent: --allow adopt:BotUser=1\n"
 )
 UNMARKED = (
-    "blocked: delete:BotUser=1: carries no owner record: that it is ours, only the store says\n"
+    "blocked: delete:BotUser=1: this kind has no metadata: ownership is known only from the local store\n"
     "error: nothing was changed; it needs your consent: --allow delete:BotUser=1\n"
 )
 

@@ -93,7 +93,7 @@ def report_unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> I
         above = [each for (name, _), each in parents.items() if name == kind.part_of.kind]
         if above:
             yield Problem(
-                f"cannot tell whether {kind.name} objects were added on the platform: {listing.why}",
+                f"cannot determine whether {kind.name} objects were added on the platform: {listing.why}",
                 "run `reconciler drift` again with a key that may list them",
                 str(min(decision.address for decision in above)) if len(above) == 1 else kind.part_of.kind,
                 severity=Severity.WARNING,

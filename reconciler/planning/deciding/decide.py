@@ -104,12 +104,19 @@ def _check_metadata_size(stack: str, decision: Decision, declaration: Declaratio
     if over <= 0:
         return None
     text = f"the metadata of {live.id} leaves no room for the owner record: it is {over} bytes too long"
-    return build_problem(declaration, text, "shorten it there, or declare it", code="metadata-too-long")
+    return build_problem(
+        declaration,
+        text,
+        "shorten the metadata on the platform, or declare `metadata` in the manifest",
+        code="metadata-too-long",
+    )
 
 
 def _report_unlisted(kind: Kind, declaration: Declaration, listing: Listing) -> Problem:
-    text = f"{kind.name} could not be listed to the end: {listing.why}"
-    return build_problem(declaration, text, "nothing of this kind is planned; try again", code="kind-not-listed")
+    text = f"the list of {kind.name} objects is incomplete: {listing.why}"
+    return build_problem(
+        declaration, text, "try again; nothing is planned for a kind until its list is complete", code="kind-not-listed"
+    )
 
 
 def _decide_removal(base: Decision, declaration: Declaration, match: Match) -> Decision:
@@ -121,15 +128,17 @@ def _decide_removal(base: Decision, declaration: Declaration, match: Match) -> D
         is_recorded = match.is_ours and match.basis is not Basis.CHILD
         return replace(base, action=Action.FORGET, reason=Reason.FORGOTTEN) if is_recorded else base
     if not match.is_ours and not declaration.lifecycle.adopt:
-        text = f"{base.live.id} is to be absent, and belongs to nobody"
-        remedy = "say `lifecycle: {adopt: true}` to have it deleted all the same"
+        text = f"{base.live.id} is declared `ensure: absent`, but is not managed by any stack"
+        remedy = "set `lifecycle: {adopt: true}` to delete it"
         return replace(base, problem=build_problem(declaration, text, remedy, code="not-owned"))
     return replace(base, action=Action.DELETE, reason=Reason.TOMBSTONE)
 
 
 def _decide_create(index: LiveIndex, base: Decision, declaration: Declaration, spec: dict[str, Value]) -> Decision:
     problem = check_secret_sink(base.kind, declaration)
-    problem = problem or check_undeclared_values(base.kind, declaration, spec, "it does not exist, and cannot be made")
+    problem = problem or check_undeclared_values(
+        base.kind, declaration, spec, "it does not exist and cannot be created"
+    )
     if problem is not None:
         return replace(base, problem=problem)
     is_known = any(each in index.snapshot.bindings for each in (declaration.address, *declaration.moved))

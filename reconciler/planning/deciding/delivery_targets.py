@@ -88,7 +88,8 @@ def find_overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) 
     for kind, shown in sorted(by_kind.items()):
         more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
         exist = "exists" if len(shown) == 1 else "exist"
-        why = f"{', '.join(shown[:_NAMED])}{more} {exist}, not known to be delivered before, and will be overwritten"
+        names = ", ".join(shown[:_NAMED])
+        why = f"{names}{more} {exist}, not known to be from an earlier delivery, and will be overwritten"
         yield Approval("overwrite", kind, len(shown), why)
 
 
@@ -106,9 +107,10 @@ def report_missing_files(decisions: Iterable[Decision], snapshot: Snapshot) -> I
             continue
         declaration = decision.declaration
         delivery = declaration.deliver.get(str(decision.kind.one_time)) if declaration is not None else None
+        secret = decision.kind.one_time
         yield Problem(
-            f"its {decision.kind.one_time} was delivered to {target.shown} on this machine, and is not there any more",
-            f"if it is lost, issue a new one with `apply --replace {decision.address}`",
+            f"its {secret} was delivered to {target.shown} on this machine, and does not exist there any more",
+            f"if the {secret} is lost, issue a new one with `apply --replace {decision.address}`",
             str(decision.address),
             delivery.position if delivery is not None else None,
             Severity.NOTE,

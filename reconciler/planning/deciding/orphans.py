@@ -88,8 +88,8 @@ class OrphanRules:
 
 def _report_unlisted(address: Address, live: Live, why: str) -> Problem:
     return Problem(
-        f"{live.id} is no longer declared, and {live.kind} could not be listed to the end",
-        f"nothing of this kind is deleted; {why}",
+        f"{live.id} is no longer declared, but the list of {live.kind} objects is incomplete",
+        f"try again; nothing of a kind is deleted until its list is complete ({why})",
         str(address),
         severity=Severity.WARNING,
         code="kind-not-listed",
@@ -101,5 +101,5 @@ def report_unreadable_kinds(snapshot: Snapshot) -> Iterator[Problem]:
     denied = sorted(name for name, listing in snapshot.listings.items() if listing.denied)
     if denied:
         text = f"the API key may not read these kinds: {', '.join(denied)}"
-        remedy = "nothing of them is compared or deleted; use a key that may"
+        remedy = "use a key that may read them; until then they are neither compared nor deleted"
         yield Problem(text, remedy, severity=Severity.WARNING, code="kind-not-readable")

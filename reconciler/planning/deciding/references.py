@@ -70,7 +70,7 @@ class References:
         for name, target in sorted(needed.items()):
             yield Problem(
                 f"it refers to {name}, {self._why_unavailable(target)}",
-                "select it too, or correct the reference",
+                f"select {target} too, or correct the reference",
                 str(declaration.address),
                 declaration.position,
                 code="reference-unavailable",
@@ -85,14 +85,14 @@ class References:
     def _why_unavailable(self, address: Address) -> str:
         target = self._decided.get(address)
         if target is None or target.live is None:
-            return "which does not exist and is not to be created by this plan"
-        return "which is to go" if target.ends_live else "which the platform does not show"
+            return "which does not exist and will not be created by this plan"
+        return "which will be deleted" if target.ends_live else "which the platform does not return"
 
 
 def report_skipped_referrer(declaration: Declaration, target: Address) -> Problem:
     """The problem of a resource that refers to one that waits for a person's answer."""
     return Problem(
-        f"it refers to {target}, of which several exist, and is left as it is",
+        f"it refers to {target}, of which several exist, so that nothing is planned for it",
         f"resolve {target} first",
         str(declaration.address),
         declaration.position,

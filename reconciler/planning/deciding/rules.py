@@ -97,9 +97,9 @@ class Comparison:
         kind, decision = self.kind, replace(self.decision, reason=reason)
         if not self.declaration.lifecycle.replace:
             immutable = reason is Reason.IMMUTABLE
-            why = f"{_immutable_paths(decision)} cannot change in place" if immutable else str(reason)
+            why = f"{_immutable_paths(decision)} cannot be updated in place" if immutable else str(reason)
             text = f"{why}, and `lifecycle.replace: false` forbids a replacement"
-            return self.refuse(text, "undo the change, or allow the replacement", code="cannot-be-replaced")
+            return self.refuse(text, "undo the change, or remove `lifecycle.replace`", code="cannot-be-replaced")
         problem = check_secret_sink(kind, self.declaration)
         problem = problem or check_undeclared_values(kind, self.declaration, decision.spec, "it cannot be replaced")
         if problem is not None:
@@ -172,9 +172,11 @@ def refuse_to_interrupt_ignored_traffic(it: Comparison) -> Decision | None:
     module = str(it.kind.traffic_module)
     if not it.decision.interrupts_traffic or module not in it.declaration.lifecycle.ignore:
         return None
-    text = f"a way to sign in takes another's place; the {module} goes meanwhile, and what it was no manifest tells"
+    text = f"{module} must be removed while the authentication module is exchanged, and no manifest declares its value"
     return it.refuse(
-        text, f"declare the {module}; or remove the one, apply, and add the other", code="ignored-field-needed"
+        text,
+        f"declare {module}; or remove the old authentication module, apply, then add the new one",
+        code="ignored-field-needed",
     )
 
 
@@ -184,11 +186,13 @@ def refuse_to_replace_what_is_not_ours(it: Comparison) -> Decision | None:
         return None
     if it.decision.modules_only:
         return it.refuse(
-            f"of {it.live.id} only the modules are managed", "leave it out of --replace", code="cannot-be-replaced"
+            f"only the modules of {it.live.id} are managed",
+            f"remove {it.declaration.address} from --replace",
+            code="cannot-be-replaced",
         )
     if not it.match.is_ours:
         return it.refuse(
-            f"{it.live.id} belongs to nobody, and is not ours to replace", "adopt it first", code="not-owned"
+            f"{it.live.id} is not managed by any stack and cannot be replaced", "adopt it first", code="not-owned"
         )
     return None
 
@@ -213,8 +217,10 @@ def replace_for_immutable_fields(it: Comparison) -> Decision | None:
     if it.match.is_ours:
         return it.decide_replacement(Reason.IMMUTABLE)
     names = _immutable_paths(it.decision)
-    text = f"{it.live.id} belongs to nobody, and differs in {names}, which cannot change in place"
-    return it.refuse(text, "declare what is live, adopt it, and change it then; or delete it by hand", code="not-owned")
+    text = f"{it.live.id} is not managed by any stack, and differs in {names}, which cannot be updated in place"
+    return it.refuse(
+        text, "declare its live values, adopt it, then change it; or delete it on the platform", code="not-owned"
+    )
 
 
 def replace_on_request(it: Comparison) -> Decision | None:
@@ -296,8 +302,8 @@ def check_secret_sink(kind: Kind, declaration: Declaration) -> Problem | None:
     """A one-time secret that `deliver` gives no target."""
     if not kind.one_time or kind.one_time in declaration.deliver:
         return None
-    text = f"its {kind.one_time} can be read only once, and has nowhere to go"
-    remedy = f"say where, as in `deliver: {{{kind.one_time}: {{to_file: secrets/{declaration.address.name}}}}}`"
+    text = f"its {kind.one_time} can be read only once, and `deliver` names no target for it"
+    remedy = f"add a target, such as `deliver: {{{kind.one_time}: {{to_file: secrets/{declaration.address.name}}}}}`"
     return build_problem(declaration, text, remedy, code="one-time-secret-undelivered")
 
 
@@ -311,7 +317,7 @@ def check_undeclared_values(
 
 def _explain_missing(names: list[str], effect: str) -> tuple[str, str]:
     joined = ", ".join(names)
-    return f"{effect} without {joined}, which no manifest tells", f"declare {joined}"
+    return f"{effect} without {joined}, which no manifest declares", f"declare {joined}"
 
 
 def build_problem(declaration: Declaration, text: str, remedy: str, *, code: str) -> Problem:

@@ -92,7 +92,9 @@ def drop_foreign_owners(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
 def find_unencodable(imported: Iterable[Imported]) -> dict[Key, str]:
     """What no file can hold: half a character, which JSON may well hold."""
     return {
-        _key(each.live): "holds half a character, which is no Unicode text" for each in imported if _has_surrogate(each)
+        _key(each.live): "contains an unpaired surrogate, which no text file can hold"
+        for each in imported
+        if _has_surrogate(each)
     }
 
 
@@ -107,10 +109,10 @@ def find_rejected(problems: Iterable[Problem], imported: Collection[Imported]) -
 
 
 _TRANSIENT = {
-    "Endpoint ephemeral": "an agent serves it for as long as its tunnel is open",
-    "Endpoint agent": "an agent serves it for as long as its tunnel is open",
-    "Tunnel": "an agent holds it open",
-    "TunnelSession": "it is the connection of an agent",
+    "Endpoint ephemeral": "it exists only while the tunnel of an agent is open",
+    "Endpoint agent": "it exists only while the tunnel of an agent is open",
+    "Tunnel": "it exists only while an agent keeps it open",
+    "TunnelSession": "it is the connection of a running agent",
 }
 
 
@@ -219,7 +221,7 @@ class _Surveyor:
         """The older first, so that a name that was given stays where it is."""
         if not listing.complete:
             retired = not listing.objects and not listing.is_offered
-            why = f"they could not be listed to the end: {listing.why}"
+            why = f"the list is incomplete: {listing.why}"
             self.left_out.append(LeftOut(kind.name, "", why, wrong=not retired))
             return []
         return sorted(listing.objects, key=lambda live: (str(live.body.get("created_at") or ""), live.locator))
@@ -250,16 +252,16 @@ class _Surveyor:
     def _find_objection(self, kind: Kind, live: Live) -> str:
         owner = live.owner
         if owner is not None and owner.stack != self.manifest.stack:
-            return f"belongs to stack {owner.stack} as {owner.address}"
+            return f"is managed by stack {owner.stack} as {owner.address}"
         if owner is not None and len(self.index.by_owner.get(owner.address, [])) != 1:
-            return f"carries the owner record of {owner.address}, and so do others"
+            return f"shares the owner record of {owner.address} with other objects"
         if any(_key(live) == _key(each) for _, each in self.index.superseded):
-            return "is about to go: another object takes its place"
+            return "will be deleted: another object replaces it"
         if kind.automatic is not None and live.body.get(kind.automatic) is not None:
-            return "was made by the platform, which renews it by itself"
+            return "was created by the platform, which renews it automatically"
         own = self._find_own_address(live)
         if own is not None and own in self.manifest.left_out:
-            return f"is declared as {own}, which this environment leaves out ({self.manifest.left_out[own]})"
+            return f"is declared as {own}, which this environment excludes ({self.manifest.left_out[own]})"
         return ""
 
     def _is_refused(self, live: Live) -> bool:

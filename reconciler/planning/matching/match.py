@@ -123,8 +123,8 @@ def _report_created_twice(
     lines = " or ".join(f"`id: {id}`" for id in ids)
     return Problem(
         f"{len(owned)} credentials exist for it, and the token of each may be in use: {'; '.join(credentials)}",
-        f"add the line {lines} to its manifest, for the one to keep, and run `reconciler apply --target {address}`: "
-        "the rest will be deleted",
+        f"set {lines} in its manifest to choose the one to keep, and run `reconciler apply --target {address}`; "
+        "the others will be deleted",
         str(declaration.address),
         declaration.position,
         code="credential-created-twice",
@@ -145,10 +145,10 @@ def report_shared_record(address: Address, owned: Sequence[Live], declaration: D
     ids = ", ".join(sorted(live.id for live in owned))
     intents = {live.owner.intent if live.owner else "" for live in owned}
     if len(intents) == len(owned):
-        text, remedy = f"{len(owned)} objects were made for it: {ids}", "delete all but the one that is in use by hand"
+        text, remedy = f"{len(owned)} objects were created for it: {ids}", "delete all of them but the one in use"
     else:
         text = f"{len(owned)} objects carry its owner record: {ids}"
-        remedy = "remove the record from the metadata of all but one by hand, or delete them"
+        remedy = "remove the owner record from the metadata of all but one, or delete the others"
     return Problem(
         text,
         remedy,
@@ -161,9 +161,13 @@ def report_shared_record(address: Address, owned: Sequence[Live], declaration: D
 def _refuse_ambiguous(declaration: Declaration, owned: list[Live], formers: list[tuple[Address, Live]]) -> Match:
     objects = [f"{live.id} is {declaration.address} already" for live in owned]
     objects += [f"{live.id} was {former}" for former, live in formers]
-    remedy = "keep one address in `moved`" if not owned else "remove `moved`; what it leads to is then deleted"
+    remedy = (
+        "keep one address in `moved`"
+        if not owned
+        else "remove `moved`; the object with the former address will then be deleted"
+    )
     return _refuse(
-        declaration, f"`moved` leads to more than one object: {', '.join(objects)}", remedy, code="ambiguous-match"
+        declaration, f"`moved` matches more than one object: {', '.join(objects)}", remedy, code="ambiguous-match"
     )
 
 
@@ -179,8 +183,8 @@ def _find_by_id(
     if other is not None:
         return _refuse(
             declaration,
-            f"its id says {declaration.id}, and its owner record is on {other.id}",
-            f"remove `id:` and say `ensure: absent` or `ensure: forgotten`, apply, then name {declaration.id}",
+            f"its manifest names the id {declaration.id}, but its owner record is on {other.id}",
+            f"remove `id`, set `ensure: absent` or `ensure: forgotten`, apply, then set `id: {declaration.id}`",
             code="conflicting-id",
         )
     if live is None:
@@ -189,7 +193,7 @@ def _find_by_id(
         return _refuse(
             declaration,
             f"there is no {kind.name} {declaration.id} on the platform",
-            "correct the id; or remove the line, if the object was deleted and is to be made anew",
+            "correct the id, or remove it to create the object again",
             "id",
             code="unknown-id",
         )
@@ -217,7 +221,7 @@ def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration,
     if len(lives) > 1:
         ids = ", ".join(sorted(live.id for live in lives))
         return _refuse(
-            declaration, f"{len(lives)} objects answer to it: {ids}", "say which, with `id:`", code="ambiguous-match"
+            declaration, f"{len(lives)} objects match it: {ids}", "choose one with `id`", code="ambiguous-match"
         )
     found = _claim(index, kind, declaration, lives[0], Basis.KEY)
     if found.basis is Basis.KEY and not kind.keeps_owner and _parent_is_ours(index, kind, lives[0]):
@@ -240,7 +244,7 @@ def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, b
             return Match(live, basis)  # handed over: there is nothing left to forget
         return _refuse(
             declaration,
-            f"{live.id} belongs to stack {owner.stack!r} as {owner.address}",
+            f"{live.id} is managed by stack {owner.stack!r} as {owner.address}",
             "remove it there with `ensure: forgotten`, then adopt it here",
             code="owned-by-another-stack",
         )
@@ -265,7 +269,12 @@ def _claim_unmarked(index: LiveIndex, kind: Kind, declaration: Declaration, live
 
 
 def _refuse_duplicate(declaration: Declaration, live: Live, address: Address) -> Match:
-    return _refuse(declaration, f"{live.id} is already {address}", "declare it once", code="duplicate-object")
+    return _refuse(
+        declaration,
+        f"{live.id} is already declared as {address}",
+        "remove one of the two declarations",
+        code="duplicate-object",
+    )
 
 
 def _refuse(declaration: Declaration, text: str, remedy: str, *word: str, code: str) -> Match:

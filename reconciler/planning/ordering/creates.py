@@ -39,7 +39,7 @@ def order_references(graph: CallGraph) -> Iterator[PassResult]:
             elif needed in problematic and calls:
                 yield Problem(
                     f"it needs {needed}, which cannot be planned",
-                    "mend that first",
+                    f"resolve the problem of {needed} first",
                     str(decision.address),
                     decision.declaration.position if decision.declaration else None,
                     Severity.WARNING,

@@ -59,7 +59,7 @@ def order_deletes(graph: CallGraph) -> Iterator[PassResult]:
             problem = _report_still_used(graph.calls[delete], referrer, decision, index)
             if decision is not None and graph.holders[target].order is Order.DELETE_FIRST:
                 # Only this stack could release it before the create.
-                remedy = f"{problem.remedy}, or make that anew as well: --replace {decision.address}"
+                remedy = f"{problem.remedy}, or replace it too: --replace {decision.address}"
                 problem = replace(problem, remedy=remedy, severity=Severity.ERROR)
             staying.setdefault((referrer, target), problem)
             used.add(target)
@@ -86,7 +86,11 @@ def _report_included_part(
         return None
     whose = str(address) if address else _describe_foreign(part, index)
     return Problem(
-        f"takes {whose} with it", "", str(delete.address), severity=Severity.WARNING, code="delete-includes-children"
+        f"also deletes {whose}, which is part of it",
+        "",
+        str(delete.address),
+        severity=Severity.WARNING,
+        code="delete-includes-children",
     )
 
 
@@ -103,7 +107,7 @@ def _report_still_used(delete: Call, referrer: LiveKey, decision: Decision | Non
     whose = str(address) if address else _describe_foreign(referrer, index)
     return Problem(
         f"{delete.target} is still used by {whose}; the platform will refuse to delete it",
-        f"stop using it in {address or f'{user.kind} {user.id}'} first",
+        f"remove the reference from {address or f'{user.kind} {user.id}'} first",
         str(delete.address),
         severity=Severity.WARNING,
         code="still-in-use",
@@ -123,7 +127,8 @@ def _find_address(key: LiveKey, decision: Decision | None, index: LiveIndex) -> 
 def _describe_foreign(key: LiveKey, index: LiveIndex) -> str:
     live = index.by_locator[key]
     stack = live.owner.stack if live.owner else index.snapshot.elsewhere.get(key)
-    return f"{live.kind} {live.id}" + (f", of stack {stack!r}" if stack else ", which is not ours")
+    owner = f"managed by stack {stack!r}" if stack else "not managed by this stack"
+    return f"{live.kind} {live.id} ({owner})"
 
 
 def report_separated_parts(
@@ -138,7 +143,8 @@ def report_separated_parts(
         declaration = index.manifest.declarations.get(address)
         is_declared = declaration is not None and declaration.ensure is not Ensure.ABSENT
         if is_declared or options.is_excluded(address):
-            text = f"is {'declared' if is_declared else 'excluded'}, and would go with {whole}, which it is part of"
+            state = "declared" if is_declared else "excluded"
+            text = f"is {state}, but would be deleted with {whole}, which it is part of"
             position = declaration.position if declaration is not None else None
-            remedy = "keep both or let go of both, and select both"
+            remedy = "keep both or delete both, and select both"
             yield Problem(text, remedy, str(address), position, code="separated-parts")

@@ -77,9 +77,9 @@ def _report_conflict(decision: Decision, key: ExclusiveKey, text: str, whose: st
     kind, one = decision.kind, "one object at a time"
     may_share = kind.shared_while is not None and key[0] == (kind.same_as or kind.name)
     return Problem(
-        f"{text} {what} already, and the platform gives it to "
-        + (f"{one}, or to several that all set {kind.shared_while}" if may_share else one),
-        f"{first}take it away from {whose}" + (f", or set {kind.shared_while} in both" if may_share else ""),
+        f"{text} {what} already, and the platform allows it on "
+        + (f"{one}, or on several that all set {kind.shared_while}" if may_share else one),
+        f"{first}remove it from {whose}" + (f", or set {kind.shared_while} in both" if may_share else ""),
         str(decision.address),
         decision.declaration.position if decision.declaration else None,
         code="exclusive-key-taken",

@@ -144,8 +144,8 @@ def _report_last_part(graph: CallGraph, key: LiveKey, whole: _Whole, user: str) 
     declaration = next((declaration for declaration in declared if declaration is not None), None)
     part = delete.address.kind
     return Problem(
-        f"{name} would be left without any {part}, if only for a moment, and {user} cannot do without",
-        f"declare another {part} of {name}, at least until this is applied; or take {name} out of {user} first",
+        f"{name} would be left without any {part} for a moment, but {user} requires one",
+        f"declare another {part} of {name} until this is applied, or remove {name} from {user} first",
         str(delete.address),
         declaration.position if declaration is not None else None,
         code="last-part-in-use",

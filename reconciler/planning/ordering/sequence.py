@@ -107,14 +107,14 @@ def _report_cycle(graph: CallGraph, cycle: list[str]) -> Problem:
     )
     if first is None:
         return Problem(
-            f"these calls wait for each other: {around}",
-            "apply the change in two steps, letting go before taking",
+            f"circular dependency of API calls: {around}",
+            "apply the change in two steps: first release the values, then set them on the other objects",
             code="circular-calls",
         )
     users = sorted({str(graph.calls[call].address) for call in cycle} - {str(first.address)})
     return Problem(
-        f"it must be deleted before it is created anew, while {', '.join(users)} cannot do without it: {around}",
-        f"remove {', '.join(users)} from the manifests, apply, put it back, apply again",
+        f"it must be deleted before it is created again, but {', '.join(users)} cannot be without it: {around}",
+        f"remove {', '.join(users)} from the manifests, apply, restore the manifests, and apply again",
         str(first.address),
         first.declaration.position if first.declaration else None,
         code="circular-calls",

@@ -238,7 +238,7 @@ def _to_json(value: Value) -> Json:
 def _report_breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
     message = "".join(_render_part(part, subject.bind) for part in rule.message)
     ended = (
-        f"; its exemption at {expired.position} ended on {expired.until} ({expired.reason})"
+        f"; its exemption at {expired.position} expired on {expired.until} ({expired.reason})"
         if expired is not None
         else ""
     )
@@ -247,7 +247,7 @@ def _report_breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> 
         where = subject.declaration.at(*rule.field.split("."))
     return Problem(
         f"{message} (policy {rule.name}{ended})",
-        rule.remedy or f"correct it, or write an exemption at {rule.position.file}:{rule.position.line}",
+        rule.remedy or f"correct it, or add an exemption at {rule.position.file}:{rule.position.line}",
         subject.name,
         where or rule.position,
         rule.severity,
@@ -270,8 +270,8 @@ def _render_part(part: Any, given: Bindings) -> str:
 def _report_unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
     of = f" for {subject.name}" if subject.name else ""
     return Problem(
-        f"the policy {rule.name} has no answer{of}: {why}",
-        "correct its check; has() asks whether something is there",
+        f"policy {rule.name} cannot be evaluated{of}: {why}",
+        "correct its check; has() tests whether a field exists",
         "",
         rule.places.get("check", rule.position),
         rule.severity,
@@ -285,8 +285,8 @@ def _limit_breaches(rule: Rule, found: list[Problem]) -> list[Problem]:
     if len(found) <= _MAX_BREACHES:
         return found
     more = Problem(
-        f"{len(found) - _MAX_BREACHES} more break the policy {rule.name}",
-        "correct those above first",
+        f"{len(found) - _MAX_BREACHES} more violate policy {rule.name}",
+        "correct the listed ones first",
         position=rule.position,
         severity=rule.severity,
         rule=rule.name,

@@ -142,7 +142,7 @@ async def test_a_page_that_fails_for_good_means_nothing_is_planned(stack: Stack)
     stack.declared.popitem()
     run = await stack.run()
     assert run.plan.calls == ()
-    assert "could not be listed to the end" in str(run.plan.problems[0])
+    assert "objects is incomplete" in str(run.plan.problems[0])
     await stack.converges()
     assert len(all_of(stack)) == COUNT - 1
 
