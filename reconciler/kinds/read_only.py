@@ -1,6 +1,6 @@
-"""Kinds that can be listed and not declared: tunnels, agent sessions, endpoints, users, Kubernetes operators.
+"""Kinds that can be listed but not declared: tunnels, agent sessions, endpoints, users, Kubernetes operators.
 
-Manifests may refer to their objects; plans never change them. The kinds that plans change are in `catalog`.
+Manifests may refer to objects of these kinds; plans never change them. Kinds that can be declared are in `catalog`.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ from reconciler.model.value import Json
 
 
 class Tunnel(Spec):
-    """A tunnel that an agent holds open."""
+    """A tunnel that an agent has open."""
 
 
 class TunnelRead(Read):
@@ -45,7 +45,7 @@ class TunnelSessionRead(Read):
 
 
 class Endpoint(Spec):
-    """An address that serves traffic: of an agent, of an edge or of the platform itself."""
+    """An active endpoint: of an agent, of an edge, or a cloud endpoint."""
 
 
 class EndpointRead(CloudEndpointRead):
@@ -60,7 +60,7 @@ class EndpointRead(CloudEndpointRead):
 
 
 class ApplicationUser(Spec):
-    """Somebody who signed in at an endpoint."""
+    """A user who authenticated at an endpoint."""
 
 
 class ApplicationUserRead(Read):
@@ -75,7 +75,7 @@ class ApplicationUserRead(Read):
 
 
 class ApplicationSession(Spec):
-    """A session of somebody who signed in at an endpoint."""
+    """A session of a user who authenticated at an endpoint."""
 
 
 class ApplicationSessionRead(Read):
@@ -91,7 +91,7 @@ class ApplicationSessionRead(Read):
 
 
 class OperatorDeployment(Part):
-    """Where an operator runs."""
+    """The Kubernetes deployment of an operator."""
 
     name: str = ""
     namespace: str = ""
@@ -100,7 +100,7 @@ class OperatorDeployment(Part):
 
 
 class OperatorBinding(Part):
-    """Which endpoints an operator makes available in its cluster."""
+    """The endpoints that an operator makes available in its cluster."""
 
     endpoint_selectors: list[str] = []
     csr: str = ""
@@ -108,7 +108,7 @@ class OperatorBinding(Part):
 
 
 class KubernetesOperator(Spec):
-    """The operator of a Kubernetes cluster, which registers itself."""
+    """The operator of a Kubernetes cluster. Operators register themselves."""
 
     description: str = ""
     metadata: str = ""
@@ -161,17 +161,17 @@ KINDS = (
 )
 
 
-# Submitted and read by its id: nothing lists the reports of an account.
+# Has no list operation: a report is submitted, and read by its id.
 _ABUSE_REPORT = _kind(AbuseReport, AbuseReportRead, "/abuse_reports", "", "abrp_", "create")
 
 
 @cache
 def list_served() -> tuple[Kind, ...]:
-    """All collections of the platform, each once: the kinds that plans are about, and what no manifest declares."""
+    """One kind for each collection of the platform: the declarable kinds, and the kinds that can only be read."""
     paths = {kind.path for kind in kinds.every()}
     return (*kinds.every(), *(kind for kind in KINDS if kind.path not in paths), _ABUSE_REPORT)
 
 
 def find(name: str) -> Kind | None:
-    """The kind of that name among those that can be read; None if there is none."""
+    """The kind with this name among the kinds that can be listed; None if there is none."""
     return next((kind for kind in (*KINDS, *kinds.every()) if kind.name == name), None)

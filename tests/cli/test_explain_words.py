@@ -32,7 +32,7 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
         ("HTTPSEdge.rotate", "HTTPSEdge has no one-time secret, and takes no rotate."),
         ("HTTPSEdge.deliver", "HTTPSEdge has no one-time secret, and takes no deliver."),
         ("AgentConfig.id", "AgentConfig is rendered to a file, and is no object to have this."),
-        ("BotUser.name", "Its name, unique in the account."),  # a field of the spec comes first
+        ("BotUser.name", "The name, unique among the bot users of the account."),  # a field of the spec comes first
     ],
 )
 def test_a_word_is_explained_for_the_kind_that_was_named(shell: Shell, path: str, told: str) -> None:

@@ -142,7 +142,7 @@ def test_explain_tells_of_a_field(shell: Shell) -> None:
         """\
 ReservedDomain.region (au | eu | ap | us | jp | in | sa)
 
-Deprecated: domains are served everywhere.
+Deprecated by the platform: domains are served in all regions.
 
 - immutable: another value needs another object
 - input only: never read back: compared by the digest in the owner record
@@ -195,7 +195,7 @@ def test_apply_in_a_pipeline_does_not_guess(shell: Shell, monkeypatch: pytest.Mo
 def test_a_reader_that_leaves_early_is_no_error_to_speak_of() -> None:
     script = f"{sys.executable} -m reconciler explain TLSEdge | head -1"
     ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout == "TLSEdge: Serves TLS on its hostports, terminated at the edge or upstream.\n"
+    assert ran.stdout == "TLSEdge: Serves TLS on reserved domains, terminated at the edge or upstream.\n"
     assert ran.stderr == ""
 
 

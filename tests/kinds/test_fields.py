@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_secret_is_told_without_the_secret(type_: Any) -> N
 
 def test_the_source_of_a_wrong_secret_is_named() -> None:
     assert wrong(fields.Host, Secret("hunter2", "env:HOST")) == [
-        "the value of env:HOST is not what belongs here; correct it at its source"
+        "the value of env:HOST is not valid for this field; correct it at its source"
     ]
 
 

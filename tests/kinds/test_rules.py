@@ -112,7 +112,7 @@ def test_an_application_has_an_id_and_a_secret_that_nobody_here_can_see() -> Non
 def test_a_header_stands_once_however_it_is_spelt(kind: str, spec: Any, path: tuple[str, ...]) -> None:
     assert found_beside_the_example(kind, **spec({"X-A": "1", "X-B": "1"})) == []
     (only,) = found_beside_the_example(kind, **spec({"X-A": "1", "x-b": "1", "x-a": "2"}))
-    assert (only.path, only.text, only.severity) == ((*path, "x-a"), "is the header X-A again", Severity.ERROR)
+    assert (only.path, only.text, only.severity) == ((*path, "x-a"), "duplicate of the header X-A", Severity.ERROR)
 
 
 @pytest.mark.parametrize(

@@ -203,9 +203,9 @@ def test_an_authority_is_one_certificate_that_may_sign() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (pems.certificate(), "not an authority's"),
-        (pems.certificate("none", ca=None), "not an authority's"),
-        (pems.certificate("ca", ca=True) * 2, "holds 2 certificates"),
+        (pems.certificate(), "not the certificate of an authority"),
+        (pems.certificate("none", ca=None), "not the certificate of an authority"),
+        (pems.certificate("ca", ca=True) * 2, "contains 2 certificates"),
         (pems.private_key(), "private key"),
         (pems.public_pem(), "public key"),
         ("ca.pem", "not PEM"),

@@ -363,8 +363,8 @@ def test_what_is_doubtful_is_a_warning() -> None:
           traffic_policy: {value: {on_tcp_connect: [{actions: [{type: deny, config: {}}]}]}}
     """)
     assert [str(each) for each in loaded.warnings] == [
-        "a.yaml:5:19: warning: TLSEdge/a.traffic_policy: the platform does not see this traffic, because TLS is"
-        " terminated upstream; remove the module, or set tls_termination.terminate_at: edge"
+        "a.yaml:5:19: warning: TLSEdge/a.traffic_policy: has no effect: TLS is terminated upstream, so the"
+        " platform cannot read the traffic; remove the module, or set tls_termination.terminate_at: edge"
     ]
 
 

@@ -158,4 +158,4 @@ def test_fields_are_completed_and_explained(server: Server) -> None:
     offered = server.completions("manifests/good.yaml", 15, 3)
     assert {"cidr", "description"} <= offered
     assert "hostports" not in offered
-    assert "What happens to traffic from there." in server.hover("manifests/good.yaml", 16, 4)
+    assert "Whether traffic from the network is allowed or denied." in server.hover("manifests/good.yaml", 16, 4)

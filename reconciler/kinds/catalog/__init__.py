@@ -1,1 +1,1 @@
-"""One declarative file for each kind of resource, and nothing else: the listing is the registry."""
+"""One declarative file for each kind that manifests can declare. The list of these files is the registry of kinds."""

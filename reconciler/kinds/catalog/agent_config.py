@@ -1,4 +1,4 @@
-"""Configuration file of an agent: declared like a resource, and rendered instead of planned."""
+"""The configuration file of an agent: declared like a resource, rendered to a file and never planned."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -17,75 +17,76 @@ from reconciler.model.problem import Finding
 class ConfiguredTunnel(Part):
     """A tunnel that the agent opens when it starts."""
 
-    proto: Annotated[Literal["http", "tcp", "tls"], Deferred, Doc("What is spoken through it.")]
+    proto: Annotated[Literal["http", "tcp", "tls"], Deferred, Doc("The protocol of the tunnel.")]
     addr: Annotated[
         Annotated[str, check_with(syntax.upstream), Deferred],
         EqualAs(canonical.upstream),
-        Doc("Where it leads: a local port, or host:port."),
+        Doc("The address that the agent forwards to: a local port, `host:port`, or a URL."),
     ]
     domain: Annotated[
         Annotated[str, check_with(syntax.plain_host), Deferred] | None,
         EqualAs(canonical.tunnel_host),
-        Doc("Its host name, under a reserved domain."),
+        Doc("The hostname of the tunnel: a reserved domain, or a name below a reserved wildcard domain. Not for tcp."),
     ] = None
     remote_addr: Annotated[
         Annotated[str, check_with(syntax.hostport), Deferred] | None,
         EqualAs(canonical.tunnel_host),
-        Doc("The reserved address of a tcp tunnel."),
+        Doc("The reserved address of a tcp tunnel, as `host:port`."),
     ] = None
-    inspect: Annotated[bool | None, Doc("False: the agent does not keep what passes through.")] = None
+    inspect: Annotated[bool | None, Doc("Whether the agent records requests for inspection.")] = None
 
     def findings(self) -> Iterator[Finding]:
         yield from check_address_fields(self.proto, self.domain, self.remote_addr)
 
 
 class AgentConfig(Spec):
-    """What an agent is started with: `reconciler agent config` writes it to a file. No plan touches it."""
+    """The configuration file of an agent. `reconciler agent config` writes the file; plans do not include it."""
 
-    version: Annotated[
-        Annotated[str, Deferred] | None, Doc('The version of the file\'s format; "2" where nobody says one.')
-    ] = None
+    version: Annotated[Annotated[str, Deferred] | None, Doc('The version of the file format. If not set: "2".')] = None
     extends: Annotated[
         list[Annotated[Id, RefTo("AgentConfig")]],
-        Doc("Others that are merged into it; two that disagree are refused."),
+        Doc("Other agent configurations to merge into this one. Conflicting values are an error."),
     ] = []
     credential: Annotated[
         Annotated[Id, RefTo("TunnelCredential")] | None,
-        Doc("The credential whose delivered token the agent signs in with."),
+        Doc("The tunnel credential of the agent. Its delivered token becomes the `authtoken` of the file."),
     ] = None
     authtoken: Annotated[
-        NonEmpty | None, Sensitive, Doc("The token itself, best {from_env: NAME}, in the place of a credential.")
+        NonEmpty | None, Sensitive, Doc("The authtoken itself, instead of `credential`; preferably `{from_env: NAME}`.")
     ] = None
     ingress: Annotated[
         Annotated[Id, RefTo("AgentIngress")] | None,
-        Doc("The agent ingress it connects through, by one of its regional domains."),
+        Doc("The agent ingress to connect through. One of its regional domains becomes the `server_addr` of the file."),
     ] = None
-    region: Annotated[NonEmpty | None, Doc("Which regional domain of the ingress; needless where there is one.")] = None
-    server_addr: Annotated[
-        NonEmpty | None, Doc("Where it connects to, as the agent takes it, in the place of an ingress.")
+    region: Annotated[
+        NonEmpty | None,
+        Doc("The region of the ingress to connect to. Required if the ingress has several regional domains."),
     ] = None
-    tunnels: Annotated[dict[str, ConfiguredTunnel], Doc("The tunnels it opens when it starts, by name.")] = {}
+    server_addr: Annotated[NonEmpty | None, Doc("The address that the agent connects to, instead of `ingress`.")] = None
+    tunnels: Annotated[
+        dict[str, ConfiguredTunnel], Doc("The tunnels that the agent opens when it starts, by name.")
+    ] = {}
 
     def findings(self) -> Iterator[Finding]:
         if self.credential is not None and self.authtoken is not None:
             yield Finding(
                 ("authtoken",),
-                "is a second token beside that of the credential",
-                "keep one of them",
+                "cannot be combined with credential",
+                "remove authtoken or credential",
                 code="conflicting-fields",
             )
         if self.ingress is not None and self.server_addr is not None:
             yield Finding(
                 ("server_addr",),
-                "is a second address beside that of the ingress",
-                "keep one of them",
+                "cannot be combined with ingress",
+                "remove server_addr or ingress",
                 code="conflicting-fields",
             )
         if self.region is not None and self.ingress is None:
             yield Finding(
                 ("region",),
-                "is said of no ingress",
-                "name the ingress, or write server_addr",
+                "applies only together with ingress",
+                "set `ingress: {ref: AgentIngress/NAME}`, or set server_addr instead of region",
                 code="field-not-applicable",
             )
         for name in self.tunnels:

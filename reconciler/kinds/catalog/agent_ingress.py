@@ -13,19 +13,28 @@ from reconciler.model.value import Json
 
 
 class IngressCertificatePolicy(CertificatePolicy):
-    """How the platform obtains the certificate by itself."""
+    """Automatic management of the certificates of the ingress."""
 
-    private_key_type: Annotated[Literal["rsa", "ecdsa"], Deferred, Doc("The certificate's kind of key.")] = "rsa"
+    private_key_type: Annotated[
+        Literal["rsa", "ecdsa"], Deferred, Doc("The type of the certificate's private key.")
+    ] = "rsa"
 
 
 class AgentIngress(Spec):
-    """A domain of your own through which agents reach the platform, delegated to it by NS records."""
+    """A custom domain through which agents connect to the platform. It is delegated with an NS record for each value
+    of the output `ns_targets`."""
 
-    domain: Annotated[PlainHost, Immutable, Doc("The domain; the regional domains for agents lie below it.")]
+    domain: Annotated[
+        PlainHost,
+        Immutable,
+        Doc(
+            "A domain that you own. The platform creates a subdomain for each of its regions (output `region_domains`)."
+        ),
+    ]
     description: Description = ""
     metadata: Metadata = ""
     certificate_management_policy: Annotated[
-        IngressCertificatePolicy | None, Doc("Let the platform obtain the certificates.")
+        IngressCertificatePolicy | None, Doc("Lets the platform obtain and renew the certificates.")
     ] = None
 
 

@@ -15,23 +15,26 @@ from reconciler.model.value import Json
 
 
 class AgentTunnel(Spec):
-    """A tunnel that runs in an agent. It does not survive the agent's end: that is drift, and apply starts it again."""
+    """A tunnel of a running agent, managed through the agent's local API. It ends with the agent: `drift` reports a
+    missing tunnel, and the next apply starts it again."""
 
     name: Annotated[
-        Annotated[str, check_with(syntax.tunnel_name), Deferred], Immutable, Doc("Its name, unique in the agent.")
+        Annotated[str, check_with(syntax.tunnel_name), Deferred],
+        Immutable,
+        Doc("The name of the tunnel, unique within the agent."),
     ]
     proto: Annotated[
         Annotated[Literal["http", "tcp", "tls"], Deferred],
         Immutable,
         EqualAs(canonical.tunnel_proto),
-        Doc("What is spoken through it."),
+        Doc("The protocol of the tunnel."),
     ]
     addr: Annotated[
         Annotated[str, check_with(syntax.upstream), Deferred],
         Immutable,
         ReadAs("config.addr"),
         EqualAs(canonical.upstream),
-        Doc("Where it leads: a local port, or host:port."),
+        Doc("The address that the agent forwards to: a local port, `host:port`, or a URL."),
     ]
     domain: Annotated[
         Annotated[str, check_with(syntax.plain_host), Deferred] | None,
@@ -40,7 +43,10 @@ class AgentTunnel(Spec):
         ReadAs("public_url"),
         EqualAs(canonical.tunnel_host),
         Mentions(syntax.hosts_of_host),
-        Doc("Its host name, under a reserved domain; the platform picks one for whom names none."),
+        Doc(
+            "The hostname of the tunnel: a reserved domain, or a name below a reserved wildcard domain. If "
+            "not set, the platform assigns one. Not for tcp."
+        ),
     ] = None
     remote_addr: Annotated[
         Annotated[str, check_with(syntax.hostport), Deferred] | None,
@@ -49,10 +55,10 @@ class AgentTunnel(Spec):
         ReadAs("public_url"),
         EqualAs(canonical.tunnel_host),
         Mentions(syntax.hosts_of_host),
-        Doc("The reserved address of a tcp tunnel; the platform picks one for whom names none."),
+        Doc("The reserved address of a tcp tunnel, as `host:port`. If not set, the platform assigns one."),
     ] = None
     inspect: Annotated[
-        bool, Immutable, ReadAs("config.inspect"), Doc("Whether the agent keeps what passes through, to be looked at.")
+        bool, Immutable, ReadAs("config.inspect"), Doc("Whether the agent records requests for inspection.")
     ] = True
 
     def findings(self) -> Iterator[Finding]:
@@ -60,14 +66,20 @@ class AgentTunnel(Spec):
 
 
 def check_address_fields(proto: str, domain: Json, remote_addr: Json) -> Iterator[Finding]:
-    """A tcp tunnel has an address, the others have a host name."""
+    """Finds an address field that does not apply to the protocol: `domain` of tcp, `remote_addr` of http and tls."""
     if proto == "tcp" and domain is not None:
         yield Finding(
-            ("domain",), "a tcp tunnel has no host name of its own", "name its remote_addr", code="field-not-applicable"
+            ("domain",),
+            "does not apply to a tcp tunnel",
+            "remove it, or set remote_addr to a reserved address",
+            code="field-not-applicable",
         )
     if proto in ("http", "tls") and remote_addr is not None:
         yield Finding(
-            ("remote_addr",), f"is for tcp tunnels, and this is {proto}", "name its domain", code="field-not-applicable"
+            ("remote_addr",),
+            f"applies only to tcp tunnels, not to {proto}",
+            "remove it, or set domain to a reserved domain",
+            code="field-not-applicable",
         )
 
 

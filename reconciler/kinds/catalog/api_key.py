@@ -11,12 +11,19 @@ from reconciler.model.kind import Kind
 
 
 class APIKey(Spec):
-    """A key to the management API. Its token can be read once, when it is made."""
+    """A key of the management API. The platform returns its token only in the response to the create; use `deliver` to
+    store it."""
 
     description: Description = ""
     metadata: Metadata = ""
     owner_id: Annotated[
-        OwnerId | None, Immutable, ServerDefault, Doc("The bot or user that owns it; the caller by default.")
+        OwnerId | None,
+        Immutable,
+        ServerDefault,
+        Doc(
+            "The bot user, service user or user that owns it. Default: the owner of the API key used for the "
+            "create. Only an administrator may set another owner."
+        ),
     ] = None
 
 

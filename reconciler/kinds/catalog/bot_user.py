@@ -10,10 +10,10 @@ from reconciler.model.kind import Kind
 
 
 class BotUser(Spec):
-    """An account for programs, which belongs to no person. It owns credentials."""
+    """An account for programs that belongs to no person. It can own credentials and API keys."""
 
-    name: Annotated[NonEmpty, Doc("Its name, unique in the account.")]
-    active: Annotated[bool, Doc("Whether what it owns may be used.")] = True
+    name: Annotated[NonEmpty, Doc("The name, unique among the bot users of the account.")]
+    active: Annotated[bool, Doc("Whether the credentials and API keys of the bot user are accepted.")] = True
 
 
 KIND = Kind(

@@ -11,9 +11,9 @@ from reconciler.model.kind import Kind
 
 
 class CertificateAuthority(Spec):
-    """An authority whose certificates clients may present to an edge."""
+    """A certificate authority. Edges with the module `mutual_tls` accept client certificates that it issued."""
 
-    ca_pem: Annotated[CaPem, Immutable, Doc("The authority's certificate, as PEM.")]
+    ca_pem: Annotated[CaPem, Immutable, Doc("The certificate of the authority, as PEM. Exactly one certificate.")]
     description: Description = ""
     metadata: Metadata = ""
 

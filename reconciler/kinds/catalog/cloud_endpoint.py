@@ -26,10 +26,18 @@ def _default_bindings(url: Json) -> Json:
 
 
 class CloudEndpoint(Spec):
-    """A public address that the platform itself serves, by the rules of a traffic policy."""
+    """An endpoint that the platform itself serves: a URL, and the traffic policy that handles its traffic."""
 
-    url: Annotated[Url, Doc("The address, as scheme://host[:port]; a tcp address needs its port.")]
-    traffic_policy: Annotated[TrafficPolicy, Doc("What happens to the traffic: text, a file, or inline YAML.")]
+    url: Annotated[
+        Url,
+        Doc(
+            "The URL, as `scheme://host[:port]` without a path. The scheme is http, https, tcp or tls; tcp "
+            "requires a port. The host must be reserved unless it is internal."
+        ),
+    ]
+    traffic_policy: Annotated[
+        TrafficPolicy, Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML.")
+    ]
     description: Description = ""
     metadata: Metadata = ""
     bindings: Annotated[
@@ -37,36 +45,46 @@ class CloudEndpoint(Spec):
         Unordered,
         ServerDefault,
         DefaultBy("url", _default_bindings),
-        Doc("Where it can be reached: public, internal, kubernetes. Hosts below .internal are internal, only they."),
+        Doc(
+            "Where the endpoint can be reached: `public`, `internal` or `kubernetes`. Hosts below "
+            "`.internal` must have the binding `internal` (their default), and other hosts must not."
+        ),
     ] = ["public"]
-    pooling_enabled: Annotated[bool, Doc("Whether several endpoints may share the address, and its traffic.")] = False
+    pooling_enabled: Annotated[
+        bool,
+        Doc(
+            "Whether several endpoints may share the URL and its traffic. All endpoints of a URL must have "
+            "the same value."
+        ),
+    ] = False
 
     def findings(self) -> Iterator[Finding]:
         yield from policies.findings(self.traffic_policy, "traffic_policy")
         if not self.bindings:
-            yield Finding(("bindings",), "is empty", "name a binding, or leave it out", code="empty-list")
+            yield Finding(
+                ("bindings",), "is empty", f"set one of {', '.join(_BINDINGS)}, or remove it", code="empty-list"
+            )
         elif "bindings" in self.model_fields_set:
-            yield from self._misbound()
+            yield from self._check_internal()
         yield from find_repeated(self.bindings, "bindings")
         for index, binding in enumerate(self.bindings):
             if plain(binding) not in (None, *_BINDINGS):
                 yield Finding(
                     ("bindings", index),
-                    f"{binding!r} is not a binding we know",
-                    f"the bindings are {', '.join(_BINDINGS)}; the platform decides",
+                    f"unknown binding {binding!r}",
+                    f"the known bindings are {', '.join(_BINDINGS)}",
                     Severity.WARNING,
                     code="unknown-binding",
                 )
 
-    def _misbound(self) -> Iterator[Finding]:
+    def _check_internal(self) -> Iterator[Finding]:
         if plain(self.url) is None or any(plain(binding) is None for binding in self.bindings):
             return
         if _is_internal(self.url) != ("internal" in self.bindings):
-            found = f"{self.url} {'lacks' if _is_internal(self.url) else 'has'} the binding internal"
             yield Finding(
                 ("bindings",),
-                found,
-                "hosts below .internal have it, and only they: leave bindings out",
+                f"{self.url} {'requires' if _is_internal(self.url) else 'cannot have'} the binding internal",
+                "remove bindings: hosts below .internal get the binding internal by default, all others public",
                 code="binding-mismatch",
             )
 

@@ -13,84 +13,87 @@ from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding
 
 
-def _one_of(part: Part, called: str) -> Iterator[Finding]:
-    """Exactly one member is set."""
+def _check_one_member(part: Part, noun: str) -> Iterator[Finding]:
+    """Finds a part of which none, or more than one, of the members is set. `noun` names a member in messages."""
     members = tuple(type(part).model_fields)
-    found = [name for name in members if getattr(part, name) is not None]
-    if not found:
-        yield Finding((), f"has no {called}", f"set exactly one of {', '.join(members)}", code="missing-field")
-    for extra in found[1:]:
+    set_members = [name for name in members if getattr(part, name) is not None]
+    if not set_members:
+        yield Finding((), f"has no {noun}", f"set exactly one of {', '.join(members)}", code="missing-field")
+    for extra in set_members[1:]:
         yield Finding(
-            (extra,), f"is a second {called} beside {found[0]}", "keep exactly one", code="conflicting-fields"
+            (extra,),
+            f"is a second {noun} besides {set_members[0]}",
+            f"remove {extra} or {set_members[0]}",
+            code="conflicting-fields",
         )
 
 
 class Role(Part):
-    """A role that the platform assumes."""
+    """A role of the cloud account that the platform assumes."""
 
-    role_arn: Annotated[NonEmpty, Doc("The role's name at the cloud.")]
+    role_arn: Annotated[NonEmpty, Doc("The ARN of the role.")]
 
 
 class Creds(Part):
-    """Long-term keys."""
+    """Long-term access keys of the cloud account."""
 
-    cloud_access_key_id: Annotated[NonEmpty, Doc("The key's id.")]
-    cloud_secret_access_key: Annotated[NonEmpty, InputOnly, Sensitive, Doc("The key's secret.")]
+    cloud_access_key_id: Annotated[NonEmpty, Doc("The id of the access key.")]
+    cloud_secret_access_key: Annotated[NonEmpty, InputOnly, Sensitive, Doc("The secret of the access key.")]
 
 
 class CloudAuth(Part):
-    """How the platform signs in at the cloud: exactly one of its members."""
+    """How the platform authenticates with the cloud provider. Exactly one member must be set."""
 
-    role: Annotated[Role | None, Doc("Assume a role.")] = None
-    creds: Annotated[Creds | None, Doc("Use long-term keys.")] = None
+    role: Annotated[Role | None, Doc("Authenticate by assuming a role.")] = None
+    creds: Annotated[Creds | None, Doc("Authenticate with long-term access keys.")] = None
 
     def findings(self) -> Iterator[Finding]:
-        yield from _one_of(self, "way to sign in")
+        yield from _check_one_member(self, "authentication method")
 
 
 class Delivery(Part):
     """A managed delivery stream."""
 
     auth: CloudAuth
-    delivery_stream_arn: Annotated[NonEmpty, Doc("The stream's name at the cloud.")]
+    delivery_stream_arn: Annotated[NonEmpty, Doc("The ARN of the delivery stream.")]
 
 
 class Stream(Part):
     """A data stream."""
 
     auth: CloudAuth
-    stream_arn: Annotated[NonEmpty, Doc("The stream's name at the cloud.")]
+    stream_arn: Annotated[NonEmpty, Doc("The ARN of the stream.")]
 
 
 class Logs(Part):
     """A log group."""
 
     auth: CloudAuth
-    log_group_arn: Annotated[NonEmpty, Doc("The group's name at the cloud.")]
+    log_group_arn: Annotated[NonEmpty, Doc("The ARN of the log group.")]
 
 
 class Metrics(Part):
     """A metrics vendor."""
 
-    api_key: Annotated[NonEmpty, InputOnly, Sensitive, Doc("The key for the vendor's intake.")]
-    tags: Annotated[Text, Doc("Tags on every event.")] = ""
-    service: Annotated[Text, Doc("The service the events are filed under.")] = ""
-    site: Annotated[Text, Doc("The vendor's site.")] = ""
+    api_key: Annotated[NonEmpty, InputOnly, Sensitive, Doc("The API key of the vendor.")]
+    tags: Annotated[Text, Doc("Tags to add to each event.")] = ""
+    service: Annotated[Text, Doc("The service name to add to each event.")] = ""
+    site: Annotated[Text, Doc("The site of the vendor to send to.")] = ""
 
 
 class Ingestion(Part):
     """A log-ingestion endpoint."""
 
-    tenant_id: Annotated[NonEmpty, Doc("The directory the client belongs to.")]
-    client_id: Annotated[NonEmpty, Doc("The client that signs in.")]
-    client_secret: Annotated[NonEmpty, InputOnly, Sensitive, Doc("The client's secret.")]
-    logs_ingestion_uri: Annotated[NonEmpty, Doc("Where logs are sent.")]
-    data_collection_rule_id: Annotated[NonEmpty, Doc("The rule that takes them in.")]
-    data_collection_stream_name: Annotated[NonEmpty, Doc("The stream within the rule.")]
+    tenant_id: Annotated[NonEmpty, Doc("The id of the tenant that the client belongs to.")]
+    client_id: Annotated[NonEmpty, Doc("The id of the client that authenticates.")]
+    client_secret: Annotated[NonEmpty, InputOnly, Sensitive, Doc("The secret of the client.")]
+    logs_ingestion_uri: Annotated[NonEmpty, Doc("The URI that events are sent to.")]
+    data_collection_rule_id: Annotated[NonEmpty, Doc("The id of the data collection rule.")]
+    data_collection_stream_name: Annotated[NonEmpty, Doc("The name of the stream in the data collection rule.")]
 
 
 class Target(Part):
-    """Where events go: exactly one of its members."""
+    """Where events are sent. Exactly one member must be set."""
 
     delivery: Delivery | None = None
     stream: Stream | None = None
@@ -99,14 +102,14 @@ class Target(Part):
     ingestion: Ingestion | None = None
 
     def findings(self) -> Iterator[Finding]:
-        yield from _one_of(self, "target")
+        yield from _check_one_member(self, "target")
 
 
 class EventDestination(Spec):
-    """A place outside that takes in events. It receives none until a subscription names it."""
+    """An external system that receives events. It receives none until an event subscription refers to it."""
 
     target: Annotated[Target, ImmutablePart(canonical.member, "target member")]
-    format: Annotated[Literal["json"], Deferred, Doc("How events are written.")] = "json"
+    format: Annotated[Literal["json"], Deferred, Doc("The serialization format of events.")] = "json"
     description: Description = ""
     metadata: Metadata = ""
 

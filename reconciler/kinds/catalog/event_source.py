@@ -14,12 +14,12 @@ from reconciler.model.problem import Finding
 
 
 class EventSource(Spec):
-    """One more type of event that triggers a subscription."""
+    """One event type of an event subscription, declared separately from the subscription."""
 
     subscription_id: Annotated[
-        Id, PathOnly, Immutable, RefTo("EventSubscription"), Doc("The subscription it belongs to.")
+        Id, PathOnly, Immutable, RefTo("EventSubscription"), Doc("The event subscription that the source belongs to.")
     ]
-    type: Annotated[EventType, Immutable, Doc("The type of event, with its version.")]
+    type: Annotated[EventType, Immutable, Doc("The event type with its version, such as `ip_policy_created.v0`.")]
 
     def findings(self) -> Iterator[Finding]:
         yield from unknown_type(self.type)

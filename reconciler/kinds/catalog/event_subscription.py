@@ -1,4 +1,4 @@
-"""Event subscription, and the types of events that are known."""
+"""Event subscription, and the list of known event types."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -25,38 +25,36 @@ EVENT_TYPES = frozenset(
 
 
 def unknown_type(value: object) -> Iterator[Finding]:
-    """A warning about a type of event that may be misspelt. The platform has the whole list, and adds to it."""
+    """Warns of an event type that is not on the list of known types. No error: the platform may have added a type."""
     if isinstance(value, str) and value not in EVENT_TYPES:
         close = get_close_matches(value, sorted(EVENT_TYPES), 1)
-        remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
-        yield Finding(
-            ("type",), f"{value!r} is not an event type we know", remedy, Severity.WARNING, code="unknown-event-type"
-        )
+        remedy = f"did you mean {close[0]}?" if close else "check the spelling"
+        yield Finding(("type",), f"unknown event type {value!r}", remedy, Severity.WARNING, code="unknown-event-type")
 
 
 class Source(Part):
-    """One type of event."""
+    """One event type."""
 
-    type: Annotated[EventType, Doc("The type of event, with its version.")]
+    type: Annotated[EventType, Doc("The event type with its version, such as `ip_policy_created.v0`.")]
 
     def findings(self) -> Iterator[Finding]:
         yield from unknown_type(self.type)
 
 
 class EventSubscription(Spec):
-    """Which events go to which destinations."""
+    """Sends the events of some types to event destinations."""
 
     sources: Annotated[
         list[Source],
         Unordered,
-        ServerDefault,  # left out, they may be declared one by one
-        Doc("The types of events, all of them; leave it out to declare each as an EventSource."),
+        ServerDefault,  # if not set, each source may be a resource of its own
+        Doc("All event types of the subscription. Leave it unset to declare each event type as an EventSource."),
     ] = []
     destination_ids: Annotated[
         list[Annotated[Id, RefTo("EventDestination")]],
         ReadAs("destinations[].id"),
         Unordered,
-        Doc("Where the events go."),
+        Doc("The event destinations to send to."),
     ] = []
     description: Description = ""
     metadata: Metadata = ""

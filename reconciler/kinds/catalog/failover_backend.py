@@ -11,9 +11,9 @@ from reconciler.model.kind import Kind
 
 
 class FailoverBackend(Spec):
-    """Sends traffic to the first of its backends that works."""
+    """Sends traffic to the first available backend of a list."""
 
-    backends: Annotated[list[BackendId], AlwaysSent, Doc("The backends, in the order they are tried.")] = []
+    backends: Annotated[list[BackendId], AlwaysSent, Doc("The backends, in the order in which they are tried.")] = []
     description: Description = ""
     metadata: Metadata = ""
 

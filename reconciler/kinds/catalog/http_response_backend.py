@@ -14,11 +14,11 @@ from reconciler.model.problem import Finding
 
 
 class HTTPResponseBackend(Spec):
-    """Answers every request with the same response."""
+    """Returns the same response to every request."""
 
-    status_code: Annotated[int, Between(100, 599), ServerDefault, Doc("The response's status.")] = 200
-    headers: Annotated[Headers, Doc("The response's headers.")] = {}
-    body: Annotated[Text, Doc("The response's body.")] = ""
+    status_code: Annotated[int, Between(100, 599), ServerDefault, Doc("The HTTP status code of the response.")] = 200
+    headers: Annotated[Headers, Doc("The headers of the response, by name.")] = {}
+    body: Annotated[Text, Doc("The body of the response.")] = ""
     description: Description = ""
     metadata: Metadata = ""
 

@@ -13,23 +13,27 @@ from reconciler.model.value import Json
 
 
 class HTTPSTerminationModule(Module):
-    """TLS of an HTTPS edge always ends at the edge."""
+    """TLS settings of an HTTPS edge, which always terminates TLS itself."""
 
-    min_version: Annotated[NonEmpty | None, ServerDefault, Doc("Lowest TLS version. The platform picks one.")] = None
+    min_version: Annotated[
+        NonEmpty | None,
+        ServerDefault,
+        Doc("The lowest TLS version to accept, such as `1.2`. If not set, the platform chooses one."),
+    ] = None
 
 
 class HTTPSEdge(Spec):
-    """Serves HTTPS on its hostports; what happens to a request is said by its routes."""
+    """Serves HTTPS on reserved domains. Its routes (`HTTPSEdgeRoute`) handle the requests."""
 
     description: Description = ""
     metadata: Metadata = ""
-    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains it serves, as host:443.")] = []
+    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains to serve, as `host:443`.")] = []
     mutual_tls: MutualTLSModule | None = None
     tls_termination: HTTPSTerminationModule | None = None
 
 
 class HTTPSEdgeRead(Read):
-    routes: Annotated[list[Json], Doc("The edge's routes, whole.")] = []
+    routes: Annotated[list[Json], Doc("The routes of the edge, as complete objects.")] = []
 
 
 KIND = Kind(

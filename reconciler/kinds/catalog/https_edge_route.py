@@ -27,14 +27,17 @@ _LOGINS = ("saml", "oidc", "oauth")
 
 
 class HTTPSEdgeRoute(Spec):
-    """What happens to the requests of an HTTPS edge on one path. With an `id` and no `match`, only its modules."""
+    """Handles the requests of an HTTPS edge that match a path. A declaration with `id` and without `match` manages only
+    the modules of an existing route."""
 
-    edge_id: Annotated[Id, PathOnly, Immutable, RefTo("HTTPSEdge"), Doc("The edge it belongs to.")]
+    edge_id: Annotated[Id, PathOnly, Immutable, RefTo("HTTPSEdge"), Doc("The HTTPS edge that the route belongs to.")]
     match_type: Annotated[
-        Annotated[Literal["exact_path", "path_prefix"], Deferred] | None, Doc("How `match` is compared.")
+        Annotated[Literal["exact_path", "path_prefix"], Deferred] | None,
+        Doc("How `match` is compared with the path of a request. Required unless `id` is set."),
     ] = None
     match: Annotated[
-        Annotated[str, check_with(syntax.route_path), Deferred] | None, Doc("The path, from its first slash.")
+        Annotated[str, check_with(syntax.route_path), Deferred] | None,
+        Doc("The path to match; it begins with a slash. Required unless `id` is set."),
     ] = None
     description: Description = ""
     metadata: Metadata = ""
@@ -46,8 +49,8 @@ class HTTPSEdgeRoute(Spec):
     webhook_verification: WebhookVerificationModule | None = None
     user_agent_filter: UserAgentModule | None = None
     circuit_breaker: CircuitBreakerModule | None = None
-    request_headers: Annotated[HeadersModule | None, Doc("What becomes of the headers of each request.")] = None
-    response_headers: Annotated[HeadersModule | None, Doc("What becomes of the headers of each response.")] = None
+    request_headers: Annotated[HeadersModule | None, Doc("Headers to add to and to remove from each request.")] = None
+    response_headers: Annotated[HeadersModule | None, Doc("Headers to add to and to remove from each response.")] = None
     compression: CompressionModule | None = None
     websocket_tcp_converter: WebsocketModule | None = None
     traffic_policy: TrafficPolicyModule | None = None
@@ -57,14 +60,14 @@ class HTTPSEdgeRoute(Spec):
         for name in more:
             yield Finding(
                 (name,),
-                f"is a second way to sign in beside {first}",
-                "keep one of saml, oidc and oauth",
+                f"cannot be combined with {first}",
+                "a route has at most one of saml, oidc and oauth; remove the others",
                 code="conflicting-fields",
             )
 
 
 class HTTPSEdgeRouteRead(Read):
-    policy: Annotated[Json, Doc("An older module, always null.")] = None
+    policy: Annotated[Json, Doc("A retired module; always null.")] = None
 
 
 KIND = Kind(
@@ -74,12 +77,12 @@ KIND = Kind(
     list_key="routes",
     id_prefix="edghtsrt_",
     carries_traffic=True,
-    part_kinds=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     identity=("edge_id", "match_type", "match"),
     unique=True,
     part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
     required_unless_id=("match_type", "match"),
-    # Protection is put before the backend is attached and removed after it is detached.
+    # Protecting modules are set before the backend is attached and removed after it is detached.
     modules_by_id=(
         "ip_restriction",
         *_LOGINS,

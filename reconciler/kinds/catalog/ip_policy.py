@@ -6,7 +6,7 @@ from reconciler.model.kind import Kind
 
 
 class IPPolicy(Spec):
-    """A named set of IP policy rules, for restrictions and modules to refer to."""
+    """A set of IP policy rules. IP restrictions and the module `ip_restriction` refer to it."""
 
     description: Description = ""
     metadata: Metadata = ""

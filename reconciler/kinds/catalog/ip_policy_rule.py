@@ -11,11 +11,21 @@ from reconciler.model.kind import Kind, PartOf
 
 
 class IPPolicyRule(Spec):
-    """One network that an IP policy allows or denies."""
+    """Allows or denies one network in an IP policy."""
 
-    ip_policy_id: Annotated[Id, RefTo("IPPolicy"), ReadAs("ip_policy.id"), Immutable, Doc("The policy it belongs to.")]
-    cidr: Annotated[Cidr, Doc("The network, by its first address and its mask.")]
-    action: Annotated[Literal["allow", "deny"], Deferred, Immutable, Doc("What happens to traffic from there.")]
+    ip_policy_id: Annotated[
+        Id, RefTo("IPPolicy"), ReadAs("ip_policy.id"), Immutable, Doc("The IP policy that the rule belongs to.")
+    ]
+    cidr: Annotated[
+        Cidr,
+        Doc(
+            "The network in CIDR notation, IPv4 or IPv6, such as `203.0.113.0/24`. The address must be the "
+            "first of the network."
+        ),
+    ]
+    action: Annotated[
+        Literal["allow", "deny"], Deferred, Immutable, Doc("Whether traffic from the network is allowed or denied.")
+    ]
     description: Description = ""
     metadata: Metadata = ""
 

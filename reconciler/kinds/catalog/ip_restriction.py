@@ -13,27 +13,38 @@ from reconciler.model.problem import Finding
 
 
 class IPRestriction(Spec):
-    """Which source addresses may reach one part of the account. There is at most one for each type."""
+    """Restricts the source addresses that may access one part of the account. An account has at most one of each
+    type."""
 
-    type: Annotated[Literal["dashboard", "api", "agent", "endpoints"], Deferred, Immutable, Doc("What it guards.")]
+    type: Annotated[
+        Literal["dashboard", "api", "agent", "endpoints"],
+        Deferred,
+        Immutable,
+        Doc("What is restricted: the dashboard, the management API, agent connections or all endpoints."),
+    ]
     ip_policy_ids: Annotated[
         list[Annotated[Id, RefTo("IPPolicy")]],
         ReadAs("ip_policies[].id"),
         Unordered,
-        Doc("The IP policies that decide; at least one."),
+        Doc("The IP policies that decide which source addresses are allowed. At least one."),
     ]
-    enforced: Annotated[bool, Doc("Whether it is enforced; otherwise it only warns.")] = False
+    enforced: Annotated[
+        bool, Doc("Whether other source addresses are rejected. If false, the platform only issues warnings.")
+    ] = False
     description: Description = ""
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
         if not self.ip_policy_ids:
-            yield Finding(("ip_policy_ids",), "is empty", "name at least one IP policy", code="empty-list")
+            yield Finding(("ip_policy_ids",), "is empty", "list at least one IP policy", code="empty-list")
 
 
 def _needs_rules(fields: Mapping[str, Any]) -> bool:
-    """The platform keeps the last rule of the dashboard's policies; without those of the API nothing more gets through
-    to it, a new rule included."""
+    """Whether the IP policies must have a rule at any moment.
+
+    The platform refuses to delete the last rule of a dashboard policy (1419). An enforced restriction of the API
+    without rules rejects all further calls, including the one that would create a rule.
+    """
     return fields.get("type") == "dashboard" or (fields.get("type") == "api" and fields.get("enforced") is True)
 
 
@@ -44,7 +55,7 @@ KIND = Kind(
     id_prefix="ipx_",
     identity=("type",),
     unique=True,
-    # By policies without their rules it would shut out everybody, whoever applies this included.
+    # A restriction whose IP policies have no rules would block all access, including that of this program.
     part_kinds=("IPPolicyRule",),
     requires_parts=_needs_rules,
     example="""

@@ -11,10 +11,12 @@ from reconciler.model.kind import Kind
 
 
 class ReservedAddress(Spec):
-    """A host and port for TCP, kept for the account. The platform picks it; other resources refer to its `addr`."""
+    """A TCP address (host and port) reserved for the account. The platform assigns it; other resources refer to the
+    output `addr`."""
 
-    # A server default, though documented: an address adopted from elsewhere must not be given up for want of a line.
-    region: Annotated[Region, Immutable, ServerDefault, Doc("Where the address is.")] = "us"
+    # A server default although it is documented: otherwise, adopting an address of another region by a declaration
+    # without `region` would plan to replace the address.
+    region: Annotated[Region, Immutable, ServerDefault, Doc("The region of the address.")] = "us"
     description: Description = ""
     metadata: Metadata = ""
     endpoint_configuration_id: Annotated[
@@ -23,7 +25,7 @@ class ReservedAddress(Spec):
         InputOnly,  # lists do not show it
         ReadAs("endpoint_configuration.id"),
         Detach("endpoint_configuration"),
-        Doc("The endpoint configuration for the address."),
+        Doc("The id of the endpoint configuration for the address."),
     ] = None
 
 

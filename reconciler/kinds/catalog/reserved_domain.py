@@ -25,63 +25,67 @@ from reconciler.model.value import Json
 
 
 class DomainCertificatePolicy(CertificatePolicy):
-    """How the platform obtains the certificate by itself."""
+    """Automatic management of the certificate of the domain."""
 
-    private_key_type: Annotated[Literal["rsa", "ecdsa"], Deferred, Doc("The certificate's kind of key.")] = "ecdsa"
+    private_key_type: Annotated[
+        Literal["rsa", "ecdsa"], Deferred, Doc("The type of the certificate's private key.")
+    ] = "ecdsa"
 
 
 class Location(Part):
-    """One place of the platform."""
+    """A location of the platform."""
 
-    value: Annotated[NonEmpty, Doc("The place's code, such as eu, or global.")]
+    value: Annotated[NonEmpty, Doc("The code of the location, such as `eu`, or `global` for all.")]
 
 
 class ReservedDomain(Spec):
-    """A hostname kept for the account; may be a wildcard such as `*.apps.example.com`."""
+    """A hostname reserved for the account, such as `app.example.com` or the wildcard `*.apps.example.com`."""
 
-    domain: Annotated[Host, Immutable, Doc("The hostname; a wildcard as first label only.")]
-    region: Annotated[Region | None, Immutable, InputOnly, Doc("Deprecated: domains are served everywhere.")] = None
+    domain: Annotated[Host, Immutable, Doc("The hostname. A wildcard is allowed as the first label only.")]
+    region: Annotated[
+        Region | None, Immutable, InputOnly, Doc("Deprecated by the platform: domains are served in all regions.")
+    ] = None
     description: Description = ""
     metadata: Metadata = ""
     resolves_to: Annotated[
         list[Location],
         Unordered,
         EqualAs(canonical.resolves_to),
-        Doc("Where its name leads to; everywhere by default."),
+        Doc("The locations that the hostname resolves to. Default: all."),
     ] = []
     certificate_id: Annotated[
         Id | None,
         RefTo("TLSCertificate"),
         ReadAs("certificate.id", unless="certificate_management_policy"),
         Detach("certificate"),
-        Doc("An uploaded certificate to serve; excludes certificate_management_policy."),
+        Doc("The uploaded TLS certificate to serve. Cannot be combined with `certificate_management_policy`."),
     ] = None
     certificate_management_policy: Annotated[
         DomainCertificatePolicy | None,
         Detach("certificate_management_policy"),
-        Doc("Let the platform obtain the certificate; excludes certificate_id."),
+        Doc("Lets the platform obtain and renew the certificate. Cannot be combined with `certificate_id`."),
     ] = None
     http_endpoint_configuration_id: Annotated[
         Id | None,
         UpdateOnly,
         ReadAs("http_endpoint_configuration.id"),
         Detach("http_endpoint_configuration"),
-        Doc("The endpoint configuration for http."),
+        Doc("The id of the endpoint configuration for HTTP."),
     ] = None
     https_endpoint_configuration_id: Annotated[
         Id | None,
         UpdateOnly,
         ReadAs("https_endpoint_configuration.id"),
         Detach("https_endpoint_configuration"),
-        Doc("The endpoint configuration for https."),
+        Doc("The id of the endpoint configuration for HTTPS."),
     ] = None
 
     def findings(self) -> Iterator[Finding]:
         if self.certificate_id is not None and self.certificate_management_policy is not None:
             yield Finding(
                 ("certificate_id",),
-                "excludes certificate_management_policy",
-                "keep the uploaded certificate or the policy, not both",
+                "cannot be combined with certificate_management_policy",
+                "remove certificate_id for automatic certificates, or the policy to serve the uploaded certificate",
                 code="conflicting-fields",
             )
 

@@ -13,29 +13,42 @@ from reconciler.model.problem import Finding
 
 
 class Secret(Spec):
-    """A value that traffic policies may use, kept in a vault. Nobody can read it back."""
+    """A secret value in a vault, for use in traffic policies. The platform never returns the value."""
 
-    name: Annotated[VaultName, Doc("Its name, unique in the vault.")]
-    value: Annotated[NonEmpty, InputOnly, Sensitive, Doc("What is kept; best {from_env: NAME} or {from_file: PATH}.")]
+    name: Annotated[
+        VaultName, Doc("The name, unique in the vault. Letters, digits, `_`, `-`, `/` and `.` are allowed.")
+    ]
+    value: Annotated[
+        NonEmpty, InputOnly, Sensitive, Doc("The secret value; preferably `{from_env: NAME}` or `{from_file: PATH}`.")
+    ]
     vault_id: Annotated[
         Id | None,
         Immutable,
         ServerDefault,
         RefTo("Vault"),
         ReadAs("vault.id"),
-        Doc("The vault that keeps it; excludes vault_name."),
+        Doc("The vault that holds the secret. Required unless `vault_name` is set; the two cannot be combined."),
     ] = None
     vault_name: Annotated[
-        VaultName | None, Immutable, ServerDefault, NameOf("vault_id"), Doc("The vault's name; excludes vault_id.")
+        VaultName | None,
+        Immutable,
+        ServerDefault,
+        NameOf("vault_id"),
+        Doc("The name of the vault that holds the secret, instead of `vault_id`."),
     ] = None
     description: Description = ""
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
         if self.vault_id is None and self.vault_name is None:
-            yield Finding((), "names no vault", "add vault_id: {ref: Vault/NAME}, or vault_name", code="missing-field")
+            yield Finding((), "has no vault", "set `vault_id: {ref: Vault/NAME}` or vault_name", code="missing-field")
         if self.vault_id is not None and self.vault_name is not None:
-            yield Finding(("vault_name",), "excludes vault_id", "keep one of the two", code="conflicting-fields")
+            yield Finding(
+                ("vault_name",),
+                "cannot be combined with vault_id",
+                "remove vault_name or vault_id",
+                code="conflicting-fields",
+            )
 
 
 class SecretRead(Read):

@@ -10,10 +10,10 @@ from reconciler.model.kind import Kind
 
 
 class ServiceUser(Spec):
-    """The later name of a bot user: the same objects, under ids of their own. Declare each by one of the two kinds."""
+    """The newer API for bot users: the same objects with other ids. Declare each object as one of the two kinds."""
 
-    name: Annotated[NonEmpty, Doc("Its name, unique among bot and service users.")]
-    active: Annotated[bool, Doc("Whether what it owns may be used.")] = True
+    name: Annotated[NonEmpty, Doc("The name, unique among the bot users and service users of the account.")]
+    active: Annotated[bool, Doc("Whether the credentials and API keys of the service user are accepted.")] = True
 
 
 KIND = Kind(

@@ -15,49 +15,54 @@ _SIZES = (2048, 4096)
 
 
 class SSHCertificateAuthority(Spec):
-    """Signs SSH certificates. Its key is made by the platform and never leaves it."""
+    """An authority that signs SSH host and user certificates. The platform generates its private key and never returns
+    it."""
 
     private_key_type: Annotated[
         Annotated[Literal["rsa", "ecdsa", "ed25519"], Deferred] | None,
         Immutable,
         ServerDefault,
         ReadAs("key_type"),
-        Doc("The kind of key. The platform picks one."),
+        Doc("The type of the private key. If not set, the platform chooses one."),
     ] = None
     elliptic_curve: Annotated[
-        NonEmpty | None, Immutable, InputOnly, ServerDefault, Doc("The curve of an ecdsa key. The platform picks one.")
+        NonEmpty | None,
+        Immutable,
+        InputOnly,
+        ServerDefault,
+        Doc("The elliptic curve of an ecdsa key. If not set, the platform chooses one."),
     ] = None
     key_size: Annotated[
         int | None,
         Immutable,
         InputOnly,
         ServerDefault,
-        Doc("The bits of an rsa key, 2048 or 4096. The platform picks."),
+        Doc("The size of an rsa key in bits: 2048 or 4096. If not set, the platform chooses one."),
     ] = None
     description: Description = ""
     metadata: Metadata = ""
 
     def findings(self) -> Iterator[Finding]:
-        sort = self.private_key_type
-        if self.elliptic_curve is not None and sort in (None, "rsa", "ed25519"):
+        key_type = self.private_key_type
+        if self.elliptic_curve is not None and key_type in (None, "rsa", "ed25519"):
             yield Finding(
                 ("elliptic_curve",),
-                "is for ecdsa keys only",
+                "applies only to ecdsa keys",
                 "remove it, or set private_key_type: ecdsa",
                 code="field-not-applicable",
             )
-        if self.key_size is not None and sort in (None, "ecdsa", "ed25519"):
+        if self.key_size is not None and key_type in (None, "ecdsa", "ed25519"):
             yield Finding(
                 ("key_size",),
-                "is for rsa keys only",
+                "applies only to rsa keys",
                 "remove it, or set private_key_type: rsa",
                 code="field-not-applicable",
             )
         if self.key_size is not None and self.key_size not in _SIZES:
             yield Finding(
                 ("key_size",),
-                f"{self.key_size} is not a size the platform makes",
-                "write 2048 or 4096",
+                f"{self.key_size} is not a supported key size",
+                "set 2048 or 4096",
                 code="invalid-value",
             )
 

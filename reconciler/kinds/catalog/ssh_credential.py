@@ -11,14 +11,26 @@ from reconciler.model.kind import Kind
 
 
 class SSHCredential(Spec):
-    """A public key that may start tunnels through the SSH gateway."""
+    """An SSH public key that can start tunnels through the SSH gateway."""
 
-    public_key: Annotated[SshPublicKey, Immutable, Doc("The key, as a line of authorized_keys or as PEM.")]
+    public_key: Annotated[SshPublicKey, Immutable, Doc("The public key, as a line of authorized_keys or as PEM.")]
     description: Description = ""
     metadata: Metadata = ""
-    acl: Annotated[Acl, Doc("What the credential may bind; no rules, no restrictions.")] = []
+    acl: Annotated[
+        Acl,
+        Doc(
+            "Rules that restrict the domains, addresses and labels that the credential can bind, such as "
+            "`bind:*.example.com`. No rules, or the rule `*`: no restrictions."
+        ),
+    ] = []
     owner_id: Annotated[
-        OwnerId | None, Immutable, ServerDefault, Doc("The bot or user that owns it; the caller by default.")
+        OwnerId | None,
+        Immutable,
+        ServerDefault,
+        Doc(
+            "The bot user, service user or user that owns it. Default: the owner of the API key used for the "
+            "create. Only an administrator may set another owner."
+        ),
     ] = None
 
 

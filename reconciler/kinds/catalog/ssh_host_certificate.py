@@ -13,18 +13,32 @@ from reconciler.model.problem import Finding
 
 
 class SSHHostCertificate(Spec):
-    """A certificate with which an SSH host shows who it is."""
+    """A certificate that authenticates an SSH host to its clients."""
 
     ssh_certificate_authority_id: Annotated[
-        Id, RefTo("SSHCertificateAuthority"), Immutable, Doc("The authority that signs it.")
+        Id,
+        RefTo("SSHCertificateAuthority"),
+        Immutable,
+        Doc("The SSH certificate authority that signs the certificate."),
     ]
-    public_key: Annotated[SshLine, Immutable, Doc("The host's key, as a line of authorized_keys.")]
+    public_key: Annotated[SshLine, Immutable, Doc("The public key of the host, as a line of authorized_keys.")]
     principals: Annotated[
-        list[NonEmpty], Immutable, Unordered, Doc("Hostnames and addresses it is for; none means every host.")
+        list[NonEmpty],
+        Immutable,
+        Unordered,
+        Doc("The hostnames and IP addresses that the certificate is valid for. Empty: all hosts."),
     ] = []
-    valid_after: Annotated[Instant | None, Immutable, ServerDefault, Doc("When it begins; now by default.")] = None
+    valid_after: Annotated[
+        Instant | None,
+        Immutable,
+        ServerDefault,
+        Doc("The start of the validity, as an RFC 3339 timestamp. Default: the time of the create."),
+    ] = None
     valid_until: Annotated[
-        Instant | None, Immutable, ServerDefault, Doc("When it ends; a year after it was made by default.")
+        Instant | None,
+        Immutable,
+        ServerDefault,
+        Doc("The end of the validity, as an RFC 3339 timestamp. Default: one year after the create."),
     ] = None
     description: Description = ""
     metadata: Metadata = ""

@@ -13,24 +13,41 @@ from reconciler.model.problem import Finding
 
 
 class SSHUserCertificate(Spec):
-    """A certificate with which somebody shows an SSH host who they are."""
+    """A certificate that authenticates a user to SSH hosts."""
 
     ssh_certificate_authority_id: Annotated[
-        Id, RefTo("SSHCertificateAuthority"), Immutable, Doc("The authority that signs it.")
+        Id,
+        RefTo("SSHCertificateAuthority"),
+        Immutable,
+        Doc("The SSH certificate authority that signs the certificate."),
     ]
-    public_key: Annotated[SshLine, Immutable, Doc("The user's key, as a line of authorized_keys.")]
+    public_key: Annotated[SshLine, Immutable, Doc("The public key of the user, as a line of authorized_keys.")]
     principals: Annotated[
-        list[NonEmpty], Immutable, Unordered, Doc("Names of users it is for; none means every user.")
+        list[NonEmpty], Immutable, Unordered, Doc("The user names that the certificate is valid for. Empty: all users.")
     ] = []
     critical_options: Annotated[
-        dict[str, Text], Immutable, Doc("Options that a host must know, such as force-command.")
+        dict[str, Text], Immutable, Doc("Options that a host must enforce, such as `force-command`, by name.")
     ] = {}
     extensions: Annotated[
-        dict[str, Text], Immutable, ServerDefault, Doc("What the session may do; a terminal and ~/.ssh/rc by default.")
+        dict[str, Text],
+        Immutable,
+        ServerDefault,
+        Doc(
+            "Permissions of the session, by name. Default: a terminal (`permit-pty`) and `~/.ssh/rc` "
+            "(`permit-user-rc`)."
+        ),
     ] = {"permit-pty": "", "permit-user-rc": ""}
-    valid_after: Annotated[Instant | None, Immutable, ServerDefault, Doc("When it begins; now by default.")] = None
+    valid_after: Annotated[
+        Instant | None,
+        Immutable,
+        ServerDefault,
+        Doc("The start of the validity, as an RFC 3339 timestamp. Default: the time of the create."),
+    ] = None
     valid_until: Annotated[
-        Instant | None, Immutable, ServerDefault, Doc("When it ends; a day after it was made by default.")
+        Instant | None,
+        Immutable,
+        ServerDefault,
+        Doc("The end of the validity, as an RFC 3339 timestamp. Default: 24 hours after the create."),
     ] = None
     description: Description = ""
     metadata: Metadata = ""

@@ -10,15 +10,15 @@ from reconciler.model.kind import Kind
 
 
 class StaticTLS(Part):
-    """Whether the address is reached by TLS."""
+    """TLS settings of the connection to the address."""
 
-    enabled: Annotated[bool, Doc("Whether the platform speaks TLS to the address.")] = False
+    enabled: Annotated[bool, Doc("Whether the platform connects to the address with TLS.")] = False
 
 
 class StaticBackend(Spec):
-    """Sends traffic to one address that the platform reaches by itself, without an agent."""
+    """Sends traffic to an address that the platform connects to directly, without an agent."""
 
-    address: Annotated[Reachable, Doc("Where the traffic goes, as host:port.")]
+    address: Annotated[Reachable, Doc("The address to send traffic to, as `host:port`.")]
     tls: StaticTLS = StaticTLS()
     description: Description = ""
     metadata: Metadata = ""

@@ -13,18 +13,18 @@ from reconciler.model.value import Json
 
 
 class TCPEdge(Spec):
-    """Serves TCP connections on its hostports."""
+    """Serves TCP connections on reserved addresses."""
 
     description: Description = ""
     metadata: Metadata = ""
-    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved addresses it serves, as host:port.")] = []
+    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved addresses to serve, as `host:port`.")] = []
     backend: BackendModule | None = None
     ip_restriction: IPRestrictionModule | None = None
     traffic_policy: TrafficPolicyModule | None = None
 
 
 class TCPEdgeRead(Read):
-    policy: Annotated[Json, Doc("An older module, always null.")] = None
+    policy: Annotated[Json, Doc("A retired module; always null.")] = None
 
 
 KIND = Kind(
@@ -34,7 +34,7 @@ KIND = Kind(
     list_key="tcp_edges",
     id_prefix="edgtcp_",
     carries_traffic=True,
-    part_kinds=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     example="""
         hostports: ["${{ ReservedAddress/ssh.addr }}"]
         backend: {backend_id: {ref: TunnelGroupBackend/ssh}}

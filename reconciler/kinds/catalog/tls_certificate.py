@@ -16,10 +16,12 @@ from reconciler.model.value import reveal_text
 
 
 class TLSCertificate(Spec):
-    """A certificate of your own, with its key, for reserved domains to serve."""
+    """A TLS certificate and its private key, uploaded for use by reserved domains."""
 
-    certificate_pem: Annotated[CertificatePem, Immutable, Doc("The certificate, then its chain, as PEM.")]
-    private_key_pem: Annotated[PrivateKeyPem, Immutable, InputOnly, Doc("The certificate's private key, as PEM.")]
+    certificate_pem: Annotated[CertificatePem, Immutable, Doc("The certificate followed by its chain, as PEM.")]
+    private_key_pem: Annotated[
+        PrivateKeyPem, Immutable, InputOnly, Doc("The private key of the certificate, as PEM without a passphrase.")
+    ]
     description: Description = ""
     metadata: Metadata = ""
 
@@ -28,8 +30,8 @@ class TLSCertificate(Spec):
         if certificate is not None and key is not None and not syntax.matches_key(certificate, key):
             yield Finding(
                 ("private_key_pem",),
-                "is not the key of certificate_pem",
-                "give the key it was made with",
+                "does not match certificate_pem",
+                "set the private key that the certificate was issued for",
                 code="key-mismatch",
             )
 

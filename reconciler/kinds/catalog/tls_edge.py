@@ -22,11 +22,11 @@ from reconciler.model.value import Json
 
 
 class TLSEdge(Spec):
-    """Serves TLS on its hostports, terminated at the edge or upstream."""
+    """Serves TLS on reserved domains, terminated at the edge or upstream."""
 
     description: Description = ""
     metadata: Metadata = ""
-    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains it serves, as host:443.")] = []
+    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains to serve, as `host:443`.")] = []
     backend: BackendModule | None = None
     ip_restriction: IPRestrictionModule | None = None
     mutual_tls: MutualTLSModule | None = None
@@ -42,7 +42,7 @@ class TLSEdge(Spec):
 
 
 class TLSEdgeRead(Read):
-    policy: Annotated[Json, Doc("An older module, always null.")] = None
+    policy: Annotated[Json, Doc("A retired module; always null.")] = None
 
 
 KIND = Kind(
@@ -54,7 +54,7 @@ KIND = Kind(
     remove_before={"tls_termination.terminate_at": "upstream"},
     carries_traffic=True,
     beside_https=True,
-    part_kinds=("IPPolicyRule",),  # by a policy that is not whole yet anybody might come in
+    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     example="""
         hostports: ["payments.example.com:443"]
         backend: {backend_id: {ref: FailoverBackend/payments}}

@@ -11,13 +11,26 @@ from reconciler.model.kind import Kind
 
 
 class TunnelCredential(Spec):
-    """An authtoken with which an agent opens tunnels. The token can be read once, when it is made."""
+    """An authtoken for agents. The platform returns the token only in the response to the create; use `deliver` to
+    store it."""
 
     description: Description = ""
     metadata: Metadata = ""
-    acl: Annotated[Acl, Doc("What the credential may bind; no rules, no restrictions.")] = []
+    acl: Annotated[
+        Acl,
+        Doc(
+            "Rules that restrict the domains, addresses and labels that the credential can bind, such as "
+            "`bind:*.example.com`. No rules, or the rule `*`: no restrictions."
+        ),
+    ] = []
     owner_id: Annotated[
-        OwnerId | None, Immutable, ServerDefault, Doc("The bot or user that owns it; the caller by default.")
+        OwnerId | None,
+        Immutable,
+        ServerDefault,
+        Doc(
+            "The bot user, service user or user that owns it. Default: the owner of the API key used for the "
+            "create. Only an administrator may set another owner."
+        ),
     ] = None
 
 

@@ -10,9 +10,9 @@ from reconciler.model.kind import Kind
 
 
 class TunnelGroupBackend(Spec):
-    """Sends traffic to all tunnels that carry its labels."""
+    """Distributes traffic among the tunnels that have its labels."""
 
-    labels: Annotated[dict[str, Text], Doc("The labels a tunnel must carry.")] = {}
+    labels: Annotated[dict[str, Text], Doc("The labels that a tunnel must have.")] = {}
     description: Description = ""
     metadata: Metadata = ""
 

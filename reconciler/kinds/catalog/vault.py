@@ -10,9 +10,11 @@ from reconciler.model.kind import Kind
 
 
 class Vault(Spec):
-    """Keeps secrets that traffic policies may use. It can go only when it is empty."""
+    """A container for secrets that traffic policies use. The platform deletes only an empty vault."""
 
-    name: Annotated[VaultName, Doc("Its name, unique in the account.")]
+    name: Annotated[
+        VaultName, Doc("The name, unique in the account. Letters, digits, `_`, `-`, `/` and `.` are allowed.")
+    ]
     description: Description = ""
     metadata: Metadata = ""
 

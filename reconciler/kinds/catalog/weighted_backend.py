@@ -13,17 +13,19 @@ from reconciler.model.problem import Finding
 
 
 class Weight(Part):
-    """One of the backends, and its share."""
+    """A backend and its weight."""
 
     backend_id: Annotated[BackendId, Doc("The backend.")]
-    weight: Annotated[int, Between(0, 10_000), Doc("Its share of the traffic, beside the weights of the others.")]
+    weight: Annotated[
+        int, Between(0, 10_000), Doc("The weight of the backend, relative to the weights of the other backends.")
+    ]
 
 
 class WeightedBackend(Spec):
-    """Spreads traffic over its backends by weight."""
+    """Distributes traffic among its backends in proportion to their weights."""
 
     backends: Annotated[
-        list[Weight], AsMap("backend_id", "weight"), Unordered, AlwaysSent, Doc("The backends, and the weight of each.")
+        list[Weight], AsMap("backend_id", "weight"), Unordered, AlwaysSent, Doc("The backends with their weights.")
     ] = []
     description: Description = ""
     metadata: Metadata = ""

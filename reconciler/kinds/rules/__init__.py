@@ -1,1 +1,1 @@
-"""Rules of values: canonical forms, syntax of texts, traffic policies."""
+"""Rules for field values: canonical forms, syntax of texts, traffic policies."""

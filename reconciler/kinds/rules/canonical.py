@@ -1,6 +1,7 @@
-"""Canonical forms: two values mean the same to the platform exactly when these agree. Pure, and total on plain JSON.
+"""Canonical forms of field values: two values are the same to the platform if and only if their forms are equal.
 
-What cannot be understood is its own canonical form: validation, not comparison, tells the user about it.
+The functions are pure and accept any plain JSON. A value of the wrong type or syntax is its own canonical form;
+validation reports it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ _DEFAULT_PORT = {"http": 80, "https": 443, "tls": 443}
 
 
 def host(value: Json) -> Json:
-    """Host names are case-insensitive and may end in the root's dot."""
+    """A hostname in lower case, without a trailing dot."""
     return _END.sub("", value.lower()).lstrip() if isinstance(value, str) else value
 
 
 def hostport(value: Json) -> Json:
+    """A `host:port` with the host in canonical form."""
     if not isinstance(value, str):
         return value
     name, colon, port = value.strip().rpartition(":")
@@ -44,35 +46,35 @@ def url(value: Json) -> Json:
     if not parts.scheme or not name:
         return value
     scheme = parts.scheme.lower()
-    shown = "" if port is None or port == _DEFAULT_PORT.get(scheme) else f":{port}"
+    suffix = "" if port is None or port == _DEFAULT_PORT.get(scheme) else f":{port}"
     name = f"[{name}]" if ":" in name else host(name)
-    return f"{scheme}://{name}{shown}{_PATH_END.sub('', parts.path)}"
+    return f"{scheme}://{name}{suffix}{_PATH_END.sub('', parts.path)}"
 
 
 def hostport_of_url(value: Json) -> str | None:
-    """The host and port at which what has this url is reached."""
-    told = url(value)
-    scheme, _, place = told.partition("://") if isinstance(told, str) else ("", "", "")
-    place = place.partition("/")[0]
+    """The `host:port` of an endpoint URL, with the default port of its scheme; None if there is no port."""
+    text = url(value)
+    scheme, _, netloc = text.partition("://") if isinstance(text, str) else ("", "", "")
+    netloc = netloc.partition("/")[0]
     port = _DEFAULT_PORT.get(scheme)
-    if not place or (port is None and ":" not in place):
+    if not netloc or (port is None and ":" not in netloc):
         return None
-    return place if re.search(r":\d+$", place) else f"{place}:{port}"
+    return netloc if re.search(r":\d+$", netloc) else f"{netloc}:{port}"
 
 
 def tunnel_host(value: Json) -> Json:
-    """The host of a tunnel, and its port if it has one of its own: agents tell it as a url."""
-    told = url(value) if isinstance(value, str) and "://" in value else value
-    return hostport(told.partition("://")[2] or told) if isinstance(told, str) else told
+    """The host of a tunnel, with its port unless it is the default; agents return it as a URL."""
+    text = url(value) if isinstance(value, str) and "://" in value else value
+    return hostport(text.partition("://")[2] or text) if isinstance(text, str) else text
 
 
 def tunnel_proto(value: Json) -> Json:
-    """A tunnel that speaks http is called by the scheme of its url once it runs."""
+    """`http` for `https`: an agent returns a running http tunnel with the scheme of its URL."""
     return "http" if value == "https" else value
 
 
 def upstream(value: Json) -> Json:
-    """A port is one of this machine's; http need not be said, nor its port."""
+    """An upstream address as `host:port`: a port alone is on localhost, and http with port 80 is the default."""
     if not isinstance(value, str) or "://" in value.removeprefix("http://"):
         return value
     where = _PATH_END.sub("", value.strip().lower().removeprefix("http://"))
@@ -82,21 +84,22 @@ def upstream(value: Json) -> Json:
 
 
 def scheme(value: Json) -> Json:
+    """The scheme of a URL, in lower case."""
     return value.partition(":")[0].strip().lower() if isinstance(value, str) else value
 
 
 def member(value: Json) -> Json:
-    """The names of the members that are set."""
+    """The names of the members of an object that are set."""
     return sorted(key for key, item in value.items() if item is not None) if isinstance(value, dict) else value
 
 
 def pem(value: Json) -> Json:
-    """White space around lines of PEM means nothing."""
+    """PEM text without white space around its lines."""
     return "\n".join(filter(None, map(str.strip, value.splitlines()))) if isinstance(value, str) else value
 
 
 def ssh_key(value: Json) -> Json:
-    """Of an authorized-keys line the type and the key count, not the comment; a PEM counts as a PEM."""
+    """The type and key of an authorized_keys line, without the comment; PEM text as `pem` returns it."""
     if not isinstance(value, str):
         return value
     if "-----BEGIN" in value:
@@ -105,7 +108,7 @@ def ssh_key(value: Json) -> Json:
 
 
 def instant(value: Json) -> Json:
-    """The same moment in UTC, to the second."""
+    """A timestamp in UTC, to the second."""
     if not isinstance(value, str):
         return value
     try:
@@ -121,11 +124,11 @@ _IPV4 = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-
 
 
 def is_plain_network(text: str) -> bool:
-    """Whether it is an IPv4 network spelled as `ipaddress` would. Most are, and asking that takes ten times as long."""
-    found = _IPV4.fullmatch(text)
-    if found is None:
+    """Whether a text is an IPv4 network in canonical form. Ten times faster than `ipaddress`, and most networks are."""
+    match = _IPV4.fullmatch(text)
+    if match is None:
         return False
-    first, second, third, fourth, length = map(int, found.groups())
+    first, second, third, fourth, length = map(int, match.groups())
     if max(first, second, third, fourth) > 255 or length > 32:
         return False
     host = (first << 24 | second << 16 | third << 8 | fourth) & (0xFFFFFFFF >> length)
@@ -133,6 +136,7 @@ def is_plain_network(text: str) -> bool:
 
 
 def cidr(value: Json) -> Json:
+    """A network in CIDR notation, as `ipaddress` writes it."""
     if isinstance(value, str) and is_plain_network(value):
         return value
     try:
@@ -142,45 +146,45 @@ def cidr(value: Json) -> Json:
 
 
 def acl(value: Json) -> Json:
-    """`*` permits everything, as no list at all does."""
+    """ACL rules; a list with the rule `*` has no restrictions, like an empty list."""
     if not isinstance(value, list):
         return value
     return [] if "*" in value else value
 
 
 def word(value: Json) -> Json:
-    """A word in which upper and lower case mean the same."""
+    """A case-insensitive word, in lower case."""
     return value.lower() if isinstance(value, str) else value
 
 
 def number(value: Json) -> Json:
-    """1 and 1.0 are one number."""
+    """A number as a float: 1 and 1.0 are equal."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def user(value: Json) -> Json:
-    """A bot user is a service user as well, under an id that differs in its prefix."""
+    """The id of a user; a service user's id as that of the bot user that it also is."""
     return f"bot_{value.removeprefix('service_')}" if isinstance(value, str) and value.startswith("service_") else value
 
 
 def resolves_to(value: Json) -> Json:
-    """Everywhere is where a domain resolves to if nothing is said."""
+    """The locations that a domain resolves to; `global` alone is the same as none."""
     return [] if value == [{"value": "global"}] else value
 
 
 def headers(value: Json) -> Json:
-    """Names of headers are case-insensitive."""
+    """Headers with their names in lower case."""
     return {str(name).lower(): item for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def policy(value: Json) -> Json:
-    """A traffic policy is compared as the document it spells, not as text."""
+    """A traffic policy as a document, without empty phases, expressions and names."""
     parsed = policies.parse(value) if isinstance(value, str) else value
     return _without_defaults(parsed) if isinstance(parsed, dict) else value
 
 
 def _without_defaults(document: dict[str, Any]) -> dict[str, Any]:
-    """Empty phases and empty lists of expressions say nothing."""
+    """The document without empty phases, empty lists of expressions and empty names."""
     phases: dict[str, Any] = {}
     for phase, rules in document.items():
         if isinstance(rules, list):

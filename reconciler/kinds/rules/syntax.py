@@ -1,7 +1,7 @@
-"""What a text must look like. A rule answers what is wrong, as `what; what to do`, or None. Pure.
+"""Syntax rules for texts: hostnames, URLs, networks, ACL rules, timestamps, keys and certificates. Pure functions.
 
-Messages never repeat the value of what may be a secret. Whether a well-formed text means anything is for the
-platform to say.
+A rule returns None for a valid text, otherwise `problem; remedy`. Messages never contain a value that may be secret.
+Whether a well-formed text refers to anything that exists is checked by the platform.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _ACL_LABEL = re.compile(r"(?:\*|[^*=\s]+)=(?:\*|[^*=\s]+)")
 _TUNNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _SCHEMES = ("http", "https", "tcp", "tls")
 _LARGEST_PORT = 65535
-_NO_KEY = "this is not a public key; write it like ssh-ed25519 AAAA…"
+_NO_KEY = "not a public key; write it like ssh-ed25519 AAAA…"
 
 
 # --- names and addresses ----------------------------------------------------------------------------------------------
 
 
 def host(text: str) -> str | None:
-    """A full hostname; its first label may be `*`."""
+    """A fully qualified hostname; its first label may be `*`."""
     if "_" in text:
-        return f"{text!r} has an underscore; hostnames use letters, digits and '-'"
+        return f"{text!r} contains an underscore; use letters, digits and '-' in hostnames"
     labels = text.strip().removesuffix(".").removeprefix("*.").split(".")
     if (wrong := bindable(text)) is not None:
         return wrong
@@ -43,27 +43,27 @@ def host(text: str) -> str | None:
 
 
 def bindable(text: str) -> str | None:
-    """A name of any host, such as localhost; its first label may be `*`, and underscores are letters."""
+    """A hostname that a credential can bind, such as localhost; its first label may be `*`, underscores are allowed."""
     name = text.strip().removesuffix(".")
     if not name.isascii():
-        return f"{text!r} has letters outside ASCII; write the name in its xn-- form"
+        return f"{text!r} contains characters outside ASCII; write the name in its xn-- form"
     if len(name) > 253:
-        return f"a hostname has at most 253 characters, and this one has {len(name)}; shorten it"
+        return f"the hostname has {len(name)} characters; at most 253 are allowed"
     labels = name.removeprefix("*.").split(".")
     if "*" in name.removeprefix("*."):
-        return f"{text!r} has a wildcard that is not its first label; write *.example.com"
+        return f"{text!r} has a wildcard that is not the first label; write *.example.com"
     for label in labels:
         if len(label) > 63:
-            return f"{text!r} has a label of {len(label)} characters; the longest allowed is 63"
+            return f"{text!r} has a label of {len(label)} characters; at most 63 are allowed"
         if not _LABEL.fullmatch(label):
             return f"{text!r} is not a hostname; write it like app.example.com, with no scheme, port or path"
     return None
 
 
 def plain_host(text: str) -> str | None:
-    """A full hostname without a wildcard."""
+    """A fully qualified hostname without a wildcard."""
     if text.strip().startswith("*"):
-        return f"{text!r} is a wildcard; name one domain, like example.com"
+        return f"{text!r} is a wildcard; set a single domain, such as example.com"
     return host(text)
 
 
@@ -79,7 +79,7 @@ def _with_port(text: str, rule: Callable[[str], str | None]) -> str | None:
 
 
 def reachable(text: str) -> str | None:
-    """A host or an IP address, with a port: a place that is nobody's reserved domain."""
+    """A hostname or an IP address, with a port, that the platform connects to."""
     name, _, port = text.strip().rpartition(":")
     try:
         ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
@@ -95,43 +95,43 @@ def _port(text: str) -> str | None:
 
 
 def url(text: str) -> str | None:
-    """`<scheme>://<host>[:<port>]` and nothing more."""
+    """An endpoint URL, `<scheme>://<host>[:<port>]`, without path, query and user name."""
     scheme, separator, rest = text.strip().partition("://")
     if not separator:
-        return f"{text!r} is not a url; write it like https://app.example.com"
+        return f"{text!r} is not a URL; write it like https://app.example.com"
     if scheme.lower() not in _SCHEMES:
         return f"{scheme!r} is not a scheme of endpoints; use one of {', '.join(_SCHEMES)}"
     if any(sign in rest for sign in "/?#"):
-        return f"{text!r} has a path; a url ends after the host and its port"
+        return f"{text!r} has a path; remove everything after the host and port"
     if "@" in rest:
-        return "a url holds no user name or password; remove what stands before the @"
+        return "the URL contains a user name or password; remove the part before the @"
     if ":" in rest:
         return _with_port(rest, _endpoint_host)
     if scheme.lower() == "tcp":
-        return f"{text!r} has no port; a tcp url needs one, like tcp://1.tcp.example.com:20000"
+        return f"{text!r} has no port; write a tcp URL like tcp://1.tcp.example.com:20000"
     return _endpoint_host(rest)
 
 
 def _endpoint_host(text: str) -> str | None:
-    """A full hostname, or all of those below `.internal`, which nobody reserves."""
+    """A fully qualified hostname, or `*.internal`, which needs no reservation."""
     return None if text.lower() == "*.internal" else host(text)
 
 
 def cidr(text: str) -> str | None:
-    """A network with its mask, spelled by its first address."""
+    """A network in CIDR notation; its address must be the first of the network."""
     if canonical.is_plain_network(text):
         return None
     address, slash, length = text.strip().partition("/")
     if not slash:
-        return f"{text!r} has no mask; a single address is written {_single(address)}"
+        return f"{text!r} has no prefix length; write {_single(address)} for a single address"
     try:
         network = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
         return f"{text!r} is not a network; write it like 203.0.113.0/24 or 2001:db8::/32"
     if not length.isdigit():
-        return f"{text!r} has a dotted mask; write {network}"
+        return f"{text!r} has a mask in dotted notation; write {network}"
     if ipaddress.ip_address(address) != network.network_address:
-        return f"{text!r} is not the network's own address; write {network}"
+        return f"{text!r} is not the first address of its network; write {network}"
     return None
 
 
@@ -144,26 +144,26 @@ def acl_rule(text: str) -> str | None:
     if text == "*":
         return None
     if re.search(r"\s", text):
-        return f"{text!r} has white space in it; remove it"
+        return f"{text!r} contains white space; remove it"
     rule, colon, target = text.partition(":")
     if not colon or rule != "bind":
-        return f"{text!r} is not an ACL rule; the only kind is bind, like bind:app.example.com"
+        return f"{text!r} is not an ACL rule; write a bind rule, such as bind:app.example.com"
     if "=" in target:
         if _ACL_LABEL.fullmatch(target):
             return None
         return f"{text!r} is not a label rule; write bind:key=value, with * for any key or any value"
     if target in ("", "*"):
-        return f"{text!r} names nothing; name a host like bind:app.example.com, or permit everything with *"
+        return f"{text!r} has no host; write bind:app.example.com, or * for no restrictions"
     return _with_port(target, bindable) if ":" in target else bindable(target)
 
 
 def upstream(text: str) -> str | None:
-    """A local port, `host:port`, or a url."""
+    """An address that an agent forwards to: a local port, `host:port`, or a URL."""
     where = text.strip()
     if where.isdigit():
         return _port(where)
     if not where or re.search(r"\s", where):
-        return f"{text!r} is not an address; write a port like 8080, or host:port"
+        return f"{text!r} is not an address; write a port such as 8080, or host:port"
     if "://" not in where and ":" in where:
         return _port(where.rpartition(":")[2])
     return None
@@ -172,29 +172,29 @@ def upstream(text: str) -> str | None:
 def tunnel_name(text: str) -> str | None:
     if _TUNNEL_NAME.fullmatch(text):
         return None
-    return f"{text!r} cannot name a tunnel; use up to 100 letters, digits, '.', '_' and '-'"
+    return f"{text!r} is not a valid tunnel name; use up to 100 letters, digits, '.', '_' and '-'"
 
 
 def route_path(text: str) -> str | None:
     if not text.startswith("/"):
-        return f"{text!r} is not a path; begin it with a slash"
+        return f"{text!r} is not a path; write it with a leading slash"
     if re.search(r"[\s?#]", text):
-        return f"{text!r} is not a plain path; leave out white space, query and fragment"
+        return f"{text!r} is not a plain path; remove white space, query and fragment"
     return None
 
 
-# --- words and moments ------------------------------------------------------------------------------------------------
+# --- words and timestamps ---------------------------------------------------------------------------------------------
 
 
 def not_empty(text: str) -> str | None:
-    return None if text.strip() else "is empty; write something, or leave the field out"
+    return None if text.strip() else "is empty; set a value, or remove the field"
 
 
 def vault_name(text: str) -> str | None:
     """The name of a vault, or of a secret in one."""
     if re.fullmatch(r"[a-zA-Z0-9_/.-]+", text):
         return None
-    return f"{text!r} is not a name for a vault or secret; use letters, digits, '_', '-', '/' and '.'"
+    return f"{text!r} is not a valid name of a vault or secret; use letters, digits, '_', '-', '/' and '.'"
 
 
 def event_type(text: str) -> str | None:
@@ -204,12 +204,12 @@ def event_type(text: str) -> str | None:
 
 
 def instant(text: str) -> str | None:
-    """An RFC 3339 timestamp, with its offset."""
+    """An RFC 3339 timestamp, with an offset."""
     if _INSTANT.fullmatch(text):
         try:
             datetime.fromisoformat(text.upper())
         except ValueError:
-            return f"{text!r} is not a moment that exists; check its day, hour and offset"
+            return f"{text!r} does not exist as a date and time; check the day, hour and offset"
         return None
     return f"{text!r} is not an RFC 3339 timestamp; write it like 2030-01-31T12:00:00Z"
 
@@ -219,24 +219,24 @@ def instant(text: str) -> str | None:
 
 def certificates(text: str) -> str | None:
     """One certificate or a chain, as PEM."""
-    return _begins_with(text, "CERTIFICATE", "a certificate") or _load(text)[1]
+    return _check_label(text, "CERTIFICATE", "a certificate") or _load(text)[1]
 
 
 def certificate_authority(text: str) -> str | None:
     """Exactly one certificate, of an authority."""
     from cryptography import x509
 
-    found, wrong = _load(text) if (wrong := _begins_with(text, "CERTIFICATE", "a certificate")) is None else ([], wrong)
+    found, wrong = _load(text) if (wrong := _check_label(text, "CERTIFICATE", "a certificate")) is None else ([], wrong)
     if wrong is not None:
         return wrong
     if len(found) > 1:
-        return f"this PEM holds {len(found)} certificates; declare one CertificateAuthority for each"
+        return f"this PEM contains {len(found)} certificates; declare one CertificateAuthority for each"
     try:
         constraints = found[0].extensions.get_extension_for_class(x509.BasicConstraints).value
     except (x509.ExtensionNotFound, ValueError):
         constraints = None
     if constraints is None or not constraints.ca:
-        return "this certificate is not an authority's; use one whose basic constraints say CA:TRUE"
+        return "this is not the certificate of an authority; use one with the basic constraint CA:TRUE"
     return None
 
 
@@ -244,15 +244,15 @@ def private_key(text: str) -> str | None:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
 
-    if (wrong := _begins_with(text, "PRIVATE KEY", "a private key")) is not None:
+    if (wrong := _check_label(text, "PRIVATE KEY", "a private key")) is not None:
         return wrong
     try:
-        # The key's arithmetic is the platform's to check, and takes 50 ms of ours.
+        # The platform validates the numbers of an RSA key; doing it here would take 50 ms.
         serialization.load_pem_private_key(text.encode(), None, unsafe_skip_rsa_key_validation=True)
     except TypeError:
-        return "this private key is encrypted; give it without a passphrase"
+        return "this private key is encrypted; supply it without a passphrase"
     except (ValueError, UnsupportedAlgorithm):
-        return "this PEM is damaged; give the private key as it was written by the tool that made it"
+        return "this PEM is damaged; supply the private key as the tool that generated it wrote it"
     return None
 
 
@@ -277,15 +277,15 @@ def ssh_line(text: str) -> str | None:
     from cryptography.hazmat.primitives import serialization
 
     if "PRIVATE KEY-----" in text:
-        return "this is a private key; give the public one, usually the file that ends in .pub"
+        return "this is a private key; supply the public key, usually the file that ends in .pub"
     if "-----BEGIN" in text:
-        return "this is PEM; give the key as a line of authorized_keys, as ssh-keygen -i -m PKCS8 prints it"
+        return "this is PEM; convert it to a line of authorized_keys with ssh-keygen -i -m PKCS8"
     if "\n" in text.strip():
-        return "there is more than one line; give one public key"
+        return "there is more than one line; supply one public key"
     try:
         serialization.load_ssh_public_key(text.strip().encode())
     except UnsupportedAlgorithm:
-        # Perhaps a sort of key that our library does not read, such as one that lives on a security token.
+        # May be a key type that the library does not support, such as one of a security token.
         return None if _names_its_type(text) else _NO_KEY
     except ValueError:
         return _NO_KEY
@@ -293,32 +293,32 @@ def ssh_line(text: str) -> str | None:
 
 
 def _names_its_type(line: str) -> bool:
-    """Whether the second word of an authorized_keys line begins, decoded, with the first."""
-    sort, _, rest = line.strip().partition(" ")
+    """Whether the key type of an authorized_keys line is repeated at the start of its decoded key."""
+    key_type, _, rest = line.strip().partition(" ")
     try:
         blob = base64.b64decode(rest.split(" ")[0], validate=True)
     except ValueError:
         return False
-    return len(sort) > 0 and blob.startswith(len(sort).to_bytes(4, "big") + sort.encode())
+    return len(key_type) > 0 and blob.startswith(len(key_type).to_bytes(4, "big") + key_type.encode())
 
 
 def matches_key(certificate: str, key: str) -> bool:
-    """Whether the first certificate was made for this private key. Both are well-formed."""
+    """Whether the first certificate was issued for this private key. Both must be well-formed."""
     from cryptography.hazmat.primitives import serialization
 
     private = serialization.load_pem_private_key(key.encode(), None, unsafe_skip_rsa_key_validation=True)
     return bool(_load(certificate)[0][0].public_key() == private.public_key())
 
 
-def _begins_with(text: str, label: str, called: str) -> str | None:
-    """Says what a text is instead, where that is plain to see."""
-    begun = re.findall(r"-----BEGIN ([A-Z0-9 ]+)-----", text)
-    if not begun:
-        return f"this is not PEM; give {called} that begins with -----BEGIN"
-    if label == "CERTIFICATE" and any("PRIVATE KEY" in each for each in begun):
-        return "there is a private key in this PEM; give the certificate alone"
-    if not any(label in each for each in begun):
-        return f"this PEM holds no {label.lower()} but {begun[0].lower()}; give {called}"
+def _check_label(text: str, label: str, noun: str) -> str | None:
+    """Checks the type of a PEM text by its BEGIN lines. `noun` names the expected type in messages."""
+    labels = re.findall(r"-----BEGIN ([A-Z0-9 ]+)-----", text)
+    if not labels:
+        return f"this is not PEM; supply {noun} that begins with -----BEGIN"
+    if label == "CERTIFICATE" and any("PRIVATE KEY" in found for found in labels):
+        return "this PEM contains a private key; supply the certificate only"
+    if not any(label in found for found in labels):
+        return f"this PEM contains {labels[0].lower()}, not {label.lower()}; supply {noun}"
     return None
 
 
@@ -328,27 +328,27 @@ def _load(text: str) -> tuple[list[Any], str | None]:
     try:
         return x509.load_pem_x509_certificates(text.encode()), None
     except ValueError:
-        return [], "this PEM is damaged; give the certificate as it was issued"
+        return [], "this PEM is damaged; supply the certificate as it was issued"
 
 
 # --- policies ---------------------------------------------------------------------------------------------------------
 
 
 def traffic_policy(value: str | dict[str, Any]) -> str | None:
-    """A document; what is in it is for `policy.findings`."""
+    """A readable, non-empty policy document. `policy.findings` checks its content."""
     if isinstance(value, dict):
         return None if value else "the policy is empty; write rules below on_http_request or on_http_response"
     return policy.why_not(value)
 
 
-# --- hosts that a value names -----------------------------------------------------------------------------------------
+# --- hosts that a value mentions --------------------------------------------------------------------------------------
 
 
 def hosts_of_hostports(value: Json) -> Iterator[str]:
-    """Each host, and each host:port beside it, for a reserved domain answers to the one and an address to the other."""
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, str):
-            yield from _names(each)
+    """Yields the host and the host:port of each item: a reserved domain is found by host, an address by host:port."""
+    for hostport in value if isinstance(value, list) else ():
+        if isinstance(hostport, str):
+            yield from _names(hostport)
 
 
 def hosts_of_url(value: Json) -> Iterator[str]:
@@ -367,9 +367,9 @@ def hosts_of_host(value: Json) -> Iterator[str]:
 
 
 def hosts_of_acl(value: Json) -> Iterator[str]:
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, str) and each.startswith("bind:") and "=" not in each:
-            yield from _names(each.removeprefix("bind:"))
+    for rule in value if isinstance(value, list) else ():
+        if isinstance(rule, str) and rule.startswith("bind:") and "=" not in rule:
+            yield from _names(rule.removeprefix("bind:"))
 
 
 def _names(hostport: str) -> Iterator[str]:

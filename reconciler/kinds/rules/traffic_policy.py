@@ -1,8 +1,8 @@
-"""Traffic policy documents: reads them, and checks their phases, rules, actions, settings and expressions. Pure.
+"""Reads traffic policy documents and checks their phases, rules, actions, settings and expressions. Pure functions.
 
-A policy is JSON or YAML 1.2 text, or the document itself. `traffic_catalog` holds what the platform documents.
-What is surely wrong is an error; a phase, action, setting or name that is not documented is a warning, because the
-platform learns new ones.
+A policy is JSON or YAML 1.2 text, or the document itself. `traffic_catalog` lists what the platform documents.
+Violations of the documented structure are errors. Undocumented phases, actions, settings and names are warnings,
+because the platform adds new ones.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from reconciler.model.value import Json, Ref, Secret, Template
 
 _RULE_KEYS = ("name", "expressions", "actions")
 _ACTION_KEYS = ("type", "config")
-_EMBEDDED = re.compile(r"(?<!\$)\$\{([^{}]+)\}")  # one with braces inside is left to the platform
+_EMBEDDED = re.compile(r"(?<!\$)\$\{([^{}]+)\}")  # an expression that contains braces is not checked
 
-# What ruamel.yaml takes for a number, a moment or a mistake, and manifests for text.
+# Texts in manifests that ruamel.yaml reads as a number, a date or an error.
 _OLDER = re.compile(
     r"[0-9]_|0b[01]|\t|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]|(?:^|[\s\[{,:-])=(?:[\s\]},]|$)"
 )
@@ -34,26 +34,26 @@ Path = tuple[str | int, ...]
 _SIZE = 256 * 1024  # characters: a hundred times a long policy
 _DEPTH = 40
 _TOO_DEEP = f"the policy has more than {_DEPTH} levels; simplify it"
-_NODES = 20_000  # counted with aliases written out, so that a small text cannot grow without end
+_NODES = 20_000  # values with aliases expanded, so that a small text cannot grow without limit
 
 
 class _Unreadable(Exception):
-    """The text is no document; says why."""
+    """The text is not a policy document; the message says why."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def parse(text: str) -> dict[str, Any] | None:
-    """The document that a text spells, or None. Shared between callers: not to be changed."""
+    """The document in a text, or None. Cached and shared between callers, who must not modify it."""
     document = _read(text)
     return document if isinstance(document, dict) else None
 
 
 def why_not(text: str) -> str | None:
-    """Why a text is not a policy document, as `what; what to do`; None if it is one."""
-    found = _read(text)
-    return found if isinstance(found, str) else None
+    """Why a text is not a policy document, as `problem; remedy`; None if it is one."""
+    document = _read(text)
+    return document if isinstance(document, str) else None
 
 
 @lru_cache(maxsize=512)
@@ -81,19 +81,19 @@ def _decode(text: str) -> Any:
 
 
 def _decode_yaml(text: str) -> Any:
-    """What is unusual goes to a reader that says where something is wrong, and takes long."""
+    """Reads YAML, with the fast parser where that is safe, otherwise with ruamel.yaml, which reports positions."""
     octets = text.encode(errors="surrogatepass")
     if (wrong := yaml_fast_path.find_misreading(octets)) is not None:
         raise _Unreadable(f"{wrong.text} at line {wrong.line + 1}, column {wrong.column + 1}; {wrong.remedy}")
     skimmed = None if _OLDER.search(text) else yaml_fast_path.read_documents(octets)
     documents = _read_with_ruamel(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
     if len(documents) > 1:
-        raise _Unreadable("the policy is several documents; keep one, and no line of --- between its rules")
+        raise _Unreadable("the policy has several YAML documents; remove the --- lines between them")
     return documents[0] if documents else None
 
 
 def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
-    if yaml_fast_path.is_deeper(octets, _DEPTH):  # which takes that reader minutes
+    if yaml_fast_path.is_deeper(octets, _DEPTH):  # ruamel.yaml would take minutes
         raise _Unreadable(_TOO_DEEP)
 
     from ruamel.yaml import YAML
@@ -106,17 +106,17 @@ def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
         mark = wrong.problem_mark or wrong.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         if isinstance(wrong, DuplicateKeyError):
-            raise _Unreadable(f"a key of the policy is repeated{where}; keep it once") from None
-        raise _Unreadable(f"the policy is neither JSON nor YAML{where}; correct it there") from None
+            raise _Unreadable(f"the policy has a duplicate key{where}; remove one of the two") from None
+        raise _Unreadable(f"the policy is neither valid JSON nor valid YAML{where}; correct the syntax") from None
     except (YAMLError, ValueError, RecursionError):
-        raise _Unreadable("the policy is neither JSON nor YAML; correct it") from None
+        raise _Unreadable("the policy is neither valid JSON nor valid YAML; correct the syntax") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is repeated")
-    return found
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("duplicate key")
+    return members
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -124,7 +124,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
-    """The same in JSON's own types, with aliases written out."""
+    """The value in JSON types, with aliases expanded. `budget` holds the number of values that are still allowed."""
     budget[0] -= 1
     if depth > _DEPTH:
         raise _Unreadable(_TOO_DEEP)
@@ -139,7 +139,7 @@ def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
             return value
         case float():
             return value if math.isfinite(value) else str(value)
-    return str(value)  # YAML's dates, which JSON has not
+    return str(value)  # a YAML date
 
 
 def _key(key: Any) -> str:
@@ -150,33 +150,37 @@ def _key(key: Any) -> str:
 
 
 def findings(value: Any, *at: str | int) -> Iterator[Finding]:
-    """What is wrong with the policy that stands at this path. References are left alone.
+    """Finds the errors of the policy at this path of a spec. References are skipped.
 
-    Within inline YAML a finding's path leads to the very value; within a text it ends there, and `within` leads on.
+    In inline YAML the path of a finding leads to the value itself. In a text it leads to the text, and `within`
+    continues inside the document.
     """
     match value:
         case dict():
             for finding in (*_document(value), *_check_value_sources(value, ())):
                 yield replace(finding, path=(*at, *finding.path))
         case str() | Secret():
-            for each in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
-                yield replace(each, path=at, text=f"{_format_path(each.path)}: {each.text}", within=each.path)
+            for finding in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
+                text = f"{_format_path(finding.path)}: {finding.text}"
+                yield replace(finding, path=at, text=text, within=finding.path)
 
 
 def _document(document: dict[str, Any]) -> Iterator[Finding]:
     for phase, rules in document.items():
         if (now := traffic_catalog.OLD_PHASES.get(phase)) is not None:
-            yield _doubt((phase,), f"{phase} is the old name of a phase", f"write {now}", "traffic-renamed")
+            yield _doubt((phase,), f"{phase} is a deprecated name of a phase", f"use {now}", "traffic-renamed")
         elif phase not in traffic_catalog.PHASES:
             yield _unknown((phase,), "phase", phase, traffic_catalog.PHASES, "traffic-phase")
         if _is_open(rules) or phase not in {*traffic_catalog.PHASES, *traffic_catalog.OLD_PHASES}:
             continue
         if rules is None:
             yield Finding(
-                (phase,), "has no rules", "write a list of rules below it, or leave it out", code="traffic-missing"
+                (phase,), "has no rules", "write a list of rules below it, or remove it", code="traffic-missing"
             )
         elif isinstance(rules, dict) and "actions" in rules:
-            yield Finding((phase,), "is one rule, and not a list of them", "write - before it", code="traffic-rules")
+            yield Finding(
+                (phase,), "is a single rule, not a list of rules", "put `- ` before the rule", code="traffic-rules"
+            )
             yield from _rule(rules, (phase,), traffic_catalog.PHASES.get(phase, ""))
         elif not isinstance(rules, list):
             yield Finding((phase,), "is not a list", "write a list of rules", code="traffic-shape")
@@ -193,7 +197,7 @@ def _rule(rule: Any, at: Path, phase: str) -> Iterator[Finding]:
         return
     is_action = "type" in rule and "actions" not in rule
     if is_action:
-        yield Finding(at, "is an action, and not a rule", "write - actions: above it", code="traffic-rules")
+        yield Finding(at, "is an action, not a rule", "put it below `- actions:`", code="traffic-rules")
     yield from _unknown_keys(rule, (*_RULE_KEYS, *_ACTION_KEYS) if is_action else _RULE_KEYS, at)
     if not (_is_open(name := rule.get("name")) or name is None or isinstance(name, str)):
         yield Finding((*at, "name"), "is not text", "put it in quotes", code="traffic-shape")
@@ -210,14 +214,16 @@ def _actions(rule: dict[str, Any], at: Path, phase: str) -> Iterator[Finding]:
         return
     if isinstance(actions, dict) and "type" in actions:
         at = (*at, "actions")
-        yield Finding(at, "is one action, and not a list of them", "write - before it", code="traffic-rules")
+        yield Finding(
+            at, "is a single action, not a list of actions", "put `- ` before the action", code="traffic-rules"
+        )
         yield from _action(actions, at, phase)
         return
     if not isinstance(actions, list) or not actions:
         yield Finding(
             (*at, "actions") if "actions" in rule else at,
             "has no actions",
-            "write a list of at least one",
+            "write a list of at least one action",
             code="traffic-missing",
         )
         return
@@ -231,17 +237,17 @@ def _expressions(written: Any, at: Path) -> Iterator[Finding]:
     if not isinstance(written, list):
         yield Finding(at, "is not a list", "write a list of expressions, even for one", code="traffic-shape")
         return
-    for index, each in enumerate(written):
-        if _is_open(each):
+    for index, expression in enumerate(written):
+        if _is_open(expression):
             continue
-        if not isinstance(each, str) or not each.strip():
+        if not isinstance(expression, str) or not expression.strip():
             yield Finding((*at, index), "is not an expression", "write it as text, in quotes", code="traffic-shape")
         else:
-            yield from (_place_flaw(flaw, (*at, index)) for flaw in cel_check.find_flaws(each))
+            yield from (_place_flaw(flaw, (*at, index)) for flaw in cel_check.find_flaws(expression))
 
 
 def _place_flaw(flaw: cel_check.Flaw, at: Path, text: str = "", begin: int = 0) -> Finding:
-    """A flaw of the expression that begins at an offset of a text."""
+    """The finding of a flaw in an expression that begins at the offset `begin` of `text`."""
     line, column = flaw.line, flaw.column
     before = text[:begin]
     if line == 1:
@@ -256,31 +262,31 @@ def _action(action: Any, at: Path, phase: str) -> Iterator[Finding]:
         yield Finding(at, "is not an action", "write a mapping with type and config", code="traffic-shape")
         return
     yield from _unknown_keys(action, _ACTION_KEYS, at)
-    sort = action.get("type")
+    type_ = action.get("type")
     known: traffic_catalog.Action | None = None
-    if not (isinstance(sort, str) and sort) and not _is_open(sort):
+    if not (isinstance(type_, str) and type_) and not _is_open(type_):
         yield Finding(
             (*at, "type") if "type" in action else at,
             "has no type",
-            "name the action, such as type: deny",
+            "set the type of the action, such as `type: deny`",
             code="traffic-missing",
         )
-    elif isinstance(sort, str):
-        if (now := traffic_catalog.OLD_ACTIONS.get(sort)) is not None:
-            yield _doubt((*at, "type"), f"{sort} is the old name of an action", f"write {now}", "traffic-renamed")
-        elif (known := traffic_catalog.actions().get(sort)) is None:
-            yield _unknown((*at, "type"), "action", sort, sorted(traffic_catalog.actions()), "traffic-action")
+    elif isinstance(type_, str):
+        if (now := traffic_catalog.OLD_ACTIONS.get(type_)) is not None:
+            yield _doubt((*at, "type"), f"{type_} is a deprecated name of an action", f"use {now}", "traffic-renamed")
+        elif (known := traffic_catalog.actions().get(type_)) is None:
+            yield _unknown((*at, "type"), "action", type_, sorted(traffic_catalog.actions()), "traffic-action")
         elif phase and phase not in known.phases:
             phases = [name for name, letter in traffic_catalog.PHASES.items() if letter in known.phases]
-            what = f"{sort} is not known to work in this phase"
+            what = f"the action {type_} is not documented for this phase"
             yield _doubt((*at, "type"), what, f"move it to {' or '.join(phases)}", "traffic-phase")
     config = action.get("config")
     if config is not None and not isinstance(config, dict) and not _is_open(config):
         yield Finding(
             (*at, "config"), "is not a mapping", "write the action's settings below config", code="traffic-shape"
         )
-    elif known is not None and isinstance(sort, str) and not known.is_open and not _is_open(config):
-        yield from _settings(config or {}, known.settings, (*at, "config") if config else at, sort, ())
+    elif known is not None and isinstance(type_, str) and not known.is_open and not _is_open(config):
+        yield from _settings(config or {}, known.settings, (*at, "config") if config else at, type_, ())
     else:
         yield from _check_embedded(config, (*at, "config"), False)
 
@@ -289,16 +295,16 @@ _Settings = Mapping[str, traffic_catalog.Setting]
 
 
 def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, above: Path) -> Iterator[Finding]:
-    """What is wrong with the settings of an action, or with those below one of them."""
-    found = set()
+    """Finds the errors in the settings of an action, or in the settings inside one of them (`above`)."""
+    names = set()
     for key, value in written.items():
         now = traffic_catalog.OLD_SETTINGS.get((action, key)) or next(
             (k for k in known if k == key.lower() != key), None
         )
         if now is not None:
-            yield _doubt((*at, key), f"{key} is the old name of a setting", f"write {now}", "traffic-renamed")
+            yield _doubt((*at, key), f"{key} is a deprecated name of a setting", f"use {now}", "traffic-renamed")
         name = now or key
-        found.add(name)
+        names.add(name)
         if name in known:
             yield from _setting(value, known[name], (*at, key), action, (*above, name))
             continue
@@ -307,15 +313,15 @@ def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, 
         if meant is not None:
             yield Finding((*at, key), what, f"did you mean {meant}?", code="traffic-setting", is_key=True)
         else:
-            hint = f"the settings are {', '.join(known)}" if known else "remove it"
-            doubt = _doubt((*at, key), f"{what} that we know", f"{hint}; the platform decides", "traffic-setting")
-            yield replace(doubt, is_key=True)
+            hint = f"the known settings are {', '.join(known)}" if known else "remove it"
+            what = f"unknown setting {_format_path((*above, key))!r} of {action}"
+            yield replace(_doubt((*at, key), what, hint, "traffic-setting"), is_key=True)
         yield from _check_embedded(value, (*at, key), False)
     for name in known:
-        if known[name].is_required and written.get(name) is None and name not in found:
+        if known[name].is_required and written.get(name) is None and name not in names:
             if (action, name) == ("verify-webhook", "secret") and written.get("provider") == "sns":
-                continue  # which signs with none
-            what = f"{action} needs the setting {_format_path((*above, name))!r}"
+                continue  # sns signs without a secret
+            what = f"{action} requires the setting {_format_path((*above, name))!r}"
             yield Finding(at, what, f"add {name} below {_format_path(above) or 'config'}", code="traffic-missing")
 
 
@@ -323,39 +329,39 @@ def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, 
     if _is_open(value) or value is None:
         return
     if known.is_expression:
-        for path, each in _texts(value, at):
-            yield from (_place_flaw(flaw, path) for flaw in cel_check.find_flaws(each, is_condition=False))
+        for path, text in _texts(value, at):
+            yield from (_place_flaw(flaw, path) for flaw in cel_check.find_flaws(text, is_condition=False))
         return
     if known.settings and isinstance(value, (dict, list)):
-        items = [(at, value)] if isinstance(value, dict) else [((*at, index), each) for index, each in enumerate(value)]
+        items = [(at, value)] if isinstance(value, dict) else [((*at, index), item) for index, item in enumerate(value)]
         for path, item in items:
             if isinstance(item, dict):
                 yield from _settings(item, known.settings, path, action, above)
         return
     if known.values:
-        for path, each in [(at, value)] if not isinstance(value, list) else _texts(value, at):
-            if str(each) not in known.values and "${" not in str(each):
-                what = f"{each!r} is not a value of {_format_path(above)} that we know"
-                yield _doubt(path, what, f"the values are {', '.join(known.values)}", "traffic-value")
+        for path, item in [(at, value)] if not isinstance(value, list) else _texts(value, at):
+            if str(item) not in known.values and "${" not in str(item):
+                what = f"unknown value {item!r} of {_format_path(above)}"
+                yield _doubt(path, what, f"the known values are {', '.join(known.values)}", "traffic-value")
     yield from _check_embedded(value, at, known.is_template)
 
 
 def _check_embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding]:
-    """Expressions within the texts of a setting: `${req.url.path}`.
+    """Finds the errors of expressions inside the texts of a setting, such as `${req.url.path}`.
 
-    Where the setting is not known to take them, and where one is no expression or begins with a name that is not ours,
-    it may be meant for somebody else: a warning.
+    Only a warning if the setting is not documented to take expressions, or if the text is not an expression or begins
+    with an unknown name: it may then be meant for another system.
     """
     for path, text in _texts(value, at):
-        for found in _EMBEDDED.finditer(text):
-            for flaw in cel_check.find_flaws(found[1], is_condition=False):
-                each = _place_flaw(flaw, path, text, found.start(1))
+        for match in _EMBEDDED.finditer(text):
+            for flaw in cel_check.find_flaws(match[1], is_condition=False):
+                finding = _place_flaw(flaw, path, text, match.start(1))
                 is_text = flaw.code == "traffic-syntax"
                 foreign = is_text or (flaw.line, flaw.column) == (1, 1)
                 if foreign or not is_template:
-                    code = "unreadable-interpolation" if is_text else each.code
-                    each = replace(each, severity=Severity.WARNING, code=code)
-                yield replace(each, text=f"${{{found[1]}}}: {each.text}") if foreign else each
+                    code = "unreadable-interpolation" if is_text else finding.code
+                    finding = replace(finding, severity=Severity.WARNING, code=code)
+                yield replace(finding, text=f"${{{match[1]}}}: {finding.text}") if foreign else finding
 
 
 def _texts(value: Any, at: Path) -> Iterator[tuple[Path, str]]:
@@ -363,46 +369,46 @@ def _texts(value: Any, at: Path) -> Iterator[tuple[Path, str]]:
         case str():
             yield at, value
         case dict():
-            for key, each in value.items():
-                yield from _texts(each, (*at, key))
+            for key, item in value.items():
+                yield from _texts(item, (*at, key))
         case list():
-            for index, each in enumerate(value):
-                yield from _texts(each, (*at, index))
+            for index, item in enumerate(value):
+                yield from _texts(item, (*at, index))
 
 
 _ELSEWHERE = {
     "ref": "write ${{ Kind/name.output }}, in quotes",
-    "from_env": "write ${{ var.name }}, or ${secrets.get('vault', 'name')} for a secret that is kept in a vault",
-    "from_file": "take the whole policy from the file, or write ${{ var.name }}",
+    "from_env": "write ${{ var.name }}, or ${secrets.get('vault', 'name')} for a secret in a vault",
+    "from_file": "read the whole policy from the file, or write ${{ var.name }}",
 }
 
 
 def _check_value_sources(value: Any, at: Path) -> Iterator[Finding]:
-    """What stands for something else in a field of ours, and within a document for itself."""
+    """Warns of `ref`, `from_env` and `from_file` inside a document, where they are not resolved."""
     match value:
         case dict():
             if len(value) == 1 and (word := next(iter(value))) in _ELSEWHERE and isinstance(value[word], str):
-                what = f"{word} means nothing within a policy: the platform gets the map as it stands"
+                what = f"{word} is not resolved inside a policy: the platform receives the mapping itself"
                 yield _doubt(at, what, _ELSEWHERE[word], "policy-expression-source")
-            for key, each in value.items():
-                yield from _check_value_sources(each, (*at, key))
+            for key, item in value.items():
+                yield from _check_value_sources(item, (*at, key))
         case list():
-            for index, each in enumerate(value):
-                yield from _check_value_sources(each, (*at, index))
+            for index, item in enumerate(value):
+                yield from _check_value_sources(item, (*at, index))
 
 
-def _unknown_keys(found: dict[str, Any], known: tuple[str, ...], at: Path) -> Iterator[Finding]:
-    for key in found:
+def _unknown_keys(mapping: dict[str, Any], known: tuple[str, ...], at: Path) -> Iterator[Finding]:
+    for key in mapping:
         if key not in known:
             close = get_close_matches(str(key), known, 1)
-            remedy = f"did you mean {close[0]}?" if close else f"the keys are {', '.join(known)}"
-            yield Finding((*at, key), f"{key!r} does not belong here", remedy, code="traffic-key", is_key=True)
+            remedy = f"did you mean {close[0]}?" if close else f"the valid keys are {', '.join(known)}"
+            yield Finding((*at, key), f"unknown key {key!r}", remedy, code="traffic-key", is_key=True)
 
 
 def _unknown(at: Path, what: str, word: str, known: Collection[str], code: str) -> Finding:
     close = get_close_matches(word, list(known), 1)
-    remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
-    return _doubt(at, f"{word!r} is not {'an' if what == 'action' else 'a'} {what} we know", remedy, code)
+    remedy = f"did you mean {close[0]}?" if close else "check the spelling"
+    return _doubt(at, f"unknown {what} {word!r}", remedy, code)
 
 
 def _doubt(at: Path, text: str, remedy: str, code: str) -> Finding:
@@ -410,7 +416,7 @@ def _doubt(at: Path, text: str, remedy: str, code: str) -> Finding:
 
 
 def _is_open(value: Any) -> bool:
-    """Whether it is not known yet, or hidden."""
+    """Whether a value cannot be checked, because it is a reference, a template or a secret."""
     return isinstance(value, (Ref, Template, Secret))
 
 

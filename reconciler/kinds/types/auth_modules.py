@@ -15,76 +15,84 @@ PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 
 
 class LoginModule(Module):
-    """What the three ways to sign in have in common."""
+    """Settings that saml, oidc and oauth share."""
 
-    options_passthrough: Annotated[bool, Doc("Let OPTIONS requests pass unauthenticated, as CORS needs.")] = False
-    cookie_prefix: Annotated[Text, ServerDefault, Doc("Prefix of the session cookie.")] = ""
-    inactivity_timeout: Annotated[UInt32, Doc("Seconds of inactivity that end a session.")] = 0
-    maximum_duration: Annotated[UInt32, Doc("Seconds after which a session ends.")] = 0
+    options_passthrough: Annotated[
+        bool, Doc("Whether OPTIONS requests pass without authentication, as CORS requires.")
+    ] = False
+    cookie_prefix: Annotated[Text, ServerDefault, Doc("The prefix of the session cookie's name.")] = ""
+    inactivity_timeout: Annotated[UInt32, Doc("Seconds of inactivity after which a session times out.")] = 0
+    maximum_duration: Annotated[UInt32, Doc("The longest duration of a session, in seconds.")] = 0
 
 
 class SAMLModule(LoginModule):
-    """Who may pass, decided by a SAML identity provider."""
+    """Authenticates users with a SAML identity provider."""
 
     idp_metadata: Annotated[NonEmpty, Sensitive, Doc("The identity provider's EntityDescriptor, as XML.")]
-    force_authn: Annotated[bool, Doc("Ask for credentials even when a session exists.")] = False
-    allow_idp_initiated: Annotated[bool, Doc("Let the identity provider start a login.")] = True
-    authorized_groups: Annotated[list[Text], Unordered, Doc("If present, only members of these groups pass.")] = []
-    nameid_format: Annotated[Text, Doc("The name identifier format asked for.")] = PERSISTENT
+    force_authn: Annotated[
+        bool, Doc("Whether the identity provider must ask for credentials even if a session exists.")
+    ] = False
+    allow_idp_initiated: Annotated[bool, Doc("Whether the identity provider may start a login.")] = True
+    authorized_groups: Annotated[list[Text], Unordered, Doc("If set, only members of these groups are allowed.")] = []
+    nameid_format: Annotated[Text, Doc("The SAML name identifier format to request.")] = PERSISTENT
 
 
 class OIDCModule(LoginModule):
-    """Who may pass, decided by an OpenID provider."""
+    """Authenticates users with an OpenID Connect provider."""
 
-    issuer: Annotated[NonEmpty, Doc("The provider's address.")]
-    client_id: Annotated[NonEmpty, Doc("The application's id at the provider.")]
-    client_secret: Annotated[NonEmpty, Sensitive, Doc("The application's secret at the provider.")]
-    scopes: Annotated[list[Text], Unordered, Doc("What is asked of the provider.")] = []
+    issuer: Annotated[NonEmpty, Doc("The URL of the provider.")]
+    client_id: Annotated[NonEmpty, Doc("The client id of the application at the provider.")]
+    client_secret: Annotated[NonEmpty, Sensitive, Doc("The client secret of the application at the provider.")]
+    scopes: Annotated[list[Text], Unordered, Doc("The scopes to request.")] = []
 
 
 class Provider(Part):
-    """Somebody who knows users. With no application of your own the platform's is used."""
+    """An OAuth provider. Without `client_id` and `client_secret` the platform's own application is used."""
 
-    client_id: Annotated[Text, Doc("The id of an application of your own.")] = ""
-    client_secret: Annotated[Text, Sensitive, Doc("That application's secret.")] = ""
-    scopes: Annotated[list[Text], Unordered, Doc("What your application asks for.")] = []
-    email_addresses: Annotated[list[Text], Unordered, Doc("If present, only these addresses pass.")] = []
-    email_domains: Annotated[list[Text], Unordered, Doc("If present, only addresses of these domains pass.")] = []
+    client_id: Annotated[Text, Doc("The client id of your own application at the provider.")] = ""
+    client_secret: Annotated[Text, Sensitive, Doc("The client secret of your own application.")] = ""
+    scopes: Annotated[list[Text], Unordered, Doc("The scopes that your own application requests.")] = []
+    email_addresses: Annotated[list[Text], Unordered, Doc("If set, only these email addresses are allowed.")] = []
+    email_domains: Annotated[
+        list[Text], Unordered, Doc("If set, only email addresses of these domains are allowed.")
+    ] = []
 
     def findings(self) -> Iterator[Finding]:
         secret = reveal_text(self.client_secret)
         if self.client_id == "" and secret != "":
             yield Finding(
                 ("client_id",),
-                "is missing",
-                "an application has an id and a secret: give both or neither",
+                "missing required field",
+                "set client_id and client_secret, or remove both to use the platform's application",
                 code="missing-field",
             )
         if secret == "" and self.client_id != "":
             yield Finding(
                 ("client_secret",),
-                "is missing",
-                "an application has an id and a secret: give both",
+                "missing required field",
+                "set client_id and client_secret, or remove both to use the platform's application",
                 code="missing-field",
             )
         if self.scopes and self.client_id == "":
             yield Finding(
                 ("scopes",),
-                "are for an application of your own",
-                "give client_id and client_secret",
+                "requires an application of your own",
+                "set client_id and client_secret, or remove scopes",
                 code="field-not-applicable",
             )
 
 
 class GitHub(Provider):
-    """GitHub, which knows teams and organizations as well."""
+    """GitHub, which can also restrict access to teams and organizations."""
 
-    teams: Annotated[list[Text], Unordered, Doc("If present, only members of these teams pass.")] = []
-    organizations: Annotated[list[Text], Unordered, Doc("If present, only members of these pass.")] = []
+    teams: Annotated[list[Text], Unordered, Doc("If set, only members of these teams are allowed.")] = []
+    organizations: Annotated[
+        list[Text], Unordered, Doc("If set, only members of these organizations are allowed.")
+    ] = []
 
 
 class Providers(Part):
-    """Who knows the users: exactly one of its members."""
+    """The OAuth provider. Exactly one member must be set."""
 
     github: GitHub | None = None
     facebook: Provider | None = None
@@ -97,17 +105,22 @@ class Providers(Part):
 
     def findings(self) -> Iterator[Finding]:
         members = tuple(Providers.model_fields)
-        found = [name for name in members if getattr(self, name) is not None]
-        if not found:
-            yield Finding((), "names nobody", f"set exactly one of {', '.join(members)}", code="missing-field")
-        for extra in found[1:]:
+        set_members = [name for name in members if getattr(self, name) is not None]
+        if not set_members:
+            yield Finding((), "has no provider", f"set exactly one of {', '.join(members)}", code="missing-field")
+        for extra in set_members[1:]:
             yield Finding(
-                (extra,), f"is a second provider beside {found[0]}", "keep exactly one", code="conflicting-fields"
+                (extra,),
+                f"is a second provider besides {set_members[0]}",
+                f"remove {extra} or {set_members[0]}",
+                code="conflicting-fields",
             )
 
 
 class OAuthModule(LoginModule):
-    """Who may pass, decided by one of the well-known OAuth providers."""
+    """Authenticates users with an OAuth provider."""
 
     provider: Providers
-    auth_check_interval: Annotated[UInt32, Doc("Seconds after which the provider is asked anew.")] = 0
+    auth_check_interval: Annotated[
+        UInt32, Doc("Seconds after which a user's authorization is checked with the provider again.")
+    ] = 0

@@ -1,7 +1,7 @@
-"""The annotated types that kind files share: limits, syntax and canonical form of each sort of text.
+"""The annotated field types that kind files share: limits, syntax and canonical form of each type of text.
 
-Every text accepts a reference, a template or a secret in its place; what is known is checked, what is not yet known
-is checked by the platform.
+Every text field also accepts a reference, a template or a secret. Values that are known are validated here, values that
+are resolved during the apply by the platform.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ def _check_unless_deferred(value: Any, check: Callable[[Any], Any]) -> Any:
 
 
 def _conceal_value(wrong: ValidationError, source: str) -> str:
-    """What is wrong with a secret, without a word of the secret."""
+    """The message of a validation error of a secret, without any part of the secret."""
     first = wrong.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] in ("discreet", "too_many_bytes"):
         return str(first["msg"])
-    return f"the value of {source} is not what belongs here; correct it at its source"
+    return f"the value of {source} is not valid for this field; correct it at its source"
 
 
 Deferred = WrapValidator(_check_unless_deferred)
-"""Text that may still be a reference, a template or a secret."""
+"""Accepts a reference or a template unchecked, and checks the text of a secret."""
 
 T = TypeVar("T")
 
 
 def check_with(rule: Callable[[T], str | None], *, discreet: bool = False) -> AfterValidator:
-    """A rule answers what is wrong with a value, as `what; what to do`, or None.
+    """A validator from a rule. The rule returns None for a valid value, otherwise `problem; remedy`.
 
-    A discreet rule never repeats any of the value, so that its words may be shown of a secret too.
+    The messages of a discreet rule contain no part of the value and may therefore be shown for a secret too.
     """
 
     def check(value: T) -> T:
@@ -64,13 +64,15 @@ def check_with(rule: Callable[[T], str | None], *, discreet: bool = False) -> Af
     return AfterValidator(check)
 
 
-def _wrong(text: str, sort: Literal["syntax", "discreet", "traffic_policy"] = "syntax") -> PydanticCustomError:
-    return PydanticCustomError(sort, "{wrong}", {"wrong": text})  # braces are pydantic's own template language
+def _wrong(text: str, type_: Literal["syntax", "discreet", "traffic_policy"] = "syntax") -> PydanticCustomError:
+    return PydanticCustomError(type_, "{wrong}", {"wrong": text})  # pydantic would interpret braces in the message
 
 
 Text = Annotated[str, Deferred]
-Description = Annotated[str, MaxBytes(255), Deferred, Doc("Free text for people.")]
-Metadata = Annotated[str, MaxBytes(4096), Deferred, Doc("Free text for programs; our own record is kept beside it.")]
+Description = Annotated[str, MaxBytes(255), Deferred, Doc("Free-form description.")]
+Metadata = Annotated[
+    str, MaxBytes(4096), Deferred, Doc("Free-form data for programs. The owner record is stored beside it.")
+]
 NonEmpty = Annotated[str, check_with(syntax.not_empty, discreet=True), Deferred]
 Id = Annotated[str, check_with(syntax.not_empty, discreet=True), Deferred]
 UInt32 = Annotated[int, Between(0, 2**32 - 1)]
@@ -104,19 +106,19 @@ Acl = Annotated[list[AclRule], EqualAs(canonical.acl), Mentions(syntax.hosts_of_
 
 
 def _policy(value: Any) -> Any:
-    """In one step, not as a union, so that an error's path ends at the field."""
+    """Validates a policy document in one step: with a union type, the path of an error would not end at the field."""
     if isinstance(value, (Ref, Template)):
         return value
     document = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(document, (str, dict)):
-        raise _wrong("should be a policy; write it as text, or as a mapping of phases to rules", "traffic_policy")
+        raise _wrong("is not a traffic policy; write it as text, or as a mapping of phases to rules", "traffic_policy")
     if (wrong := syntax.traffic_policy(document)) is not None:
         raise _wrong(wrong, "traffic_policy")
     return value
 
 
 TrafficPolicy = Annotated[str | dict[str, Any], PlainValidator(_policy), EqualAs(canonical.policy)]
-"""A policy document: text of JSON or YAML, or the document itself as inline YAML."""
+"""A traffic policy document: JSON or YAML text, or inline YAML."""
 
 Region = Annotated[Literal["au", "eu", "ap", "us", "jp", "in", "sa"], Deferred]
 EventType = Annotated[str, check_with(syntax.event_type), Deferred]
@@ -133,15 +135,15 @@ OwnerId = Annotated[Id, RefTo("BotUser", "ServiceUser"), EqualAs(canonical.user)
 
 
 def plain(value: object) -> str | None:
-    """A text that is known and no secret; for rules between fields, whose values may be anything a user can write."""
+    """The value if it is plain text, else None: for rules between fields, which may hold references and secrets."""
     return value if isinstance(value, str) else None
 
 
 def check_period(after: object, until: object) -> Iterator[Finding]:
-    """What is valid between two moments ends after it begins."""
+    """Finds a `valid_until` that is not later than `valid_after`."""
     begins, ends = plain(after), plain(until)
     if begins is not None and ends is not None and _moment(ends) <= _moment(begins):
-        yield Finding(("valid_until",), "is not after valid_after", "choose a later moment", code="invalid-period")
+        yield Finding(("valid_until",), "is not after valid_after", "set a later timestamp", code="invalid-period")
 
 
 def _moment(text: str) -> datetime:
@@ -149,7 +151,7 @@ def _moment(text: str) -> datetime:
 
 
 def find_repeated(values: Sequence[Any], *at: str | int) -> Iterator[Finding]:
-    """Values that stand twice in a list in which each may stand once."""
+    """Finds duplicates in a list of unique values."""
     for index, value in enumerate(values):
         if value != PENDING and value in values[:index]:
-            yield Finding((*at, index), f"{value} is repeated", "keep it once", code="duplicate-item")
+            yield Finding((*at, index), f"duplicate item {value}", "remove the duplicate", code="duplicate-item")

@@ -1,4 +1,4 @@
-"""Modules and parts that several kinds share. Every module has `enabled`, true by default."""
+"""Modules and parts that several kinds share, such as `backend` and `ip_restriction`, and their rules."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -13,52 +13,57 @@ from reconciler.model.problem import Finding, Severity
 
 
 class BackendModule(Module):
-    """Where the traffic goes."""
+    """The backend that receives the traffic."""
 
-    backend_id: Annotated[BackendId, ReadAs("backend.id"), Doc("The backend that serves the traffic.")]
+    backend_id: Annotated[BackendId, ReadAs("backend.id"), Doc("The id of the backend.")]
 
 
 class IPRestrictionModule(Module):
-    """Which source addresses may connect."""
+    """Restricts the source addresses that may connect."""
 
     ip_policy_ids: Annotated[
         list[Annotated[Id, RefTo("IPPolicy")]],
         ReadAs("ip_policies[].id"),
         Unordered,
-        Doc("The IP policies that decide whether a source address may connect."),
+        Doc("The IP policies that decide which source addresses may connect."),
     ]
 
     def findings(self) -> Iterator[Finding]:
         if self.enabled and not self.ip_policy_ids:
             yield Finding(
-                ("ip_policy_ids",), "is empty", "name at least one IP policy, or say enabled: false", code="empty-list"
+                ("ip_policy_ids",), "is empty", "list at least one IP policy, or set enabled: false", code="empty-list"
             )
 
 
 class MutualTLSModule(Module):
-    """Which authorities a client's certificate must come from."""
+    """Requires a client certificate of one of the listed certificate authorities."""
 
     certificate_authority_ids: Annotated[
         list[Annotated[Id, RefTo("CertificateAuthority")]],
         ReadAs("certificate_authorities[].id"),
         Unordered,
-        Doc("The authorities whose certificates clients must present."),
+        Doc("The certificate authorities whose client certificates are accepted."),
     ]
 
     def findings(self) -> Iterator[Finding]:
         if self.enabled and not self.certificate_authority_ids:
-            remedy = "name at least one authority, or say enabled: false"
+            remedy = "list at least one certificate authority, or set enabled: false"
             yield Finding(("certificate_authority_ids",), "is empty", remedy, code="empty-list")
 
 
 class TLSTerminationModule(Module):
-    """Where TLS ends: at the platform's edge, or upstream, where the platform sees no plain text."""
+    """Where TLS is terminated. If upstream, the platform cannot read the traffic, and most modules have no effect."""
 
-    terminate_at: Annotated[Literal["edge", "upstream"], Deferred, Doc("Where TLS is terminated.")] = "edge"
+    terminate_at: Annotated[
+        Literal["edge", "upstream"], Deferred, Doc("Whether TLS is terminated at the platform's edge or upstream.")
+    ] = "edge"
     min_version: Annotated[
         NonEmpty | None,
         ServerDefault,
-        Doc("Lowest TLS version; the platform picks one. None when terminated upstream."),
+        Doc(
+            "The lowest TLS version to accept, such as `1.2`. If not set, the platform chooses one. Must not "
+            "be set if TLS is terminated upstream."
+        ),
     ] = None
 
     def findings(self) -> Iterator[Finding]:
@@ -74,20 +79,22 @@ class TLSTerminationModule(Module):
 class TrafficPolicyModule(Module):
     """Rules that the platform applies to each request and response."""
 
-    value: Annotated[TrafficPolicy, Doc("The policy document: text, a file, or inline YAML.")]
+    value: Annotated[TrafficPolicy, Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML.")]
 
     def findings(self) -> Iterator[Finding]:
         yield from policies.findings(self.value, "value")
 
 
 class CertificatePolicy(Part):
-    """How the platform obtains the certificate by itself."""
+    """Automatic certificate management: the platform obtains and renews the certificate."""
 
-    authority: Annotated[Literal["letsencrypt"], Deferred, Doc("Who issues it.")] = "letsencrypt"
+    authority: Annotated[
+        Literal["letsencrypt"], Deferred, Doc("The certificate authority that issues the certificate.")
+    ] = "letsencrypt"
 
 
 def check_upstream_modules(termination: Any, **modules: Module | None) -> Iterator[Finding]:
-    """Modules that cannot work on traffic the platform does not decrypt: an error for mutual_tls, else a warning."""
+    """Finds modules without effect because TLS is terminated upstream: an error for mutual_tls, otherwise a warning."""
     if not isinstance(termination, TLSTerminationModule) or termination.terminate_at != "upstream":
         return
     for name, module in modules.items():
@@ -95,7 +102,7 @@ def check_upstream_modules(termination: Any, **modules: Module | None) -> Iterat
             continue
         yield Finding(
             (name,),
-            "the platform does not see this traffic, because TLS is terminated upstream",
+            "has no effect: TLS is terminated upstream, so the platform cannot read the traffic",
             "remove the module, or set tls_termination.terminate_at: edge",
             Severity.ERROR if name == "mutual_tls" else Severity.WARNING,
             code="module-without-effect",

@@ -1,4 +1,4 @@
-"""Modules of HTTPS routes that handle requests and responses without authentication; for that see `auth_modules`."""
+"""Modules of HTTPS routes other than authentication (`auth_modules`): headers, webhooks, circuit breaker and others."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -21,66 +21,87 @@ PROVIDERS = frozenset(
     modern_treasury mongodb mux orb orbit pagerduty pinwheel plivo pusher sendgrid sentry shopify signal_sciences slack
     sns sonatype square stripe svix terraform tiktok trendmicro_conformity twilio twitter typeform vmware webex whatsapp
     worldline xero zendesk zoom
-    """.split()  # noqa: SIM905 - seventy words read better as a paragraph
+    """.split()  # noqa: SIM905 - a paragraph is easier to read than seventy lines
 )
-_SECRETLESS = "sns"  # delivers through a cloud's notification topic, which signs with a public certificate
+_SECRETLESS = "sns"  # delivers through a notification topic of a cloud, which signs with a public certificate
 _AtLeastOne = Annotated[int, Between(1, 2**32 - 1)]
 
 
 class HeadersModule(Module):
-    """What becomes of the headers of each message."""
+    """Headers to add and to remove."""
 
-    add: Annotated[Headers, Doc("Headers that are added, by name.")] = {}
-    remove: Annotated[list[HeaderName], Unordered, Doc("Names of headers that are taken away.")] = []
+    add: Annotated[Headers, Doc("The headers to add, by name.")] = {}
+    remove: Annotated[list[HeaderName], Unordered, Doc("The names of the headers to remove.")] = []
 
     def findings(self) -> Iterator[Finding]:
         yield from find_duplicate_headers(self.add, "add")
 
 
 def find_duplicate_headers(headers: Iterable[str], *at: str) -> Iterator[Finding]:
-    """Names of headers that differ in nothing but upper and lower case: the platform keeps one of them."""
+    """Finds header names that differ only in case. The platform keeps one of them."""
     first: dict[str, str] = {}
     for name in headers:
         if (other := first.setdefault(name.lower(), name)) != name:
-            yield Finding((*at, name), f"is the header {other} again", "keep one of the two", code="duplicate-item")
+            yield Finding(
+                (*at, name),
+                f"duplicate of the header {other}",
+                "header names are case-insensitive; remove one of the two",
+                code="duplicate-item",
+            )
 
 
 class CompressionModule(Module):
-    """Responses are compressed for clients that take them so."""
+    """Compresses responses for clients that accept it."""
 
 
 class CircuitBreakerModule(Module):
-    """Requests are turned away while too many of them fail upstream."""
+    """Rejects requests while too many of them fail upstream."""
 
     tripped_duration: Annotated[
-        _AtLeastOne | None, ServerDefault, Doc("Seconds after which a tripped breaker looks again.")
+        _AtLeastOne | None,
+        ServerDefault,
+        Doc("Seconds to wait after the breaker has tripped before requests are tried again."),
     ] = None
-    rolling_window: Annotated[_AtLeastOne | None, ServerDefault, Doc("Seconds over which failures are counted.")] = None
+    rolling_window: Annotated[
+        _AtLeastOne | None, ServerDefault, Doc("The length of the window in which failures are counted, in seconds.")
+    ] = None
     num_buckets: Annotated[
-        Annotated[int, Between(1, 128)] | None, ServerDefault, Doc("Pieces into which the window is divided.")
+        Annotated[int, Between(1, 128)] | None,
+        ServerDefault,
+        Doc("The number of buckets into which the window is divided."),
     ] = None
-    volume_threshold: Annotated[UInt32 | None, ServerDefault, Doc("Requests in a piece before it can trip.")] = None
+    volume_threshold: Annotated[
+        UInt32 | None, ServerDefault, Doc("The number of requests below which the breaker does not trip.")
+    ] = None
     error_threshold_percentage: Annotated[
-        Share | None, ServerDefault, Doc("Share of requests that fail, from 0 to 1, beyond which it trips.")
+        Share | None, ServerDefault, Doc("The share of failed requests, from 0 to 1, above which the breaker trips.")
     ] = None
 
 
 class WebsocketModule(Module):
-    """Binary messages of a websocket reach the upstream as plain TCP."""
+    """Converts binary WebSocket messages to plain TCP for the upstream."""
 
 
 class UserAgentModule(Module):
-    """Which user agents may pass."""
+    """Filters requests by user agent."""
 
-    allow: Annotated[list[NonEmpty], Unordered, Doc("Patterns of user agents that may pass.")] = []
-    deny: Annotated[list[NonEmpty], Unordered, Doc("Patterns of user agents that may not.")] = []
+    allow: Annotated[list[NonEmpty], Unordered, Doc("Regular expressions of user agents to allow.")] = []
+    deny: Annotated[list[NonEmpty], Unordered, Doc("Regular expressions of user agents to deny.")] = []
 
 
 class WebhookVerificationModule(Module):
-    """Only requests that the webhook provider signed may pass."""
+    """Rejects requests that the webhook provider has not signed."""
 
-    provider: Annotated[NonEmpty, EqualAs(canonical.word), Doc("The provider that sends to this route.")]
-    secret: Annotated[Text, Sensitive, Doc("What the provider signs with; every provider but sns needs one.")] = ""
+    provider: Annotated[
+        NonEmpty,
+        EqualAs(canonical.word),
+        Doc("The webhook provider that sends to this route, such as `github`, in upper or lower case."),
+    ]
+    secret: Annotated[
+        Text,
+        Sensitive,
+        Doc("The secret that the provider signs with. Required for every provider except `sns`, which takes none."),
+    ] = ""
 
     def findings(self) -> Iterator[Finding]:
         provider = plain(self.provider)
@@ -89,10 +110,10 @@ class WebhookVerificationModule(Module):
         provider = provider.lower()
         if provider not in PROVIDERS:
             close = get_close_matches(provider, sorted(PROVIDERS), 1)
-            remedy = f"did you mean {close[0]}?" if close else "check its spelling; the platform decides"
+            remedy = f"did you mean {close[0]}?" if close else "check the spelling"
             yield Finding(
                 ("provider",),
-                f"{provider!r} is not a provider we know",
+                f"unknown webhook provider {provider!r}",
                 remedy,
                 Severity.WARNING,
                 code="unknown-provider",
@@ -100,12 +121,15 @@ class WebhookVerificationModule(Module):
         secret = reveal_text(self.secret)
         if provider != _SECRETLESS and secret == "":
             yield Finding(
-                ("secret",), "is missing", "give the secret that the provider signs with", code="missing-field"
+                ("secret",),
+                "missing required field",
+                "set the secret that the provider signs with, such as `{from_env: WEBHOOK_SECRET}`",
+                code="missing-field",
             )
         elif provider == _SECRETLESS and secret != "":
             yield Finding(
                 ("secret",),
-                f"is not for {_SECRETLESS}, which signs with none",
-                "leave it out",
+                f"does not apply to the provider {_SECRETLESS}, which signs without a secret",
+                "remove it",
                 code="field-not-applicable",
             )

@@ -74,7 +74,7 @@ def document(table: Iterable[Operation], base: str) -> Document:
         },
         "servers": [{"url": base}],
         "security": [{"key": []}],
-        "tags": [{"name": kind.name, "description": kind.spec.__doc__ or ""} for kind in kinds],
+        "tags": [{"name": kind.name, "description": _doc(kind)} for kind in kinds],
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -169,7 +169,7 @@ def _schemas(kind: Kind) -> Document:
         "Ref": _REF_SCHEMA,
         name: _answer(kind, read.get("properties", {})),
         f"{name}Create": _body(
-            bodies.list_accepted(kind, update=False), rules.list_required(kind.same_as or name), kind.spec.__doc__ or ""
+            bodies.list_accepted(kind, update=False), rules.list_required(kind.same_as or name), _doc(kind)
         ),
         f"{name}Update": _body(bodies.list_accepted(kind, update=True), (), "What is supplied is changed."),
         f"{name}List": _exact(listing),
@@ -218,6 +218,10 @@ def _write_schema(field: Field, required: bool = False) -> Schema:
     return schema
 
 
+def _doc(kind: Kind) -> str:
+    return " ".join((kind.spec.__doc__ or "").split())
+
+
 def _exact(properties: Schema, doc: str = "") -> Schema:
     """An answer: every key is there."""
     schema: Schema = {"type": "object", "required": sorted(properties), "properties": properties}
@@ -241,7 +245,7 @@ def _answer(kind: Kind, read: Schema) -> Schema:
             name, schema = _read_schema(kind, field)
             properties.setdefault(name, {})
             properties[name] = schema or properties[name]
-    exact = _exact(properties, kind.spec.__doc__ or "")
+    exact = _exact(properties, _doc(kind))
     exact["required"] = sorted(set(properties) - responses.not_listed(kind))
     return exact
 
