@@ -30,6 +30,14 @@ class ChangedBy(StrEnum):
     UNKNOWN = "not known"  # nothing was recorded: an adopted object, or a field of an older record
 
 
+class Cause(StrEnum):
+    """Where a change or the change of a field comes from, seen from a review."""
+
+    THIS_CHANGE = "this_change"  # the manifests since the base commit
+    PENDING = "pending"  # in Git before the base commit, and not applied yet
+    DRIFT = "drift"  # changed on the platform since the last apply
+
+
 class Order(StrEnum):
     """Which half of a replacement comes first."""
 
@@ -57,6 +65,7 @@ class FieldChange:
     changed_by: ChangedBy = ChangedBy.UNKNOWN
     forces_replacement: bool = False
     position: Position | None = None
+    cause: Cause | None = None  # None: the plan was not compared with a base
 
 
 class Reason(StrEnum):
@@ -100,3 +109,4 @@ class Change:
     former: Address | None = None  # of a move, and of what was renamed as it was replaced
     parent: Address | None = None  # of an addition: the declared resource that it is part of
     is_pending: bool = False  # proven to come from Git alone: the platform is still as it was last applied
+    cause: Cause | None = None  # as of a field

@@ -669,6 +669,11 @@ _PLANS: Final = {
         "`adopt` only takes over an object that is as declared.",
         "Declare what is live, or let `apply --adopt` take it over and change it.",
     ),
+    "different-account": Code(
+        "The base commit of `plan --base` is about another stack or account.",
+        "`stack`, `account` or `platform.base_url` differs between the base commit and the planned files.",
+        "Nothing is attributed in this review. Review the whole plan, since it may create everything again.",
+    ),
     "unusable-plan-file": Code(
         "A plan file cannot be applied.",
         "It is damaged, was changed, is not signed by the key, or is of another version.",

@@ -109,6 +109,28 @@ class Forecast:
 
 
 @dataclass(frozen=True)
+class Base:
+    """The commit whose plan for the same snapshot tells which changes of a plan are new.
+
+    ref, commit  as the user named it, and the id of the commit
+    behind       commits of the base that the planned manifests do not contain; if there are any, nothing is attributed
+    problems     why there is no plan of the base; if there are any, nothing is attributed
+    withdrawn    changes that the base plans, and that the planned manifests make unnecessary
+    """
+
+    ref: str
+    commit: str
+    behind: int = 0
+    problems: tuple[Problem, ...] = ()
+    withdrawn: tuple[Change, ...] = ()
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the changes of the plan are attributed."""
+        return not self.behind and not self.problems
+
+
+@dataclass(frozen=True)
 class Plan:
     """All that will happen, in an order that is safe, and all that stands in its way."""
 
@@ -137,6 +159,7 @@ class Plan:
         0.0  # when the snapshot file was that it was made from, seconds since 1970; 0: made from the account
     )
     forecast: Forecast = Forecast(0, 0.0)
+    base: Base | None = None  # the commit that the plan was compared with
     version: int = VERSION
 
     @property

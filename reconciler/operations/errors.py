@@ -44,3 +44,7 @@ class UnwritableProposal(OperationError):
 
 class IncompleteAgentConfig(OperationError):
     """A part of an agent's configuration is missing: a declaration, the token, or the server's address."""
+
+
+class UnusableBase(OperationError):
+    """The base of a plan is no commit of the project's repository, or Git cannot read it."""

@@ -141,13 +141,20 @@ class Workspace:
         selection: Selection | None = None,
         allow: Allow | None = None,
         adopt: bool | None = None,
+        base: str | None = None,
         on_event: OnEvent = ignore_event,
     ) -> PlanResult:
-        """What an apply would change, and the exact API calls. Changes nothing. Parameters as in `select`."""
+        """What an apply would change, and the exact API calls. Changes nothing. Parameters as in `select`.
+
+        base  a branch, tag or commit: the plan tells the changes since that commit from pending ones and drift.
+              Raises UnusableBase
+        """
         chosen = self.select(selection, allow=allow, adopt=adopt)
         snapshot = await chosen.take_snapshot(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
         plan = replace(chosen.with_policy_findings(chosen.plan_for(snapshot)), created=chosen.runtime.now())
+        if base is not None:
+            plan = chosen.compare_with_base(plan, snapshot, base)
         return PlanResult(plan, snapshot, chosen)
 
     async def apply(
@@ -314,6 +321,12 @@ class Workspace:
     def with_policy_findings(self, plan: Plan) -> Plan:
         """The plan with what the project's policies say of it."""
         return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
+
+    def compare_with_base(self, plan: Plan, snapshot: Snapshot, ref: str) -> Plan:
+        """The plan with the cause of each change: commits since `ref`, earlier commits, or the platform."""
+        from reconciler.operations.base_plan import compare_with_base
+
+        return compare_with_base(self, plan, snapshot, ref)
 
     def load_rules(self) -> tuple[Rule, ...]:
         """The project's policies; raises InvalidProject."""

@@ -41,7 +41,7 @@ RUN = {
     *("validate", "fmt", "kinds", "schema", "explain", "plan", "apply", "import", "destroy", "drift", "snapshot"),
     *("graph", "show", "list", "history", "report", "agent", "completion"),
 }
-NOT_RUN = {"--notify", "--max-age"}  # for want of a webhook, and of a snapshot that another example takes
+NOT_RUN = {"--notify", "--max-age", "--base"}  # need a webhook, a snapshot of another example, a Git repository
 
 
 def top() -> click.Context:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     examples="""
         reconciler plan
         reconciler plan --out plan.json --detailed-exitcode
+        reconciler plan --base origin/main
         reconciler plan --target 'TLSEdge/*' --format json | jq .summary
         reconciler plan --snapshot snapshot.json --max-age 12h
         reconciler plan --format text --format markdown=plan.md --format html=plan.html --format sarif=plan.sarif
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     help="Write the plan for `apply FILE`; signed if RECONCILER_PLAN_KEY is set.",
 )
 @formats.option
+@click.option(
+    "--base",
+    metavar="REF",
+    help="Show which changes the commits since REF cause, apart from pending changes and drift.",
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 @snapshot_options.add_options
 @options.plan_options
@@ -40,6 +46,7 @@ def command(
     common: options.Options,
     out: Path | None,
     chosen: formats.Outputs,
+    base: str | None,
     detailed_exitcode: bool,
     taken: Path | None,
     max_age: int,
@@ -51,9 +58,9 @@ def command(
     if taken is None:
         snapshot_options.refuse_age_alone()
         opened = workspaces.open_workspace(common)
-        plan = workspaces.run(opened.plan(on_event=ReadProgress(common.quiet))).plan
+        plan = workspaces.run(opened.plan(base=base, on_event=ReadProgress(common.quiet))).plan
     else:
-        opened, plan = snapshot_options.plan_offline(common, taken, max_age)
+        opened, plan = snapshot_options.plan_offline(common, taken, max_age, base)
     if out is not None:
         from reconciler.operations.applying import plan_files
 

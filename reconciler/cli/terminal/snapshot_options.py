@@ -59,7 +59,7 @@ def refuse_age_alone() -> None:
         raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age is for --snapshot; give that too")
 
 
-def plan_offline(common: Options, file: Path, max_age: int) -> tuple[Workspace, Plan]:
+def plan_offline(common: Options, file: Path, max_age: int, base: str | None = None) -> tuple[Workspace, Plan]:
     """The plan from a snapshot file, with notes about the file."""
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.authoring import snapshot_files
@@ -76,4 +76,4 @@ def plan_offline(common: Options, file: Path, max_age: int) -> tuple[Workspace, 
         for name in opened.unread:
             text = f"the secret of {name} is not here, and not in the snapshot either; it counts as a new one"
             output.print_note(f"note: {text}")
-    return workspace, snapshot_files.plan_offline(workspace, opened.snapshot_file)
+    return workspace, snapshot_files.plan_offline(workspace, opened.snapshot_file, base)

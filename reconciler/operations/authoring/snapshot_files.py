@@ -98,8 +98,8 @@ def open_with_snapshot(source: ProjectSource, file: Path, max_age: int) -> Offli
     return OfflineWorkspace(workspace, taken, now - taken.at, public_key is not None, unread)
 
 
-def plan_offline(workspace: Workspace, taken: SnapshotFile) -> Plan:
-    """The plan that the account of a snapshot file would give. It is to be reviewed, and can never be applied."""
+def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = None) -> Plan:
+    """The plan for the account of a snapshot file, for review only. `base` as of `Workspace.plan`."""
     when = datetime.fromtimestamp(taken.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     warning = Problem(
         f"made from a snapshot of {when}, not from the account",
@@ -111,4 +111,5 @@ def plan_offline(workspace: Workspace, taken: SnapshotFile) -> Plan:
     plan = workspace.plan_for(taken.snapshot)
     problems = (warning, *plan.problems)
     plan = replace(plan, problems=problems, snapshot_time=taken.at, created=workspace.runtime.now())
-    return workspace.with_policy_findings(plan)
+    plan = workspace.with_policy_findings(plan)
+    return plan if base is None else workspace.compare_with_base(plan, taken.snapshot, base)

@@ -1,0 +1,65 @@
+"""Attributes the changes of a plan to the reviewed commits, to earlier commits, or to the platform.
+
+Both plans are made from one snapshot: what the plan of the base commit contains too was pending or had drifted before.
+What neither plan explains alone counts as caused by the reviewed commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.plan import Base, Plan
+
+# Reasons of changes that Git did not cause.
+_OUTSIDE_GIT = frozenset({Reason.VANISHED, Reason.ADDED, Reason.DUPLICATE})
+_OUTSIDE_GIT_OR_UNKNOWN = frozenset({ChangedBy.PLATFORM, ChangedBy.BOTH, ChangedBy.UNKNOWN})
+
+
+def attribute(head: Plan, base_plan: Plan, base: Base) -> Plan:
+    """The plan `head` with a cause for each change, addition and field.
+
+    head, base_plan  plans of one snapshot with the same options, of the reviewed and of the base manifests
+    """
+    before = {(change.address, change.id): change for change in (*base_plan.changes, *base_plan.additions)}
+    changes = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.changes)
+    additions = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.additions)
+    return replace(head, changes=changes, additions=additions, base=replace(base, withdrawn=tuple(before.values())))
+
+
+def _attribute(change: Change, former: Change | None) -> Change:
+    fields = tuple(_attribute_fields(change, former))
+    return replace(change, fields=fields, cause=_find_cause(change, former, {field.cause for field in fields}))
+
+
+def _attribute_fields(change: Change, former: Change | None) -> Iterator[FieldChange]:
+    before = {field.path: field for field in former.fields} if former is not None else {}
+    for field in change.fields:
+        earlier = before.get(field.path)
+        if earlier is None or (earlier.old, earlier.new) != (field.old, field.new):
+            cause = Cause.THIS_CHANGE
+        elif change.id is not None and not change.is_pending and earlier.changed_by in _OUTSIDE_GIT_OR_UNKNOWN:
+            cause = Cause.DRIFT
+        else:
+            cause = Cause.PENDING
+        yield replace(field, cause=cause)
+
+
+def _find_cause(change: Change, former: Change | None, fields: set[Cause | None]) -> Cause:
+    """The cause of a change as a whole: this change if any part of it is."""
+    if former is None or Cause.THIS_CHANGE in fields or _describe_action(change) != _describe_action(former):
+        return Cause.THIS_CHANGE
+    if change.reason in _OUTSIDE_GIT or Cause.DRIFT in fields or _is_unexplained_delete(change):
+        return Cause.DRIFT
+    return Cause.PENDING
+
+
+def _is_unexplained_delete(change: Change) -> bool:
+    """Whether an object to be deleted is not as it was last applied."""
+    return change.action is Action.DELETE and not change.is_pending
+
+
+def _describe_action(change: Change) -> tuple[object, ...]:
+    """What a change does, apart from its fields."""
+    return change.action, change.reason, change.order, change.former
