@@ -19,8 +19,8 @@ from reconciler.model.plan import Observed, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import LiveKey, Snapshot
 from reconciler.model.value import substitute
-from reconciler.planning.comparing.compare import show_fields
 from reconciler.planning.comparing.name_references import resolve_names
+from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.additions import Addition, find_additions, report_unknown_additions, select_approved
 from reconciler.planning.deciding.bindings import find_binding_updates

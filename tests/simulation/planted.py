@@ -347,7 +347,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a line that goes gives nothing back",
         "planning/comparing/compare.py",
-        (("given = list(find_reverted_defaults(", "given = 0 * list(find_reverted_defaults("),),
+        (("reverted = list(find_reverted_defaults(", "reverted = 0 * list(find_reverted_defaults("),),
         "planning",
     ),
     Bug(

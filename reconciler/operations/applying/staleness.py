@@ -20,7 +20,7 @@ from reconciler.model.plan import Call, Observed, Plan, Verb, create_id
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Value
 from reconciler.planning.comparing.canonical_fields import natural_key
-from reconciler.planning.comparing.compare import show_fields
+from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.matching.index import LiveIndex, describe_owner
 from reconciler.rendering.plan.outline import in_words
 

@@ -18,7 +18,7 @@ from reconciler.operations.opening.source import ProjectSource, read_project
 from reconciler.operations.reporting import Note, OnEvent, ignore_event
 from reconciler.operations.workspace import Workspace
 from reconciler.planning import planner
-from reconciler.planning.comparing import canonical_fields, compare
+from reconciler.planning.comparing import canonical_fields, plan_fields
 from reconciler.project.documents import validation
 from reconciler.project.manifests import trace as value_trace
 from reconciler.project.manifests.load import Loaded
@@ -98,4 +98,4 @@ def _live_fields(manifest: Manifest, snapshot: Snapshot, address: Address) -> Ma
     matched = {whose: key for key, whose in planner.match_all(manifest, snapshot, kinds.list_planned()).items()}
     live = next((each for each in snapshot.of(address.kind).objects if each.key == matched.get(address)), None)
     kind = kinds.get(address.kind)
-    return {} if live is None else compare.show_fields(kind, canonical_fields.canonical_live(kind, live), address)
+    return {} if live is None else plan_fields.show_fields(kind, canonical_fields.canonical_live(kind, live), address)

@@ -1,7 +1,7 @@
-"""Live objects in canonical form, the comparison of two forms, and declared values as requests carry them.
+"""Live objects in canonical form, equality of two forms, natural keys, and declared values as requests carry them.
 
-The form itself is in `model.canonical`. Knows nothing of which object belongs to which
-declaration; see `matching.match`.
+The canonical form itself is in `model.canonical`; which object belongs to which declaration is decided in
+`matching.match`.
 """
 
 from __future__ import annotations
@@ -27,38 +27,39 @@ from reconciler.model.value import (
 )
 
 UNREAD = object()
-"""Stands for a value that responses never show."""
+"""Stands for a live value that responses never show."""
 
 
 def canonical_live(kind: Kind, live: Live) -> CanonicalFields:
-    """The live side, in the write shape."""
+    """All fields of a live object in canonical form, by the names of the write shape."""
     return {column.field.name: canonical_live_value(column, live) for column in columns(kind)}
 
 
 def canonical_live_value(column: Column, live: Live) -> Value:
-    """The live side of one field."""
+    """One field of a live object in canonical form; UNREAD if responses do not show it."""
     field = column.field
     if PathOnly in field:
         return live.parent_id
     if InputOnly in field or (column.is_lasting and read(field, live.body) is None):
-        return UNREAD  # a response without a lasting value shows less, and is no reason to make it anew
+        return UNREAD  # a response without a lasting value is incomplete, and no reason to replace the object
     return live.metadata if field.name == "metadata" else canonicalize_live(field, read(field, live.body))
 
 
 class Column(NamedTuple):
-    """A field at the top of a spec, with what comparing thousands of objects asks of it."""
+    """A top-level field with its precomputed properties, since thousands of objects are compared by them."""
 
     field: Field
     name: str
-    is_lasting: bool  # every object has a value there for as long as it lives
-    is_optional: bool  # what is not declared is the platform's to choose
-    is_unread: bool
-    is_direct: bool  # responses carry the value as it is, under its own name
-    blanks: frozenset[type]  # of which an empty value in a response says that nothing is set
+    is_lasting: bool  # required and immutable: an existing object always has a value
+    is_optional: bool  # the platform chooses the value if none is declared
+    is_unread: bool  # responses never show the value
+    is_direct: bool  # responses carry the value unchanged, under the name of the field
+    blanks: frozenset[type]  # types whose empty value in a response means "not set"
 
 
 @cache
 def columns(kind: Kind) -> tuple[Column, ...]:
+    """The top-level fields of a kind in the order of its spec."""
     return tuple(
         Column(
             field,
@@ -74,7 +75,10 @@ def columns(kind: Kind) -> tuple[Column, ...]:
 
 
 def agrees(field: Field, want: Value, have: Value) -> bool:
-    """Whether the platform holds what is declared, as far as responses show it."""
+    """Whether the canonical live value `have` equals the declared one, as far as responses show it.
+
+    Parts of an object that are not declared are not compared.
+    """
     if have is UNREAD:
         return True
     if field.shape is Shape.OBJECT and isinstance(want, dict) and isinstance(have, dict):
@@ -84,12 +88,12 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
             if sub.name in want and InputOnly not in sub
         )
     if field.shape is Shape.ANY and want == have and is_known(want):
-        return canonical(want) == canonical(have)  # Python takes true for 1
+        return canonical(want) == canonical(have)  # in Python, True == 1
     return bool(want == have)
 
 
 def natural_key(kind: Kind, form: CanonicalFields) -> tuple[Any, ...] | None:
-    """The natural key, or None while any part of it is not known."""
+    """The natural key of a canonical form, or None if the kind has none or any part of it is not known."""
     if not kind.identity:
         return None
     values = [form.get(name) for name in kind.identity]
@@ -99,24 +103,24 @@ def natural_key(kind: Kind, form: CanonicalFields) -> tuple[Any, ...] | None:
 
 
 def body_value(field: Field, value: Value) -> Value:
-    """A declared value as a request carries it: nulls left out, inline documents as text."""
+    """A declared value as a request carries it: without nulls, and with inline documents as JSON text."""
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict):
             by_name = {sub.name: sub for sub in field.fields}
             return {
-                key: body_value(by_name[key], each) if key in by_name else each
-                for key, each in value.items()
-                if each is not None
+                key: body_value(by_name[key], part) if key in by_name else part
+                for key, part in value.items()
+                if part is not None
             }
         case Shape.LIST if isinstance(value, list) and field.item is not None:
-            return [body_value(field.item, each) for each in value]
+            return [body_value(field.item, item) for item in value]
         case Shape.ANY if isinstance(value, (dict, list)):
             return _encode_document(value)
     return value
 
 
 def _encode_document(document: Value) -> Value:
-    """An inline document as JSON text, with what is not known yet in its place."""
+    """An inline document as JSON text, or as a template if references in it are not resolved yet."""
     parts: list[str | Ref | Template] = []
     for piece in _json_pieces(document):
         if isinstance(piece, str) and parts and isinstance(parts[-1], str):
@@ -131,15 +135,15 @@ def _json_pieces(value: Value) -> Iterator[str | Ref | Template]:
         case Ref() | Template():
             yield value
         case dict():
-            for index, (key, each) in enumerate(value.items()):
+            for index, (key, part) in enumerate(value.items()):
                 yield f"{', ' if index else '{'}{json_text(str(key))}: "
-                yield from _json_pieces(each)
+                yield from _json_pieces(part)
             yield "}" if value else "{}"
         case list():
             yield "["
-            for index, each in enumerate(value):
+            for index, item in enumerate(value):
                 yield ", " if index else ""
-                yield from _json_pieces(each)
+                yield from _json_pieces(item)
             yield "]"
         case _:
             yield json_text(value)

@@ -1,4 +1,4 @@
-"""What `lifecycle.ignore` leaves to others: a whole field, or a part inside one, by its dotted path."""
+"""Applies `lifecycle.ignore` (docs/manifests.md): fields, or parts inside them by dotted path, that are not managed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from reconciler.model.value import Value
 def overlay_live(
     kind: Kind, spec: Mapping[str, Value], have: CanonicalFields, paths: Sequence[str]
 ) -> dict[str, Value]:
-    """The declared values with the ignored parts as they are live, as far as that can be read.
+    """The declared spec with the live values of the ignored parts, as far as responses show them.
 
-    They have to be there, because the platform replaces what surrounds them as a whole.
+    They are needed because the platform replaces the enclosing object as a whole.
     """
-    kept = dict(spec)
+    merged = dict(spec)
     for path in paths:
         top, *inner = path.split(".")
-        if inner and isinstance(kept.get(top), dict) and isinstance(have.get(top), dict) and not _is_hidden(kind, path):
-            kept[top] = _overlay_path(kept[top], have[top], inner)
-    return kept
+        if (
+            inner
+            and isinstance(merged.get(top), dict)
+            and isinstance(have.get(top), dict)
+            and not _is_hidden(kind, path)
+        ):
+            merged[top] = _overlay_path(merged[top], have[top], inner)
+    return merged
 
 
 def prune(kind: Kind, want: CanonicalFields, paths: Sequence[str]) -> CanonicalFields:
-    """What is left to compare: no ignored fields, and no ignored parts that responses do not show."""
+    """The declared form to compare: without ignored fields and without ignored parts that responses do not show."""
     for path in paths:
         if "." not in path or _is_hidden(kind, path):
             want = _remove_path(want, path.split("."))
@@ -34,7 +39,7 @@ def prune(kind: Kind, want: CanonicalFields, paths: Sequence[str]) -> CanonicalF
 
 
 def find_undeclared_secrets(kind: Kind, spec: Mapping[str, Value], paths: Sequence[str]) -> list[str]:
-    """The ignored secrets that no manifest tells: without them the object, or what surrounds them, cannot be sent."""
+    """The paths of ignored secrets that are not declared. The object that encloses one cannot be sent without it."""
     return [
         path
         for path in paths
@@ -43,7 +48,7 @@ def find_undeclared_secrets(kind: Kind, spec: Mapping[str, Value], paths: Sequen
 
 
 def _is_undeclared(spec: Mapping[str, Value], path: str) -> bool:
-    """Whether what surrounds the path is declared, and the path is not."""
+    """Whether the enclosing object is declared, and the path inside it is not."""
     head, _, rest = path.partition(".")
     inner = spec.get(head)
     return _is_undeclared(inner, rest) if rest and isinstance(inner, dict) else not rest and inner in (None, "")
@@ -52,10 +57,10 @@ def _is_undeclared(spec: Mapping[str, Value], path: str) -> bool:
 def _overlay_path(declared: Mapping[str, Value], live: Mapping[str, Value], path: Sequence[str]) -> dict[str, Value]:
     head, *rest = path
     if rest:
-        inner, there = declared.get(head), live.get(head)
-        if not isinstance(inner, dict) or not isinstance(there, dict):
+        inner, live_inner = declared.get(head), live.get(head)
+        if not isinstance(inner, dict) or not isinstance(live_inner, dict):
             return dict(declared)
-        return {**declared, head: _overlay_path(inner, there, rest)}
+        return {**declared, head: _overlay_path(inner, live_inner, rest)}
     others = {name: value for name, value in declared.items() if name != head}
     return {**others, head: live[head]} if live.get(head) is not None else others
 

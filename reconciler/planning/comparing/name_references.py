@@ -1,5 +1,6 @@
-"""Puts references in the place of names: one object has one identity, whichever way its declaration spells it, and what
-is referred to may come to be called otherwise.
+"""Replaces references by name with references by id, so that a declaration has one natural key either way.
+
+Some kinds refer to another object by its id or, with an alias field, by its name.
 """
 
 from __future__ import annotations
@@ -22,58 +23,69 @@ def resolve_names(
     kinds: Mapping[str, Kind],
     live: Callable[[str], Iterable[Live]] = lambda kind: (),
 ) -> dict[Address, Declaration]:
-    """The declarations that refer to something by its name, as they would by its id: to what is declared under that
-    name, or else to what live objects of their kind say bears it."""
-    found: dict[Address, Declaration] = {}
+    """The declarations that refer to an object by name, rewritten to refer to it by id; the others are left out.
+
+    A name is that of a declared object, or else of the object that live objects of the declaration's kind name so.
+    `live` returns the live objects of a kind.
+    """
+    resolved: dict[Address, Declaration] = {}
     for kind in kinds.values():
         alias = kind.alias
         if alias is None or alias.name_of is None:
             continue
         meant = kind.by_name[alias.name_of]
         referring = [
-            each
-            for address, each in declarations.items()
-            if address.kind == kind.name and each.spec.get(alias.name) and alias.name not in each.lifecycle.ignore
+            declaration
+            for address, declaration in declarations.items()
+            if address.kind == kind.name
+            and declaration.spec.get(alias.name)
+            and alias.name not in declaration.lifecycle.ignore
         ]
         names = _find_names(meant, declarations, kinds) if referring else {}
         ids = _find_ids(alias, meant, live(kind.name)) if referring else {}
-        for each in referring:
-            said = each.spec[alias.name]
-            target = _find_target(said, kinds) or names.get(said) or ids.get(said)
+        for declaration in referring:
+            name = declaration.spec[alias.name]
+            target = _find_target(name, kinds) or names.get(name) or ids.get(name)
             if target is not None:
-                found[each.address] = _refer_to(each, alias, meant, target)
-    return found
+                resolved[declaration.address] = _refer_to(declaration, alias, meant, target)
+    return resolved
 
 
 def _find_names(
     meant: Field, declarations: Mapping[Address, Declaration], kinds: Mapping[str, Kind]
 ) -> dict[Value, Ref]:
-    found: dict[Value, Ref] = {}
+    """A reference to each declared object that the field may refer to, by name; of two with one name the first."""
+    names: dict[Value, Ref] = {}
     for address in sorted(address for address in declarations if address.kind in meant.refs):
-        each = declarations[address]
+        declaration = declarations[address]
         (name,) = kinds[address.kind].identity
-        if each.ensure is Ensure.PRESENT and isinstance(each.spec.get(name), str):
-            found.setdefault(each.spec[name], Ref(address))
-    return found
+        if declaration.ensure is Ensure.PRESENT and isinstance(declaration.spec.get(name), str):
+            names.setdefault(declaration.spec[name], Ref(address))
+    return names
 
 
 def _find_ids(alias: Field, meant: Field, lives: Iterable[Live]) -> dict[Value, str]:
-    """What is renamed while lists are read may lend its name to two: then nobody knows."""
-    found: dict[Value, set[str]] = defaultdict(set)
+    """The id for each name, by live objects that show both.
+
+    A name with two ids is left out: an object that is renamed during a refresh may appear under both names.
+    """
+    ids_by_name: dict[Value, set[str]] = defaultdict(set)
     for live in lives:
         name, id = read(alias, live.body), read(meant, live.body)
         if isinstance(name, str) and isinstance(id, str):
-            found[name].add(id)
-    return {name: ids.pop() for name, ids in found.items() if len(ids) == 1}
+            ids_by_name[name].add(id)
+    return {name: ids.pop() for name, ids in ids_by_name.items() if len(ids) == 1}
 
 
-def _find_target(said: Value, kinds: Mapping[str, Kind]) -> Ref | None:
-    """Of a reference to somebody's name."""
-    kind = kinds.get(said.target.kind) if isinstance(said, Ref) else None
-    return Ref(said.target) if kind is not None and kind.identity == (said.output,) else None
+def _find_target(value: Value, kinds: Mapping[str, Kind]) -> Ref | None:
+    """A reference to the id, for a reference to the name of a declared object."""
+    if not isinstance(value, Ref):
+        return None
+    kind = kinds.get(value.target.kind)
+    return Ref(value.target) if kind is not None and kind.identity == (value.output,) else None
 
 
 def _refer_to(declaration: Declaration, alias: Field, meant: Field, target: Value) -> Declaration:
     spec = {name: value for name, value in declaration.spec.items() if name != alias.name}
-    where = {**declaration.positions, ("spec", meant.name): declaration.at(alias.name)}
-    return replace(declaration, spec={**spec, meant.name: target}, positions=where)
+    positions = {**declaration.positions, ("spec", meant.name): declaration.at(alias.name)}
+    return replace(declaration, spec={**spec, meant.name: target}, positions=positions)

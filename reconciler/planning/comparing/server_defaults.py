@@ -1,6 +1,7 @@
-"""What the platform chooses where nothing is declared (`ServerDefault`), of what can change in place.
+"""Mutable fields whose value the platform chooses if none is declared (`ServerDefault`).
 
-A choice stays as it is when something beside it changes, and a deleted line gives what it said back to the platform.
+A chosen value is kept when a field beside it is updated. When a line is deleted from a manifest, its field is reverted
+to the platform's choice.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from reconciler.planning.comparing.canonical_fields import UNREAD
 
 
 class ServerChoice(NamedTuple):
-    """A field that is the platform's to choose; inside an object of the spec if its path has a dot."""
+    """A field whose value the platform may choose.
+
+    path      dotted if the field is inside an object of the spec
+    top       the top-level field that holds it
+    default   the documented default, or None
+    """
 
     path: str
     field: Field
     top: Field
-    default: Json  # as far as it is documented
+    default: Json
 
 
 @cache
 def server_defaults(kind: Kind) -> tuple[ServerChoice, ...]:
-    """Those that can be given back: where the platform chooses anew, or says what it takes by default."""
+    """The fields of a kind that can be reverted: by omission inside an object, or to a documented default."""
     return tuple(_find_server_defaults(kind.fields))
 
 
@@ -48,7 +54,10 @@ def _find_server_defaults(
 def find_reverted_defaults(
     kind: Kind, spec: Mapping[str, Value], applied: Mapping[str, str], ignored: Collection[str] = ()
 ) -> Iterator[ServerChoice]:
-    """What was applied the last time and is declared no more, though what it is a part of still is."""
+    """The fields that were applied last, and are no longer declared although the object that holds them is.
+
+    `applied` are the digests of the last apply by path, `ignored` the paths of `lifecycle.ignore`.
+    """
     for default in server_defaults(kind):
         if (
             _is_left_out(spec, default.path)
@@ -66,19 +75,22 @@ def _is_left_out(spec: Value, path: str) -> bool:
 
 
 def _is_within(path: str, paths: Collection[str]) -> bool:
-    return any(path == each or path.startswith(f"{each}.") for each in paths)
+    return any(path == outer or path.startswith(f"{outer}.") for outer in paths)
 
 
-def keep_live_defaults(field: Field, value: Value, live: Value, given: Collection[str], path: str = "") -> Value:
-    """A declared value with the live choices in it, but for those given back: an object is replaced as a whole."""
+def keep_live_defaults(field: Field, value: Value, live: Value, reverted: Collection[str], path: str = "") -> Value:
+    """A declared value completed with the live values that the platform chose, except at `reverted` paths.
+
+    They are needed because the platform replaces an object inside a spec as a whole.
+    """
     if field.shape is not Shape.OBJECT or not isinstance(value, dict) or not isinstance(live, dict):
         return value
     path = f"{path or field.name}."
     whole = dict(value)
     for sub in field.fields:
-        said, there = value.get(sub.name), live.get(sub.name)
-        if said is not None:
-            whole[sub.name] = keep_live_defaults(sub, said, there, given, path + sub.name)
-        elif ServerDefault in sub and there not in (None, UNREAD) and path + sub.name not in given:
-            whole[sub.name] = there
+        declared, chosen = value.get(sub.name), live.get(sub.name)
+        if declared is not None:
+            whole[sub.name] = keep_live_defaults(sub, declared, chosen, reverted, path + sub.name)
+        elif ServerDefault in sub and chosen not in (None, UNREAD) and path + sub.name not in reverted:
+            whole[sub.name] = chosen
     return whole

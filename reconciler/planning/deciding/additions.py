@@ -20,7 +20,7 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live, LiveKey
 from reconciler.planning.comparing.canonical_fields import UNREAD
-from reconciler.planning.comparing.compare import show_fields
+from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.assignments import Assignments

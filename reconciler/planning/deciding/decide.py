@@ -17,7 +17,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing
 from reconciler.model.value import Value
-from reconciler.planning.comparing.compare import Follows
+from reconciler.planning.comparing.last_applied import Follows
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.deciding.rules import (

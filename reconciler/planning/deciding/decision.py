@@ -12,7 +12,8 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Value
-from reconciler.planning.comparing.compare import Difference, list_created_fields
+from reconciler.planning.comparing.compare import Difference
+from reconciler.planning.comparing.plan_fields import list_created_fields
 
 _NOTHING: CanonicalFields = {}
 

@@ -16,7 +16,8 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Value, substitute
 from reconciler.planning.comparing.canonical_fields import Column, canonical_live_value, columns
-from reconciler.planning.comparing.compare import Follows, LastApplied, differs
+from reconciler.planning.comparing.compare import differs
+from reconciler.planning.comparing.last_applied import Follows, LastApplied
 from reconciler.planning.comparing.server_defaults import find_reverted_defaults
 from reconciler.planning.matching.assignments import Assignments
 

@@ -13,7 +13,8 @@ from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Value
 from reconciler.planning.comparing import ignore
-from reconciler.planning.comparing.compare import Follows, LastApplied, find_differences, is_record_current
+from reconciler.planning.comparing.compare import find_differences
+from reconciler.planning.comparing.last_applied import Follows, LastApplied, is_record_current
 from reconciler.planning.deciding import rotation
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.exclusive_keys import find_exclusive_keys

@@ -1,0 +1,48 @@
+"""Fields as a plan carries them: secrets as salted digests, and the fields that a create sets."""
+
+from __future__ import annotations
+
+from reconciler.model.address import Address
+from reconciler.model.canonical import CanonicalFields, collect_applied
+from reconciler.model.change import ChangedBy, FieldChange
+from reconciler.model.kind import Kind
+from reconciler.model.manifest import Declaration
+from reconciler.model.value import Hidden, Secret, Value, digest, has_secret
+from reconciler.planning.comparing.canonical_fields import UNREAD
+
+
+def hide_secrets(value: Value, address: Address, path: str) -> Value:
+    """The value with each secret as a digest salted with its address and path; None for a value that was not read.
+
+    Two plans of one secret at one place carry the same digest, so that a plan file can be compared with the account.
+    """
+    if value is UNREAD:
+        return None
+    if isinstance(value, Secret):
+        return Hidden(digest(value, f"{address}:{path}"))
+    if has_secret(value):
+        match value:
+            case dict():
+                return {key: hide_secrets(item, address, f"{path}.{key}") for key, item in value.items()}
+            case list():
+                return [hide_secrets(item, address, path) for item in value]
+    return value
+
+
+def show_fields(kind: Kind, form: CanonicalFields, address: Address) -> dict[str, Value]:
+    """All fields of a live object without secrets, by name, as a plan records them in `Observed`."""
+    return {name: hide_secrets(value, address, name) for name, value in form.items() if value is not UNREAD}
+
+
+def list_created_fields(kind: Kind, want: CanonicalFields, declaration: Declaration) -> tuple[FieldChange, ...]:
+    """The field changes of a create: every leaf that differs from its default."""
+    return tuple(
+        FieldChange(
+            path,
+            None,
+            hide_secrets(value, declaration.address, path),
+            ChangedBy.GIT,
+            position=declaration.at(*path.split(".")),
+        )
+        for path, value in collect_applied(kind, want).items()
+    )
