@@ -1,1 +1,1 @@
-"""Reads an account and carries out plans, through ports only: no HTTP, no SQL, no files, no wall clock."""
+"""Reads an account and applies plans, through ports only: no HTTP, no SQL, no files, no wall clock."""

@@ -1,6 +1,6 @@
-"""Carries out a plan and reports what happens as a stream of events. It decides nothing that the plan left open.
+"""Applies a plan: starts each call when the calls it needs have succeeded, and yields events.
 
-A loop starts what is ready and listens; what one call takes is in `change`, `create`, `recovery` and `delivery`.
+What one call does is in `create`, `change`, `recovery` and `delivery`. No decision is made here: the plan has them all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reconciler.model.redaction import Redactor
 __all__ = ["POINTS", "apply"]
 
 STOPPED = "the run was stopped"
-BROKEN = "the run broke off"
+ABORTED = "the run was aborted"
 
 
 async def apply(
@@ -43,10 +43,15 @@ async def apply(
     retries: retry.RetryPolicy | None = None,
     on_checkpoint: OnCheckpoint | None = None,
 ) -> AsyncGenerator[Event]:
-    """Every call ends in exactly one `Ended`. Setting `stop` lets running calls finish; closing the stream
-    cancels them.
+    """Applies a plan and yields its events; every call ends in exactly one `Ended`.
 
-    A journal that fails ends the run: nothing new starts, running calls finish, and the exception is raised.
+    kinds          every kind that occurs in the plan
+    stop           set it to start no further call; running calls are finished. Closing the stream cancels them
+    concurrency    requests at once
+    on_checkpoint  called before and after each durable step
+
+    A Failure ends its call only. Any other exception, such as one of the journal, ends the run: no further call starts,
+    running calls are finished, and the exception is raised.
     """
     facts = PlanFacts(plan, {kind.name: kind for kind in kinds})
     bounded = bounds.BoundedPlatform(platform, concurrency)
@@ -64,43 +69,44 @@ async def apply(
         on_checkpoint=on_checkpoint or (lambda point, call: None),
         retries=retries or retry.RetryPolicy(),
     )
-    running = _RunningCalls(RunContext(ports, facts, memory), concurrency + bounds.extra_calls(concurrency), events)
+    calls = _RunningCalls(RunContext(ports, facts, memory), concurrency + bounds.extra_calls(concurrency), events)
     try:
         if plan.bindings:
             await journal.bind(plan.bindings)
-        async with aclosing(running.events()) as stream:
+        async with aclosing(calls.events()) as stream:
             async for event in stream:
                 yield event
     finally:
-        await running.cancel()
+        await calls.cancel()
 
 
 def _redact(event: Event, redactor: Redactor) -> Event:
-    """The event without secrets: a platform may quote in its refusal what it was sent, or what it has just sent."""
+    """The event with its reason redacted: the platform may quote a secret in an error."""
     if not isinstance(event, (Retried, Ended)) or not event.why:
         return event
     return replace(event, why=redactor.redact(event.why))
 
 
 class _RunningCalls:
-    """Starts calls and yields their events. Workers put events on the queue, and None when one of them has ended."""
+    """Starts calls and yields their events. Each task puts its events on the queue, and None when it ends."""
 
-    def __init__(self, run: RunContext, at_once: int, queue: asyncio.Queue[Event | None]) -> None:
+    def __init__(self, run: RunContext, limit: int, queue: asyncio.Queue[Event | None]) -> None:
         self._run = run
-        self._at_once = at_once
+        self._limit = limit
         self._queue = queue
         self._schedule = Schedule(run.facts.plan.calls)
-        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order they were started
-        self._broken: BaseException | None = None
+        self._tasks: dict[asyncio.Task[None], None] = {}  # an ordered set: in the order of their start
+        self._error: BaseException | None = None
 
     async def events(self) -> AsyncGenerator[Event]:
+        """Yields the events of all calls until the last one has ended; raises the first unexpected exception."""
         while True:
-            if self._broken and not isinstance(self._broken, Exception):
-                raise self._broken  # the end of the process, as far as this run is concerned
-            if self._broken or self._run.ports.stop.is_set():
+            if self._error and not isinstance(self._error, Exception):
+                raise self._error  # such as KeyboardInterrupt: running calls are cancelled
+            if self._error or self._run.ports.stop.is_set():
                 for call in self._schedule.abandon():
-                    yield self._skip(call, BROKEN if self._broken else STOPPED)
-            while len(self._tasks) < self._at_once and (ready := self._schedule.take()) is not None:
+                    yield self._skip(call, ABORTED if self._error else STOPPED)
+            while len(self._tasks) < self._limit and (ready := self._schedule.take()) is not None:
                 self._start(ready)
             if not self._tasks and self._queue.empty():
                 break
@@ -111,8 +117,8 @@ class _RunningCalls:
             if isinstance(event, Ended):
                 for call, why in self._schedule.end(event.call.id, event.outcome):
                     yield self._skip(call, why)
-        if self._broken:
-            raise self._broken
+        if self._error:
+            raise self._error
 
     def _start(self, call: Call) -> None:
         task = asyncio.ensure_future(self._work(call))
@@ -121,8 +127,8 @@ class _RunningCalls:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
-        if not task.cancelled() and (broken := task.exception()) is not None:
-            self._broken = self._broken or (broken.__cause__ if isinstance(broken, NotSent) else None) or broken
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = self._error or (error.__cause__ if isinstance(error, NotSent) else None) or error
         self._queue.put_nowait(None)
 
     async def _work(self, call: Call) -> None:
@@ -135,7 +141,7 @@ class _RunningCalls:
             report(Ended(call, Outcome.FAILED, now(), call.target, str(failure), denied))
         except Exception:
             outcome = Outcome.UNKNOWN if call.id in self._run.memory.sent else Outcome.SKIPPED
-            report(Ended(call, outcome, now(), call.target, BROKEN))
+            report(Ended(call, outcome, now(), call.target, ABORTED))
             raise
         else:
             report(Ended(call, result.outcome, now(), result.id, result.why))
@@ -144,13 +150,14 @@ class _RunningCalls:
         return Ended(call, Outcome.SKIPPED, self._run.ports.clock.now(), call.target, why)
 
     async def cancel(self) -> None:
+        """Cancels the running calls and waits until they have ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _perform(run: RunContext, call: Call) -> Awaitable[CallResult]:
-    """One call, from first to last; raises a Failure."""
+    """Performs one call; raises a Failure."""
     if call.verb is Verb.CREATE:
         return create.create(run, call)
     return change.delete(run, call) if call.verb in (Verb.DELETE, Verb.REMOVE) else change.update(run, call)

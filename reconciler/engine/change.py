@@ -1,6 +1,6 @@
-"""Carries out one update or delete: the record, the request with its ownership check, the binding.
+"""Performs one update or delete: the owner record, the request with its ownership check, the binding.
 
-Each may be repeated: twice is once.
+Both are idempotent, so that a retry or a second run does no harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.model.value import Json, Value
 
 
 async def update(run: RunContext, call: Call) -> CallResult:
-    """Updates an object or one of its modules, and its owner record; raises a Failure."""
+    """Updates an object or one of its modules, with its owner record; raises a Failure."""
     kind = run.facts.kind_of(call)
     record = _record(run, call, kind)
     body = requests.make_body(call, run.memory.values, kind, record)
@@ -40,7 +40,7 @@ async def update(run: RunContext, call: Call) -> CallResult:
 
 
 def _record(run: RunContext, call: Call, kind: Kind) -> Owner | None:
-    """The owner record to write. An object created just now keeps its intent, with which its digests are salted."""
+    """The owner record to write. An object that this run created keeps its intent, the salt of its digests."""
     draft = call.owner
     if draft is None:
         return None
@@ -59,12 +59,12 @@ async def _send(run: RunContext, call: Call, body: dict[str, Value] | None) -> J
         return await run.with_retries(call, lambda: _attempt(run, call, path, body))
     except Gone as failure:
         raise Gone(
-            f"{path} is gone: it was deleted after the plan was made", code=failure.code, status=404
+            f"{path} does not exist any more: it was deleted after the plan was created", code=failure.code, status=404
         ) from failure
 
 
 async def _attempt(run: RunContext, call: Call, path: str, body: dict[str, Value] | None) -> Json:
-    """One attempt, each with a check of its own: meanwhile the object may have become another stack's."""
+    """Sends the request once. Each attempt has its own ownership check: another stack may have adopted the object."""
     check = run.memory.ownership.check(call, path)
     payload = requests.reveal_body(body)
     try:
@@ -81,18 +81,19 @@ async def _attempt(run: RunContext, call: Call, path: str, body: dict[str, Value
 
 
 async def delete(run: RunContext, call: Call) -> CallResult:
-    """Deletes an object, or removes one of its modules; raises a Failure."""
+    """Deletes an object, or removes one of its modules; raises a Failure. An absent object counts as deleted."""
     result = CallResult(Outcome.DONE, call.target)
     try:
         await _send(run, call, None)
     except Gone:
-        result = CallResult(Outcome.ALREADY, call.target, "it was gone already")
+        result = CallResult(Outcome.ALREADY, call.target, "it was deleted before")
     if call.verb is Verb.DELETE:
-        successor = run.memory.bound.get(call.address)
+        successor = run.memory.bindings.get(call.address)
         if call.unbinds:
-            gone = [each for each in (call.address, run.facts.former_addresses.get(call.address)) if each is not None]
-            await run.checkpoint("bind", call, lambda: run.ports.journal.bind(dict.fromkeys(gone)))
+            former = run.facts.former_addresses.get(call.address)
+            addresses = [call.address] if former is None else [call.address, former]
+            await run.checkpoint("bind", call, lambda: run.ports.journal.bind(dict.fromkeys(addresses)))
         elif successor is not None and successor.replaces is not None:
-            settled = replace(successor, replaces=None)
-            await run.checkpoint("bind", call, lambda: run.ports.journal.bind({call.address: settled}))
+            final = replace(successor, replaces=None)
+            await run.checkpoint("bind", call, lambda: run.ports.journal.bind({call.address: final}))
     return result

@@ -1,5 +1,5 @@
-"""Limits how many requests are sent at once, and how many calls may be under way: more than that, since a call also
-waits for the journal. The platform's budget of requests per minute is the client's business; see `api.limiter`.
+"""Limits how many requests are sent at once, and how many calls may run: more calls than requests, since a call also
+waits for the journal. The budget of requests per minute is enforced in `api.limiter`.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from reconciler.engine.ports import Check, Platform
 from reconciler.model.value import Json
 
 
-def extra_calls(at_once: int) -> int:
-    """How many calls may be under way beyond the requests: enough for a disk that takes as long as a request.
+def extra_calls(limit: int) -> int:
+    """Calls that may run beyond the limit of requests: as many again, for a disk as slow as the platform.
 
-    Where there are only a few requests at once, nothing is waited for that another call could use.
+    0 with fewer than four requests at once: there it would gain nothing.
     """
-    return at_once if at_once >= 4 else 0
+    return limit if limit >= 4 else 0
 
 
 class BoundedPlatform:
-    """A platform with a limit of requests at once, first come, first served."""
+    """A platform that sends at most `limit` requests at once, in the order in which they were made."""
 
-    def __init__(self, platform: Platform, at_once: int) -> None:
+    def __init__(self, platform: Platform, limit: int) -> None:
         self._platform = platform
-        self._places = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(limit)
 
     async def get(self, path: str) -> Json:
-        async with self._places:
+        async with self._slots:
             return await self._platform.get(path)
 
     def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        return self._platform.pages(path, key)  # rare, after a lost answer or for owner records: it takes no place
+        return self._platform.pages(path, key)  # rare: after a lost response or for owner records; not limited
 
     async def send(
         self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
     ) -> Json:
-        async with self._places:
+        async with self._slots:
             return await self._platform.send(method, path, body, check=check)

@@ -1,6 +1,6 @@
-"""The context of one run: its ports, what is fixed by the plan, and its memory; checkpoints and retries.
+"""The context of one run: its ports, the facts of the plan, and its memory; checkpoints and retries.
 
-`checkpoint` is the one way to touch a port that changes anything, so that fault tests reach every such point.
+Every write through a port happens inside `checkpoint`, so that fault tests can end the process before and after it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Checkpoint = Literal["check", "intend", "send", "search", "deliver", "receipt", 
 """The steps of a call: requests, lists and durable writes."""
 
 POINTS: tuple[str, ...] = tuple(f"{edge} {step}" for step in get_args(Checkpoint) for edge in ("before", "after"))
-"""Every point at which a process may die and the next run must still come out right."""
+"""Every point at which the process may die; the next run must recover from each."""
 
 OnCheckpoint = Callable[[str, Call], None]
 """Called at each point with its name; a fault test kills the process there."""
@@ -45,7 +45,7 @@ class Stop(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything outside the engine that a run speaks to, and how often it tries again."""
+    """The interfaces through which a run reaches everything outside the engine, and its retry policy."""
 
     platform: Platform
     journal: Journal
@@ -60,14 +60,14 @@ class Ports:
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """What the plan says, which no call changes."""
+    """The plan and what is derived from it. Constant during a run."""
 
     plan: Plan
     kinds: Mapping[str, Kind]
 
     @cached_property
     def former_addresses(self) -> Mapping[Address, Address]:
-        """New address → the one before, of each resource that is renamed."""
+        """New address → former address, of each resource that is moved."""
         return {change.address: change.former for change in self.plan.changes if change.former}
 
     @cached_property
@@ -80,32 +80,32 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
-    """What a run learns as its calls are carried out.
+    """What a run learns from its calls.
 
     redactor  hides secrets in every reported text: those of the plan and those received since
     intents   of the objects that this run created
-    bound     bindings that this run wrote
-    sent      ids of the calls that took effect, or may have
+    bindings  those that this run wrote
+    sent      ids of the calls whose request took effect, or may have
     """
 
     values: ResolvedValues
     ownership: OwnershipCheck
     redactor: Redactor
     intents: dict[Address, str] = field(default_factory=dict)
-    bound: dict[Address, Binding] = field(default_factory=dict)
+    bindings: dict[Address, Binding] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One run, as each step of a call gets it."""
+    """What every step of a call needs: ports, facts of the plan, memory."""
 
     ports: Ports
     facts: PlanFacts
     memory: RunMemory
 
     async def checkpoint(self, name: Checkpoint, call: Call, act: Callable[[], Awaitable[_T]]) -> _T:
-        """Does one thing; fault tests are called before and after it."""
+        """Performs one durable step; `on_checkpoint` is called before and after it."""
         self.ports.on_checkpoint(f"before {name}", call)
         try:
             result = await act()
@@ -119,8 +119,7 @@ class RunContext:
         return result
 
     async def with_retries(self, call: Call, act: Callable[[], Awaitable[_T]]) -> _T:
-        """Repeats an attempt, which is one or more steps, until it succeeds or there is no point; raises the last
-        Failure."""
+        """Repeats `act` after Transient and Lost failures, as the retry policy allows; raises the last Failure."""
         attempt = 1
         while True:
             try:
@@ -130,7 +129,8 @@ class RunContext:
                 attempt += 1
 
     async def back_off(self, call: Call, attempt: int, failure: Failure, *, least: float = 0.0) -> None:
-        """Waits for the next attempt, `least` seconds or more; raises the failure if there is to be none."""
+        """Waits before the next attempt, at least `least` seconds. Raises the failure if no attempt is left, or if the
+        run is stopped."""
         ports = self.ports
         seconds = retry.wait_seconds(attempt, failure, ports.random.fraction(), ports.retries)
         if seconds is None or ports.stop.is_set():
@@ -141,11 +141,12 @@ class RunContext:
             raise failure
 
     async def _sleep_until_stopped(self, seconds: float) -> bool:
-        sleeping = asyncio.ensure_future(self.ports.clock.sleep(seconds))
-        stopping = asyncio.ensure_future(self.ports.stop.wait())
+        """Sleeps, and ends early if the run is stopped; whether it was stopped."""
+        sleep = asyncio.ensure_future(self.ports.clock.sleep(seconds))
+        stop = asyncio.ensure_future(self.ports.stop.wait())
         try:
-            await asyncio.wait((sleeping, stopping), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((sleep, stop), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            sleeping.cancel()
-            stopping.cancel()
+            sleep.cancel()
+            stop.cancel()
         return self.ports.stop.is_set()

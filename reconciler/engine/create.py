@@ -1,6 +1,6 @@
-"""Carries out one create, exactly once: intent, request, search after a lost answer, delivery, record.
+"""Performs one create exactly once: intent, request, search after a lost response, delivery, record.
 
-The process may die after each step, so their order matters.
+The process may die after each step; the order of the steps makes every such state recoverable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reconciler.model.value import Json, Value
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How a call that did not fail ended."""
+    """How a call ended that did not fail."""
 
     outcome: Outcome
     id: str | None = None
@@ -33,11 +33,11 @@ class CallResult:
 class _Answer:
     body: Mapping[str, Json]
     intent: Intent
-    found: bool  # by a search: the platform's own answer was lost, and with it what it says only once
+    found: bool  # by a search, since the response was lost: then the one-time secret is lost too
 
 
 async def create(run: RunContext, call: Call) -> CallResult:
-    """Creates an object. After a Failure there is none, or the intent stays open for the next run to settle."""
+    """Creates an object. After a Failure no object exists, or its intent stays open and the next run settles it."""
     await delivery.check_sinks(run, call)
     path = run.memory.values.path(call.path)
     for attempt in range(1, run.ports.retries.attempts + 1):
@@ -45,16 +45,16 @@ async def create(run: RunContext, call: Call) -> CallResult:
         if result is not None:
             return result
         await run.back_off(
-            call, attempt, Lost("its secret went with the lost answer, and it is deleted: creating anew")
+            call, attempt, Lost("the response with its secret was lost, so the object was deleted; creating it again")
         )
-    raise Lost("its secret was lost with every answer, and each object deleted again")
+    raise Lost("every response with its secret was lost; each object was deleted again")
 
 
 class _Create:
-    """One create, from first to last.
+    """One create, with all its attempts.
 
     A request that may have taken effect never shares its intent with another request: an object that appears later,
-    even much later, is told from the others, and planning deletes it.
+    even much later, can be told apart, and planning deletes it.
     """
 
     def __init__(self, run: RunContext, call: Call, path: str) -> None:
@@ -62,15 +62,15 @@ class _Create:
         self._call = call
         self._path = path
         self._kind = run.facts.kind_of(call)
-        self._intents: list[Intent] = []  # the latest last, which the next request is for
+        self._intents: list[Intent] = []  # the last one is that of the next request
         self._record: Owner | None = None
         self._body: dict[str, Value] = {}
-        self._is_spent = False  # a request left for the latest intent that may have taken effect
-        self._in_doubt = False  # or for any of them
-        self._may_linger = False  # and that may still be worked on
+        self._is_spent = False  # a request with the last intent may have taken effect
+        self._in_doubt = False  # a request with any of the intents may have taken effect
+        self._may_linger = False  # and the platform may still be processing it
 
     async def execute(self) -> CallResult | None:
-        """None: it took effect, but its secret is lost, so it was deleted and must be created anew."""
+        """The result; None if the object was deleted again because its secret was lost, and must be created again."""
         await self._intend()
         try:
             answer = await self._send()
@@ -86,10 +86,11 @@ class _Create:
         await self._remember(answer)
         object_id = self._id(answer)
         if answer.found:
-            return CallResult(Outcome.ALREADY, object_id, "its answer was lost; found by a fresh list")
+            return CallResult(Outcome.ALREADY, object_id, "its response was lost; the object was found in a new list")
         return CallResult(Outcome.DONE, object_id)
 
     async def _intend(self) -> None:
+        """Stores a new intent, and prepares the body that carries it."""
         run, call = self._run, self._call
         intent_id = run.ports.random.intent()
         if call.owner is not None:
@@ -97,7 +98,7 @@ class _Create:
                 call.owner, run.memory.values, self._kind, stack=run.facts.plan.stack, intent=intent_id
             )
         self._body = requests.make_body(call, run.memory.values, self._kind, self._record) or {}
-        places = [run.ports.sinks.place(each) for each in call.deliver.values()]
+        places = [run.ports.sinks.place(delivery) for delivery in call.deliver.values()]
         intent = requests.make_intent(intent_id, call, self._body, self._kind, run.facts.plan, self._path, *places)
         self._intents.append(intent)
         self._is_spent = False
@@ -123,21 +124,21 @@ class _Create:
             attempt += 1
 
     async def _send_once(self) -> Mapping[str, Json]:
-        departure = SendTime(self._run.ports.clock)
+        send_time = SendTime(self._run.ports.clock)
         body = requests.reveal_body(self._body)
-        answer = await self._run.ports.platform.send("POST", self._path, body, check=departure)
+        answer = await self._run.ports.platform.send("POST", self._path, body, check=send_time)
         if not isinstance(answer, Mapping) or not isinstance(answer.get(self._kind.key), str):
-            raise Lost(f"the platform's answer to the create names no {self._kind.key}")
-        self._run.memory.ownership.learn(self._kind, self._object_path(answer), departure.sent_at, answer)
+            raise Lost(f"the platform's response to the create has no {self._kind.key}")
+        self._run.memory.ownership.learn(self._kind, self._object_path(answer), send_time.sent_at, answer)
         return answer
 
     async def _wait_and_search(self, attempt: int, failure: Failure) -> _Answer | None:
-        """Wait, then look for what a lost request did. Raises when there is to be no further attempt."""
+        """Waits, then searches for the object of a lost request. Raises if no attempt is left."""
         if isinstance(failure, Lost):
             self._is_spent = self._in_doubt = True
             self._may_linger = self._may_linger or recovery.may_still_take_effect(failure)
         try:
-            # Waiting comes first: a request that is still being worked on is not in the list yet.
+            # Wait before the search: the object of a request that is still being processed is not in the list yet.
             least = self._run.ports.retries.lag if self._in_doubt else 0.0
             await self._run.back_off(self._call, attempt, failure, least=least)
         except Failure:
@@ -152,30 +153,31 @@ class _Create:
         return await self._keep_one(found) if found else None
 
     async def _replace_late_duplicates(self, body: Mapping[str, Json]) -> _Answer:
-        """Deletes the object of an earlier request that took effect only after the search for it."""
+        """The created object. Deletes objects of earlier requests that took effect after the search for them."""
         answer = _Answer(body, self._intents[-1], found=False)
         if not self._may_linger or not self._kind.keeps_owner:
             return answer
-        found = await self._find_created(Lost("the create was repeated"))
-        return await self._keep_one([answer, *(each for each in found if self._id(each) != self._id(answer))])
+        found = await self._find_created(Lost("an earlier request had no response"))
+        return await self._keep_one([answer, *(other for other in found if self._id(other) != self._id(answer))])
 
     async def _find_created(self, cause: Failure) -> list[_Answer]:
         found = await recovery.find_by_intent(self._run, self._call, self._intents, cause)
         return [_Answer(body, intent, found=True) for body, intent in found]
 
-    async def _keep_one(self, made: Sequence[_Answer]) -> _Answer:
-        """Keeps one of several objects, as planning would: the first, or the one whose secret is at hand."""
-        kept = min(made, key=self._rank)
-        for answer in made if self._kind.keeps_owner else ():
-            if answer is not kept:
+    async def _keep_one(self, created: Sequence[_Answer]) -> _Answer:
+        """Keeps one of several objects and deletes the others: keeps the oldest, as planning would, or the one whose
+        secret was received."""
+        best = min(created, key=self._rank)
+        for answer in created if self._kind.keeps_owner else ():
+            if answer is not best:
                 await self._revoke(answer, "it was created twice")
-        return kept
+        return best
 
-    def _rank(self, made: _Answer) -> tuple[bool, str, str]:
-        return bool(self._call.deliver) and made.found, str(made.body.get("created_at") or ""), self._id(made)
+    def _rank(self, created: _Answer) -> tuple[bool, str, str]:
+        return bool(self._call.deliver) and created.found, str(created.body.get("created_at") or ""), self._id(created)
 
     async def _discard(self, answer: _Answer) -> None:
-        await self._revoke(answer, "the answer that held it was lost")
+        await self._revoke(answer, "the response with it was lost")
         await self._conclude(None)
 
     async def _deliver(self, answer: _Answer) -> None:
@@ -183,7 +185,7 @@ class _Create:
             await delivery.deliver(self._run, self._call, self._object(answer), answer.body)
         except Refused as failure:
             if isinstance(failure.__cause__, Failure):
-                raise  # it could not be deleted either: the intent stays open
+                raise  # the object could not be deleted: its intent stays open
             await self._conclude(None)
             raise
         journal, intent_id = self._run.ports.journal, answer.intent.id
@@ -197,35 +199,35 @@ class _Create:
             await bind(run, call, requests.make_locator(self._kind, self._path, self._id(answer)), self._record)
         await self._conclude(answer)
 
-    async def _conclude(self, made: _Answer | None) -> None:
-        """Records that this object came of its intent, and nothing of the other intents."""
+    async def _conclude(self, created: _Answer | None) -> None:
+        """Closes the intents: the given object belongs to its intent, and no object to the others."""
         for intent in self._intents:
-            object_id = self._id(made) if made is not None and intent is made.intent else None
+            object_id = self._id(created) if created is not None and intent is created.intent else None
             await self._conclude_one(intent, object_id)
 
     async def _conclude_one(self, intent: Intent, object_id: str | None) -> None:
         run = self._run
         await run.checkpoint("conclude", self._call, lambda: run.ports.journal.conclude(intent.id, object_id))
 
-    async def _revoke(self, made: _Answer, because: str) -> None:
-        await delivery.revoke(self._run, self._call, self._object(made), because=because)
+    async def _revoke(self, created: _Answer, because: str) -> None:
+        await delivery.revoke(self._run, self._call, self._object(created), because=because)
 
-    def _id(self, made: _Answer) -> str:
-        return str(made.body[self._kind.key])
+    def _id(self, created: _Answer) -> str:
+        return str(created.body[self._kind.key])
 
-    def _object(self, made: _Answer) -> str:
-        return self._object_path(made.body)
+    def _object(self, created: _Answer) -> str:
+        return self._object_path(created.body)
 
     def _object_path(self, body: Mapping[str, Json]) -> str:
         return f"{self._path}/{quote(str(body[self._kind.key]), safe='')}"
 
 
 async def bind(run: RunContext, call: Call, locator: str, record: Owner) -> None:
-    """Writes the binding of an address to its object; after a move, removes the one of the former address."""
-    has_record = run.facts.kind_of(call).keeps_owner  # which says what was applied
+    """Writes the binding of an address to its object; after a move, removes the binding of the former address."""
+    has_record = run.facts.kind_of(call).keeps_owner  # then the owner record holds the applied digests
     applied = {} if has_record else dict(record.applied)
     binding = Binding(locator, applied, record.protect, None if has_record else record.replaces)
     former = run.facts.former_addresses.get(call.address)
     bindings = {call.address: binding} if former is None else {call.address: binding, former: None}
     await run.checkpoint("bind", call, lambda: run.ports.journal.bind(bindings))
-    run.memory.bound[call.address] = binding
+    run.memory.bindings[call.address] = binding

@@ -1,6 +1,7 @@
-"""Delivers one-time secrets: tried before the create, delivered right after it; if that fails, the object is deleted.
+"""Delivers one-time secrets: checks the sink before the create, delivers right after it, and deletes the object if the
+delivery fails.
 
-One rule holds under every fault: there is no live object of ours whose secret nobody has.
+Invariant under every fault: no object of this stack stays alive whose secret was not delivered.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from reconciler.model.value import Json, Secret
 
 
 async def check_sinks(run: RunContext, call: Call) -> None:
-    """Raises Refused if a secret of this call would have nowhere to go."""
+    """Raises Refused if a secret of this call could not be delivered."""
     for delivery in call.deliver.values():
         try:
             await run.checkpoint("check", call, lambda d=delivery: run.ports.sinks.check(d, overwrites=call.overwrites))  # type: ignore[misc]
@@ -23,12 +24,12 @@ async def check_sinks(run: RunContext, call: Call) -> None:
 
 
 async def deliver(run: RunContext, call: Call, path: str, answer: Mapping[str, Json]) -> None:
-    """Delivers every secret of a new object. If one cannot be, the object at `path` is deleted; raises Refused."""
+    """Delivers every secret of a new object. If a delivery fails, deletes the object at `path` and raises Refused."""
     try:
         for name, delivery in call.deliver.items():
             text = answer.get(name)
             if not isinstance(text, str) or not text:
-                raise Undeliverable(f"the platform's answer holds no {name}")
+                raise Undeliverable(f"the platform's response has no {name}")
             secret = Secret(text, f"{call.address}.{name}")
             run.memory.redactor.add(text)
             await run.checkpoint(
@@ -42,7 +43,7 @@ async def deliver(run: RunContext, call: Call, path: str, answer: Mapping[str, J
 
 
 async def revoke(run: RunContext, call: Call, path: str, *, because: str) -> None:
-    """Deletes an object whose secret nobody holds; raises Refused, with its path, if it cannot be deleted."""
+    """Deletes an object whose secret was not delivered; raises Refused, with its path, if it cannot be deleted."""
 
     async def attempt() -> None:
         check = run.memory.ownership.check_created(call, path)
@@ -54,6 +55,6 @@ async def revoke(run: RunContext, call: Call, path: str, *, because: str) -> Non
         return
     except Failure as failure:
         raise Refused(
-            f"{path} is live, nobody holds its secret ({because}), and it cannot be deleted: {failure}; "
-            "the next run replaces it"
+            f"{path} exists, its secret was not delivered ({because}), and it cannot be deleted: {failure}; "
+            "the next apply replaces it"
         ) from failure

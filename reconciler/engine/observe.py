@@ -1,6 +1,6 @@
-"""Looks at the account once: every collection listed in parallel, never a GET per object.
+"""Reads the account into a snapshot: lists every collection in parallel, without a GET for each object.
 
-Says what was seen and which lists did not reach their end; what that means is for planning to say.
+Marks lists that could not be read to their end; `planning` decides what follows from that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.model.snapshot import NOT_OFFERED, Binding, Listing, Live, Snaps
 from reconciler.model.value import Json
 
 ById = Mapping[str, Sequence[tuple[str, str | None]]]
-"""Per kind the objects that are named by id and nothing else: (id, parent's id)."""
+"""Per kind, objects of which only modules are managed: (id, id of the parent)."""
 
 _T = TypeVar("_T")
 
@@ -35,48 +35,53 @@ async def observe(
     expected: Collection[Address] = (),
     concurrency: int = 16,
 ) -> Snapshot:
-    """One look at these kinds. Raises Refused if the key is not accepted, or may not read what is `expected` or bound;
-    other failures leave a list incomplete.
+    """A snapshot of these kinds. A list that fails is marked as incomplete.
 
-    A list may lag behind: an `expected` object that a binding knows and no list shows is asked for by its id, before
-    anybody makes it a second time.
+    bindings     of the store, by address
+    receipts     intents whose one-time secret was delivered
+    by_id        objects that no list shows, to be read by id, module by module
+    expected     declared addresses. If one has a binding and the list does not show its object, the object is read by
+                 id: a list may lag behind, and the object must not be created twice
+    concurrency  lists at once
+
+    Raises Refused if the key is not accepted at all, or may not read a kind that is `expected` or bound.
     """
-    look = _AccountReader(reader, concurrency)
-    wanted = {kind.name: kind for kind in kinds}
-    tops = {kind.name: kind for kind in wanted.values() if kind.parent is None}
-    for kind in wanted.values():
+    account = _AccountReader(reader, concurrency)
+    selected = {kind.name: kind for kind in kinds}
+    tops = {kind.name: kind for kind in selected.values() if kind.parent is None}
+    for kind in selected.values():
         if kind.parent is not None:
             tops.setdefault(kind.parent.kind, registry.get(kind.parent.kind))
-    listings = await look.list_collections(tops.values())
-    children = [kind for kind in wanted.values() if kind.parent is not None]
-    below = await _gather([look.list_children(kind, _parents(kind, listings)) for kind in children])
-    listings |= {kind.name: listing for kind, listing in zip(children, below, strict=True)}
+    listings = await account.list_collections(tops.values())
+    children = [kind for kind in selected.values() if kind.parent is not None]
+    child_listings = await _gather([account.list_children(kind, _parents(kind, listings)) for kind in children])
+    listings |= {kind.name: listing for kind, listing in zip(children, child_listings, strict=True)}
     for name, ids in (by_id or {}).items():
-        if name in wanted and wanted[name].modules_by_id:
-            listings[name] = await look.add_by_id(wanted[name], listings[name], ids)
-    known = {address: each for address, each in (bindings or {}).items() if address in expected}
-    for name, kind in wanted.items():
-        locators = [binding.id for address, binding in known.items() if address.kind == name]
-        listings[name] = await look.add_unlisted(kind, listings[name], locators)
-    _refuse_denied(listings, {address.kind for address in (*expected, *(bindings or {}))}, look.denied)
-    return Snapshot({name: listings[name] for name in wanted}, dict(bindings or {}), receipts)
+        if name in selected and selected[name].modules_by_id:
+            listings[name] = await account.add_by_id(selected[name], listings[name], ids)
+    declared = {address: binding for address, binding in (bindings or {}).items() if address in expected}
+    for name, kind in selected.items():
+        locators = [binding.id for address, binding in declared.items() if address.kind == name]
+        listings[name] = await account.add_unlisted(kind, listings[name], locators)
+    _refuse_denied(listings, {address.kind for address in (*expected, *(bindings or {}))}, account.denied)
+    return Snapshot({name: listings[name] for name in selected}, dict(bindings or {}), receipts)
 
 
 def collection_path(kind: Kind, parent_id: str | None) -> str:
-    """The path of a collection; below a parent its id is filled in."""
+    """The path of a kind's collection, with the id of the parent filled in."""
     if kind.parent is None or parent_id is None:
         return kind.path
     return kind.path.replace(f"{{{kind.parent.field}}}", quote(parent_id, safe=""))
 
 
 def find_embedded(kind: Kind, parent: Mapping[str, Json]) -> list[Json] | None:
-    """The children that a parent's own body carries; None if it says nothing of them."""
+    """The children that the body of a parent contains; None if it has no such field."""
     inside = parent.get(kind.parent.embedded) if kind.parent else None
     return inside if isinstance(inside, list) else None
 
 
 def _refuse_denied(listings: Mapping[str, Listing], needed: Collection[str], denied: Mapping[str, Refused]) -> None:
-    """A key may be meant for a part of the account: that it may not read the rest is no failure."""
+    """Raises only for needed kinds: a key may be restricted to a part of the account on purpose."""
     blind = all(listing.denied for listing in listings.values())
     for name, failure in denied.items():
         if blind or name in needed:
@@ -84,6 +89,8 @@ def _refuse_denied(listings: Mapping[str, Listing], needed: Collection[str], den
 
 
 class _AccountReader:
+    """Lists collections with limited concurrency, and remembers which ones the key may not read."""
+
     def __init__(self, reader: Reader, concurrency: int) -> None:
         self._reader = reader
         self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(concurrency)
@@ -91,7 +98,7 @@ class _AccountReader:
         self.denied: dict[str, Refused] = {}  # and kinds
 
     async def list_collections(self, kinds: Iterable[Kind]) -> dict[str, Listing]:
-        """Each distinct collection is listed once, however many kinds live in it."""
+        """The listing of each kind. A collection that several kinds share is listed once."""
         sharing: dict[tuple[str, str], list[Kind]] = {}
         for kind in kinds:
             sharing.setdefault((kind.path, kind.list_key), []).append(kind)
@@ -112,7 +119,7 @@ class _AccountReader:
     async def list_children(self, kind: Kind, parents: Listing) -> Listing:
         if not parents.complete:
             return Listing(complete=False, why=parents.why, denied=parents.denied)
-        # Most parents carry their children, and nothing has to be asked for those.
+        # Most parents contain their children, which then need no request.
         inside = [(parent, find_embedded(kind, parent.body)) for parent in parents.objects]
         listed = iter(await _gather([self._list_below(kind, parent) for parent, bodies in inside if bodies is None]))
         found = [
@@ -132,9 +139,9 @@ class _AccountReader:
         return self._make_listing(kind, path, listed, why, parent.id)
 
     async def add_by_id(self, kind: Kind, listing: Listing, ids: Sequence[tuple[str, str | None]]) -> Listing:
-        """The listing, and the modules of objects that are named by id and that it does not show."""
-        shown = {live.id for live in listing.objects}
-        absent = [(id, parent_id) for id, parent_id in dict.fromkeys(ids) if id not in shown and parent_id]
+        """The listing with those objects added that it does not show, each read by id from its modules."""
+        listed_ids = {live.id for live in listing.objects}
+        absent = [(id, parent_id) for id, parent_id in dict.fromkeys(ids) if id not in listed_ids and parent_id]
         found = await _gather([self._read_modules(kind, id, parent_id or "") for id, parent_id in absent])
         why = next((answer for answer in found if isinstance(answer, str)), "")
         return replace(
@@ -145,17 +152,17 @@ class _AccountReader:
         )
 
     async def add_unlisted(self, kind: Kind, listing: Listing, locators: Sequence[str]) -> Listing:
-        """The listing with those of these objects that exist although it does not show them."""
-        shown = {live.locator for live in listing.objects}
-        absent = [locator for locator in locators if locator not in shown] if listing.complete else []
+        """The listing with those of these objects added that exist although the list does not show them."""
+        listed = {live.locator for live in listing.objects}
+        absent = [locator for locator in locators if locator not in listed] if listing.complete else []
         found = await _gather([self._read_object(kind, locator) for locator in absent])
         why = next((answer for answer in found if isinstance(answer, str)), "")
-        there = tuple(live for live in found if isinstance(live, Live))
+        unlisted = tuple(live for live in found if isinstance(live, Live))
         complete, why = listing.complete and not why, listing.why or why
-        return replace(listing, objects=(*listing.objects, *there), complete=complete, why=why)
+        return replace(listing, objects=(*listing.objects, *unlisted), complete=complete, why=why)
 
     async def _read_object(self, kind: Kind, locator: str) -> Live | str | None:
-        """One object, None if there is none, or why that cannot be told."""
+        """One object; None if it does not exist; the error text if it could not be read."""
         parent_id, _, id = locator.rpartition("/")
         path = f"{collection_path(kind, parent_id or None)}/{quote(id, safe='')}"
         async with self._slots:
@@ -170,11 +177,11 @@ class _AccountReader:
             except Failure as failure:
                 return str(failure)
         if not isinstance(body, dict) or body.get(kind.key) != id:
-            return f"{path} did not answer with the object"
+            return f"the response to GET {path} is not that object"
         return Live(kind.name, id, body, parent_id or None)
 
     async def _read_modules(self, kind: Kind, id: str, parent_id: str) -> Live | str:
-        """The object as far as its modules show it, or why that could not be had."""
+        """An object with its modules as fields, or the error text if one could not be read."""
         base = f"{collection_path(kind, parent_id)}/{quote(id, safe='')}"
         try:
             modules = await _gather([self._read_module(f"{base}/{name}") for name in kind.modules_by_id])
@@ -187,18 +194,18 @@ class _AccountReader:
         return Live(kind.name, id, {kind.key: id, **dict(zip(kind.modules_by_id, modules, strict=True))}, parent_id)
 
     async def _read_module(self, path: str) -> Json:
-        """A module's body, or None: nothing documents how an unset one answers, so every way of saying it counts."""
+        """The body of a module; None if it is unset. How is undocumented: 404, null, and only null fields all count."""
         async with self._slots:
             try:
                 body = await self._reader.get(path)
             except Gone:
                 return None
         if body is not None and not isinstance(body, dict):
-            raise Refused(f"{path} did not answer with a module; is base_url the address of the platform's API?")
+            raise Refused(f"the response to GET {path} is not a module; check platform.base_url")
         return None if body is None or all(value is None for value in body.values()) else body
 
     async def _list_bodies(self, path: str, key: str) -> tuple[list[Json], str]:
-        """All objects of a collection, and why the list is cut short if it is."""
+        """The objects of a collection, and why the list is incomplete; empty if it is complete."""
         bodies: list[Json] = []
         async with self._slots:
             try:
@@ -228,15 +235,15 @@ def _make_listing(kind: Kind, bodies: Iterable[Json], why: str, parent_id: str |
     for body in bodies:
         id = body.get(key) if isinstance(body, dict) else None
         if not isinstance(id, str) or not id:
-            why = why or f"the platform listed an object without {key} among {kind.list_key}"
+            why = why or f"an object in the platform's list of {kind.list_key} has no {key}"
         elif not fixed or all(body.get(field) == value for field, value in fixed):
-            # An object that slips to the next page while we read comes twice: the later body is the fresher one.
+            # An object that moves to the next page during the reading is listed twice: the later body is newer.
             found[id] = Live(name, id, body, parent_id)
     return Listing(tuple(found.values()), complete=not why, why=why)
 
 
 async def _gather(work: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """Everything at once; the first exception cancels the rest and is raised as it is."""
+    """Runs coroutines concurrently; the first exception cancels the rest and is raised."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return list(await asyncio.gather(*tasks))

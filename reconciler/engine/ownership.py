@@ -1,8 +1,8 @@
 """Re-reads the owner record before each update or delete and refuses objects that another stack owns by now.
 
-The platform has no conditional requests. So every attempt of a call is checked again when its request may leave: an
-object counts as confirmed if the reading of it began at most `FRESH` seconds before. The objects of a collection are
-read with a list where that takes fewer requests, and one by one otherwise.
+The platform has no conditional requests, so every attempt of a call is checked right before its request is sent: an
+object counts as confirmed if its reading began at most `FRESH` seconds before. The objects of a collection are read
+with a list if that takes fewer requests, and one by one otherwise.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGE = 100  # objects: the platform's largest page
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """An object as some response showed it; the request for it began at `began`. `listed`: it was a list."""
+    """An object as a response showed it. `began`: when its request was sent; `listed`: the response was a list."""
 
     began: float
     live: Live
@@ -39,9 +39,9 @@ class _Collection:
     """A collection with objects that the plan's calls change, and whether listing it saves requests."""
 
     kind: Kind
-    pages: int  # requests that a list takes: as estimated, then as counted
+    pages: int  # requests that a list takes: an estimate, then the count
     unconfirmed: dict[str, str] = field(default_factory=dict)  # call id → object path
-    requests_saved: int | None = None  # checks that the latest list answered; None: not listed yet
+    requests_saved: int | None = None  # by the latest list; None: not listed yet
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -50,7 +50,7 @@ class _Collection:
 
 
 class OwnershipCheck:
-    """What a run knows about who owns the objects that its calls change."""
+    """The ownership of the objects that the calls of a run change, as far as the run has read it."""
 
     def __init__(self, plan: Plan, platform: Platform, clock: Clock, kinds: Mapping[str, Kind]) -> None:
         self._plan = plan
@@ -58,20 +58,20 @@ class OwnershipCheck:
         self.clock = clock
         self._kinds = kinds
         self._readings: dict[str, _Reading] = {}  # object path → the latest
-        self._written: dict[str, float] = {}  # object path → when our latest request on it ended
+        self._changed_at: dict[str, float] = {}  # object path → when the latest change by this run ended
         self._additions = {change.address for change in plan.changes if change.reason is Reason.ADDED}
         self._forgotten = {change.address for change in plan.changes if change.action is Action.FORGET}
         self._unowned = self._additions | {
             change.address
             for change in plan.changes
             if change.action is Action.ADOPT or change.reason is Reason.TOMBSTONE
-        }  # what nobody need have owned
+        }  # objects that may have had no owner record
         self._collections = self._group_calls()
 
     def check(self, call: Call, path: str) -> Check | None:
         """The check of one attempt of a call to `path`; None if neither the object nor its parent has an owner record.
 
-        An object without an owner record is confirmed by its parent's.
+        An object of a kind without owner records is checked by the owner record of its parent.
         """
         found = self._find_record(call, path)
         if found is None:
@@ -79,14 +79,14 @@ class OwnershipCheck:
         kind, path = found
         if kind.name != call.address.kind:
             return Check(self, kind, path, lambda parent: self._verify_parent(call, parent), call=call)
-        was_nobodys = call.verb is Verb.DELETE and call.address in self._additions
-        was_ours = self._was_ours(call)
+        was_unowned = call.verb is Verb.DELETE and call.address in self._additions
+        was_owned = self._was_owned(call)
         return Check(
-            self, kind, path, lambda live: self._verify(live, was_ours=was_ours, was_nobodys=was_nobodys), call=call
+            self, kind, path, lambda live: self._verify(live, was_owned=was_owned, was_unowned=was_unowned), call=call
         )
 
     def _find_record(self, call: Call, path: str) -> tuple[Kind, str] | None:
-        """Kind and path of the object whose owner record says who owns what a call changes."""
+        """Kind and path of the object whose owner record decides who owns what a call changes."""
         kind = self._kinds[call.address.kind]
         if call.verb in (Verb.PUT, Verb.REMOVE):
             path = path.rpartition("/")[0]
@@ -98,12 +98,12 @@ class OwnershipCheck:
         return parent, _collection_path(_collection_path(path))
 
     def check_created(self, call: Call, path: str) -> Check | None:
-        """The check of a delete of an object that this run created for a call."""
+        """The check of a delete of an object that this run created; None for a kind without owner records."""
         kind = self._kinds[call.address.kind]
-        return Check(self, kind, path, lambda live: self._verify(live, was_ours=True)) if kind.keeps_owner else None
+        return Check(self, kind, path, lambda live: self._verify(live, was_owned=True)) if kind.keeps_owner else None
 
     async def list_collection(self, path: str) -> None:
-        """List the collection of an object, if that spares requests. If it fails, each object is read by itself."""
+        """Lists the collection of an object if that saves requests. If the list fails, objects are read one by one."""
         object_path, path = path, _collection_path(path)
         collection = self._collections.get(path)
         if collection is None:
@@ -118,25 +118,26 @@ class OwnershipCheck:
                     pages += 1
                     for body in page:
                         live = Live(collection.kind.name, str(body.get(collection.kind.key)), body)
-                        if (shown := f"{path}/{quote(live.id, safe='')}") in wanted:
-                            self.keep_reading(shown, _Reading(began, live, listed=True))
+                        if (object_path := f"{path}/{quote(live.id, safe='')}") in wanted:
+                            self.keep_reading(object_path, _Reading(began, live, listed=True))
             except Failure:
-                return  # nothing is spared, and so it is not listed again
+                return  # no request was saved, so it is not listed again
             collection.pages = pages
 
     def find_fresh(self, path: str) -> Live | None:
-        """The object as it was read at most `FRESH` seconds ago; None if it was not."""
+        """The object if it was read at most `FRESH` seconds ago; None otherwise."""
         reading = self._readings.get(path)
         return reading.live if reading is not None and self.clock.now() - reading.began <= FRESH else None
 
     def keep_reading(self, path: str, reading: _Reading) -> None:
-        """Keep the newest reading. One that began before our own last request ended may not show what it did."""
+        """Keeps the newest reading. Ignores one that began before the last change by this run ended."""
         before = self._readings.get(path)
         is_newer = before is None or reading.began >= before.began
-        if is_newer and reading.began >= self._written.get(path, float("-inf")):
+        if is_newer and reading.began >= self._changed_at.get(path, float("-inf")):
             self._readings[path] = reading
 
     def count_confirmation(self, check: Check) -> None:
+        """Removes the call from those to be confirmed, and counts the request if a list saved it."""
         collection = self._collections.get(_collection_path(check.path))
         if collection is None or check.call is None:
             return
@@ -145,45 +146,45 @@ class OwnershipCheck:
             collection.requests_saved = (collection.requests_saved or 0) + 1
 
     def forget(self, path: str) -> None:
-        """Drops what is known of an object: a request that may have changed it has ended."""
-        self._written[path] = self.clock.now()
+        """Drops the reading of an object: a request that may have changed it has ended."""
+        self._changed_at[path] = self.clock.now()
         self._readings.pop(path, None)
 
-    def learn(self, kind: Kind, path: str, left: float, answer: Json = None) -> None:
-        """Keeps the object as the response to a request that left at `left` shows it, if it does."""
+    def learn(self, kind: Kind, path: str, sent_at: float, answer: Json = None) -> None:
+        """Keeps the object that the response to a request of this run shows. `sent_at`: when the request was sent."""
         self.forget(path)
         if isinstance(answer, Mapping) and isinstance(answer.get(kind.key), str):
-            shown = {name: value for name, value in answer.items() if name != kind.one_time}
-            live = Live(kind.name, str(answer[kind.key]), shown)
+            body = {name: value for name, value in answer.items() if name != kind.one_time}
+            live = Live(kind.name, str(answer[kind.key]), body)
             if live.owner is not None and live.owner.stack == self._plan.stack:
-                self._readings[path] = _Reading(left, live)
+                self._readings[path] = _Reading(sent_at, live)
 
-    def _verify(self, live: Live, *, was_ours: bool, was_nobodys: bool = False) -> None:
-        """Raises Refused if the owner changed: to another stack, from us to nobody, or from nobody to us."""
+    def _verify(self, live: Live, *, was_owned: bool, was_unowned: bool = False) -> None:
+        """Raises Refused if another stack owns the object now, if this stack lost it, or unexpectedly owns it."""
         owner = live.owner
-        if owner is not None and was_nobodys and owner.stack == self._plan.stack:
-            raise Refused(f"{live.id} was left alone: since the plan was made it became {owner.address}")
+        if owner is not None and was_unowned and owner.stack == self._plan.stack:
+            raise Refused(f"{live.id} was not changed: it is now {owner.address} of this stack; plan again")
         if owner is not None and owner.stack != self._plan.stack:
+            raise Refused(f"{live.id} was not changed: it is now {owner.address} of stack {owner.stack}; plan again")
+        if owner is None and was_owned:
             raise Refused(
-                f"{live.id} was left alone: since the plan was made it became {owner.address} of stack {owner.stack}"
+                f"{live.id} was not changed: its owner record was removed after the plan was created; plan again"
             )
-        if owner is None and was_ours:
-            raise Refused(f"{live.id} was left alone: since the plan was made our record on it was removed; plan again")
 
     def _verify_parent(self, call: Call, parent: Live) -> None:
-        """Raises Refused if the parent's owner is another stack than the plan saw, or for an addition not ours."""
+        """Raises Refused if the parent belongs to another stack than in the plan, or, of an addition, to none."""
         seen = self._plan.observed.get(call.address)
         expected = {self._plan.stack} if seen is None else {self._plan.stack, seen.owner}
         owner = parent.owner
         if owner is not None and owner.stack not in expected:
-            became = f"became {owner.address} of stack {owner.stack}"
-            raise Refused(f"{call.target} was left alone: since the plan was made its parent {parent.id} {became}")
+            now = f"{owner.address} of stack {owner.stack}"
+            raise Refused(f"{call.target} was not changed: its parent {parent.id} is now {now}; plan again")
         if owner is None and call.address in self._additions:
-            why = f"our record on its parent {parent.id} was removed"
-            raise Refused(f"{call.target} was left alone: since the plan was made {why}; plan again")
+            why = f"the owner record of its parent {parent.id} was removed after the plan was created"
+            raise Refused(f"{call.target} was not changed: {why}; plan again")
 
-    def _was_ours(self, call: Call) -> bool:
-        """Whether the plan saw our record on the object, or this run made it."""
+    def _was_owned(self, call: Call) -> bool:
+        """Whether the object had an owner record of this stack when the plan was created, or this run created it."""
         if call.target is None:
             return True
         if call.owner is not None:
@@ -199,7 +200,7 @@ class OwnershipCheck:
         for call in self._plan.calls:
             checked = self._find_record(call, str(call.path)) if call.target is not None else None
             if checked is None or checked[0].parent is not None:
-                continue  # a child with a record is read by itself
+                continue  # a child with an owner record is read by itself
             kind, path = checked
             if (collection := found.get(_collection_path(path))) is None:
                 pages = 1 + len(requests.ids_in_plan(self._plan, kind.name)) // PAGE
@@ -209,7 +210,7 @@ class OwnershipCheck:
 
 
 class Check:
-    """Confirms one attempt of a request, when it may leave; see the port."""
+    """Checks one attempt of a request right before it is sent; see `ports.Check`."""
 
     def __init__(
         self,
@@ -220,7 +221,7 @@ class Check:
         *,
         call: Call | None = None,
     ) -> None:
-        """`kind` and `path` are of the object that is read, and that `verify` raises Refused for."""
+        """`kind` and `path` are those of the object to read; `verify` raises Refused if it must not be changed."""
         self.path = path
         self.call = call
         self.sent_at = float("-inf")
@@ -239,7 +240,7 @@ class Check:
         live = self._ownership.find_fresh(self.path)
         if live is None:
             live, seconds = await self._read(read)
-            if seconds > FRESH:  # the process may have slept over the answer
+            if seconds > FRESH:  # the process may have been suspended during the request
                 live, _ = await self._read(read)
         self._verify(live)
         self._ownership.count_confirmation(self)
@@ -258,7 +259,7 @@ class Check:
 
 
 class SendTime:
-    """A check that only notes when a request leaves: that of a create, before which there is nothing to read."""
+    """The check of a create, before which there is nothing to read: notes when the request is sent."""
 
     path = ""
 
@@ -278,8 +279,8 @@ class SendTime:
 
 
 def _always_sent_fields(kind: Kind, live: Live) -> dict[str, Json]:
-    """The fields that every PATCH carries, as they are on the platform."""
-    found = {each.name: live.body.get(each.name) for each in kind.fields if AlwaysSent in each}
+    """The fields that every PATCH must contain, with their values on the platform."""
+    found = {field.name: live.body.get(field.name) for field in kind.fields if AlwaysSent in field}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -289,5 +290,5 @@ def _collection_path(path: str) -> str:
 
 def _parse_live(kind: Kind, body: Json | Mapping[str, Json], path: str) -> Live:
     if not isinstance(body, Mapping):
-        raise Refused(f"{path} did not answer with an object")
+        raise Refused(f"the response to GET {path} is not an object")
     return Live(kind.name, str(body.get(kind.key)), body)

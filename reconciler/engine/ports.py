@@ -1,11 +1,11 @@
-"""The engine's ports, and the five ways in which a request can fail.
+"""The engine's ports, as protocols, and the five ways in which a request can fail.
 
 Failure
-├── Transient   not done, may work later: try again
-├── Conflict    not done, the object is not as expected
-├── Gone        there is no such object
-├── Refused     not done, and will not be: the request itself is wrong, or not allowed
-└── Lost        sent, no answer: done or not done
+├── Transient   not done, may succeed later: retry
+├── Conflict    not done: the object is not in the expected state
+├── Gone        the object does not exist
+├── Refused     not done, and a retry would not help: the request is invalid or not allowed
+└── Lost        sent, no response: the outcome is unknown
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Failure(Exception):
 
 
 class Transient(Failure):
-    """Not done, and may work later. `retry_after`: seconds the platform asked to wait, or None."""
+    """Not done, and may succeed later. `retry_after`: seconds that the platform asked to wait, or None."""
 
     def __init__(self, text: str, *, code: str = "", status: int = 0, retry_after: float | None = None) -> None:
         super().__init__(text, code=code, status=status)
@@ -41,100 +41,102 @@ class Transient(Failure):
 
 
 class Conflict(Failure):
-    """Not done: the object is not as expected."""
+    """Not done: the object is not in the expected state."""
 
 
 class Gone(Failure):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 class Refused(Failure):
-    """Not done, and the same request never will be."""
+    """Not done, and a retry would not help: the request is invalid or not allowed."""
 
     @property
     def is_permission(self) -> bool:
-        """Whether the key, not the request, is what is wrong."""
+        """Whether the API key is the reason: 401 or 403."""
         return self.status in (401, 403)
 
     @property
     def is_unauthenticated(self) -> bool:
-        """Whether the key is not known at all, so that nothing else need be asked with it."""
+        """Whether the platform does not know the API key, so that every other request would fail too."""
         return self.status == 401
 
 
 class Lost(Failure):
-    """Sent, and whether it was done is unknown."""
+    """Sent, and the outcome is unknown."""
 
 
 class NotSent(Exception):
-    """The request was withheld, as every further one will be; the cause says why."""
+    """The request was not sent, and no further change will be: `__cause__` says why, such as a lost lock."""
 
 
 class Reader(Protocol):
     """The platform, read-only. Paths are relative to the base address."""
 
     async def get(self, path: str) -> Json:
-        """The decoded answer; raises a Failure."""
+        """The decoded body of the response; raises a Failure."""
 
     def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        """Each page of a collection, newest object first. Raises a Failure when a page cannot be had, is not
-        what a page must be, leads elsewhere, or comes round again: then what came before is incomplete."""
+        """Yields each page of a collection, newest object first. Raises a Failure if a page cannot be read, is not a
+        page, or links to another host or to an earlier page: then the pages so far are incomplete."""
 
 
 class Check(Protocol):
-    """Decides, when a request may leave, whether it still should."""
+    """Decides, right before a request is sent, whether it still should be."""
 
     @property
     def path(self) -> str:
-        """The object to be read where the check is due."""
+        """The path of the object to read if the check is due."""
 
     def is_due(self) -> bool:
-        """Whether `confirm` has to read the object: what is known of it is too old."""
+        """Whether `confirm` has to read the object, because the last reading is too old."""
 
     async def prepare(self) -> None:
-        """Reads what spares several checks their own reading. To be awaited before each wait for the request's turn."""
+        """Reads a list if that saves the readings of several checks. To be awaited before each wait for the limiter."""
 
     async def confirm(self, read: Callable[[], Awaitable[Json]]) -> Mapping[str, Json]:
-        """What the body has to carry in addition, as it is on the platform now; raises a Failure.
+        """Fields to add to the body, with their values on the platform; raises a Failure if nothing may be sent.
 
-        To be awaited behind every wait. `read` answers with the object at `path`, in one attempt.
+        To be awaited after every wait. `read` returns the object at `path`, in one attempt.
         """
 
 
 class Platform(Reader, Protocol):
-    """The platform with everything it can do. One attempt each: repeating is the engine's business."""
+    """The platform, readable and writable. Each method makes one attempt: the engine retries."""
 
     async def send(
         self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
     ) -> Json:
-        """The decoded answer, None where there is no body; raises a Failure.
+        """The decoded body of the response, None if it is empty; raises a Failure.
 
-        `check` is confirmed after all waits, right before the request leaves; if it fails, nothing is sent.
+        `check` is confirmed after all waits, right before the request is sent; if it fails, nothing is sent.
         """
 
 
 async def complete_body(
     check: Check | None, body: Mapping[str, Json] | None, read: Callable[[str], Awaitable[Json]]
 ) -> Mapping[str, Json] | None:
-    """The body with what the check adds to it; raises a Failure if the request is not to be sent. For a platform on
-    which nothing waits."""
+    """The body with the fields that the check adds; raises a Failure if the request must not be sent. For a platform
+    without a limiter."""
     if check is None:
         return body
     await check.prepare()
     return add_fields(body, await check.confirm(lambda: read(check.path)))
 
 
-def add_fields(body: Mapping[str, Json] | None, kept: Mapping[str, Json]) -> Mapping[str, Json] | None:
-    """The body with the fields that a check adds to it, but for those that it has already."""
-    return {**kept, **(body or {})} if kept else body
+def add_fields(body: Mapping[str, Json] | None, fields: Mapping[str, Json]) -> Mapping[str, Json] | None:
+    """The body with these fields added; a field that the body has keeps its value."""
+    return {**fields, **(body or {})} if fields else body
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A create that is about to leave, or whose answer was never recorded.
+    """A create that is about to be sent, or whose result was never stored.
 
-    The object of a kind that cannot carry the intent is found again by `identity`, the natural key in canonical form,
-    among the ids that were not there `before`. The store says when it was `opened`, in seconds since the epoch.
+    id        random; part of the new object's owner record
+    before    for kinds without owner records: ids that existed before the create
+    identity  for kinds without owner records: the natural key in canonical form, by which the object is found again
+    opened    when the store received it, in seconds since 1970
     """
 
     id: str
@@ -143,55 +145,56 @@ class Intent:
     path: str
     before: frozenset[str] = field(default=frozenset())
     identity: Mapping[str, Json] = field(default_factory=dict)
-    place: Place | None = None  # where the object's one-time secret is to be delivered
+    place: Place | None = None  # the delivery target of the object's one-time secret
     opened: float = field(default=0.0, compare=False)
 
 
 class Journal(Protocol):
-    """Durable memory. Each method returns once a loss of power would not undo it."""
+    """Durable storage of what a run does. Each method returns once the write would survive a power failure."""
 
-    async def intend(self, intent: Intent) -> None: ...
+    async def intend(self, intent: Intent) -> None:
+        """Stores an intent, before its create is sent."""
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
-        """The intent's create is settled: this object came of it, or (None) nothing did."""
+        """Closes an intent: its create made this object, or (None) no object."""
 
     async def record_receipt(self, intent_id: str) -> None:
-        """The one-time secret of this intent's object has been delivered."""
+        """Records that the one-time secret of this intent's object was delivered."""
 
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
-        """Remember (None: forget) the objects of kinds that keep no owner record: all of these, or none."""
+        """Stores these bindings, or removes them (None), in one transaction."""
 
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds, monotonic."""
+        """Monotonic seconds."""
 
     async def sleep(self, seconds: float) -> None: ...
 
 
 class Random(Protocol):
     def intent(self) -> str:
-        """A new intent id: 16 characters, never the same twice."""
+        """A new intent id: 16 random characters, unique."""
 
     def fraction(self) -> float:
-        """Uniform in [0, 1): the jitter of a retry."""
+        """A random number, uniform in [0, 1), for the jitter of retries."""
 
 
 class Sinks(Protocol):
-    """Where one-time secrets go."""
+    """The targets to which one-time secrets are delivered."""
 
     def place(self, delivery: Delivery) -> Place:
-        """Where the delivery goes, as the journal keeps it."""
+        """The target of a delivery, in the form in which the journal stores it."""
 
     async def check(self, delivery: Delivery, *, overwrites: bool) -> None:
-        """Raises Undeliverable unless a delivery would work now. Leaves nothing behind."""
+        """Raises Undeliverable unless a delivery would succeed now. Changes nothing."""
 
     async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:
-        """Returns when the secret would survive a loss of power; raises Undeliverable.
+        """Returns when the secret would survive a power failure; raises Undeliverable.
 
-        What is at the target already is replaced only where it `overwrites`.
+        Existing content of the target is replaced only with `overwrites`.
         """
 
 
 class Undeliverable(Exception):
-    """A one-time secret has nowhere to go; the text says why and what to do."""
+    """A one-time secret cannot be delivered; the text says why and what to do."""

@@ -1,7 +1,7 @@
 """Finds out whether a create without a response took effect, before anything is created again.
 
-An object carries the intent it was created for in its owner record. A kind that has nowhere to keep one is found by
-its natural key among the ids that were not there before.
+An object is recognized by the intent in its owner record. An object of a kind without owner records is recognized by
+its natural key, among the ids that did not exist before the create.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from reconciler.model.plan import Call
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Json
 
-_ENDED = frozenset({408, 500, 503})
+_FINAL = frozenset({408, 500, 503})
 _SECOND = len("2026-01-01T00:00:00")
 
 
 def may_still_take_effect(failure: Lost) -> bool:
-    """Whether the request may take effect even now. Not after a status by which its own server gives it up; 502 and
-    504 come from somebody on the way who did not wait for that server."""
-    return failure.status not in _ENDED
+    """Whether the request may take effect later. Not after 408, 500 and 503, which come from the platform's own server;
+    502 and 504 come from a gateway that did not wait for that server."""
+    return failure.status not in _FINAL
 
 
 async def find_by_intent(
     run: RunContext, call: Call, intents: Sequence[Intent], cause: Failure
 ) -> list[tuple[Mapping[str, Json], Intent]]:
-    """The objects that came of one create's intents, each with its own, by a fresh list. Raises Lost if the list cannot
-    be had."""
+    """The objects that one create made, each with its intent, by a new list. Raises Lost if the list cannot be read."""
     kind = run.facts.kind_of(call)
     try:
         return await run.with_retries(
@@ -42,8 +41,8 @@ async def find_by_intent(
         )
     except Failure as failure:
         raise Lost(
-            f"the answer to the create was lost ({cause}), and whether it took effect cannot be told, because the list "
-            f"cannot be read: {failure}; run again when the platform answers"
+            f"the response to the create was lost ({cause}), and its outcome is unknown, because the list cannot be "
+            f"read: {failure}; apply again when the platform responds"
         ) from failure
 
 
@@ -51,15 +50,15 @@ async def _find_matches(
     run: RunContext, kind: Kind, intents: Sequence[Intent]
 ) -> list[tuple[Mapping[str, Json], Intent]]:
     known = requests.ids_in_plan(run.facts.plan, kind.name)
-    there = await _list_newest(run.ports.platform, kind, intents[0].path, known)
-    found = ((body, next((intent for intent in intents if is_created_by(kind, body, intent)), None)) for body in there)
+    bodies = await _list_newest(run.ports.platform, kind, intents[0].path, known)
+    found = ((body, next((intent for intent in intents if is_created_by(kind, body, intent)), None)) for body in bodies)
     return [(body, intent) for body, intent in found if intent is not None]
 
 
 async def _list_newest(reader: Reader, kind: Kind, path: str, known: frozenset[str]) -> list[Mapping[str, Json]]:
-    """The objects of a collection, asked for again, at least as far back as those `known` from before the create.
+    """The objects of a collection, read again, back to those `known` from before the create.
 
-    Children come through their parent, which carries them.
+    Children are read from the body of their parent, if it contains them.
     """
     if kind.parent is not None:
         parent = await reader.get(path.rpartition("/")[0])
@@ -75,19 +74,18 @@ async def _list_newest(reader: Reader, kind: Kind, path: str, known: frozenset[s
 
 
 def _reaches_back(found: Sequence[Mapping[str, Json]], kind: Kind, known: frozenset[str]) -> bool:
-    """Whether what follows is older than the create. Only where the list proves to be in order, newest first.
-
-    To the second: within one nobody promises an order.
+    """Whether the next pages can only be older than the create: the list is sorted, newest first, and has reached a
+    known object. Compared to the second: within a second the order is not documented.
     """
-    born = [str(body.get("created_at") or "")[:_SECOND] for body in found]
-    in_order = all(born) and all(after <= before for before, after in pairwise(born))
+    created = [str(body.get("created_at") or "")[:_SECOND] for body in found]
+    in_order = all(created) and all(after <= before for before, after in pairwise(created))
     return in_order and any(
-        moment > born[-1] and body.get(kind.key) in known for body, moment in zip(found, born, strict=True)
+        moment > created[-1] and body.get(kind.key) in known for body, moment in zip(found, created, strict=True)
     )
 
 
 def is_created_by(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
-    """Whether this object is the one the intent asked for."""
+    """Whether this object was created by the intent's create."""
     if kind.keeps_owner:
         text = body.get("metadata")
         record = owners.read(text if isinstance(text, str) else "")[1]
@@ -103,7 +101,8 @@ def is_created_by(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
 
 
 def find_unsettled(intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind]) -> list[Intent]:
-    """The intents of which this look shows nothing: their requests died with their sender, or are still on the way."""
+    """The intents without an object in this snapshot: their requests were never sent, failed, or have not taken effect
+    yet."""
     by_name = {kind.name: kind for kind in kinds}
     return [
         intent
@@ -113,10 +112,9 @@ def find_unsettled(intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterabl
 
 
 def _find_objects(kind: Kind, intent: Intent, snapshot: Snapshot) -> list[Live]:
-    there = snapshot.of(kind.name).objects
     return [
         live
-        for live in there
+        for live in snapshot.of(kind.name).objects
         if observe.collection_path(kind, live.parent_id) == intent.path and is_created_by(kind, live.body, intent)
     ]
 
@@ -124,10 +122,9 @@ def _find_objects(kind: Kind, intent: Intent, snapshot: Snapshot) -> list[Live]:
 async def settle(
     intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind], journal: Journal
 ) -> Mapping[Address, Binding]:
-    """Close what an earlier run left open, from a fresh snapshot; answers the bindings that were missing.
+    """Closes the intents that an earlier run left open, by a new snapshot; returns the bindings that were missing.
 
-    An object that carries its intent needs nothing more: planning finds it by its owner record. An intent whose list is
-    not complete stays open.
+    An object with an owner record needs no binding: planning finds it. An intent whose list is incomplete stays open.
     """
     by_name = {kind.name: kind for kind in kinds}
     bound: dict[Address, Binding] = {}
@@ -138,7 +135,7 @@ async def settle(
             continue
         found = _find_objects(kind, intent, snapshot)
         known = snapshot.bindings.get(intent.address)
-        # An open intent is younger than any binding: that one is of an object which is gone, or being replaced.
+        # An open intent is newer than any binding, which then names an object that was deleted or is being replaced.
         if not kind.keeps_owner and len(found) == 1 and (known is None or known.id != found[0].locator):
             replaced = known.id if known and any(live.locator == known.id for live in listing.objects) else None
             bound[intent.address] = Binding(found[0].locator, replaces=replaced)

@@ -1,6 +1,6 @@
-"""Turns a call of the plan into what is sent and remembered: references filled in, the owner record written.
+"""Turns a call of the plan into a request body, an owner record and an intent, with references resolved.
 
-Nothing here talks to anybody, and secrets stay `Secret` in everything but the body's metadata text and `payload`.
+Pure. Secrets stay `Secret`, except in `reveal_body` and in the text of `metadata` that surrounds an owner record.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from reconciler.model.value import (
 
 
 class ResolvedValues:
-    """The values behind references: of live objects as the plan saw them, and of responses in this run."""
+    """The values of references: those that the plan resolved from live objects, and those of responses in this run."""
 
     def __init__(self, plan: Plan) -> None:
         self._resolved = plan.resolved
         self._answers: dict[Address, Mapping[str, Json]] = {}
 
     def learn(self, address: Address, kind: Kind, answer: Json) -> None:
-        """Keeps an object's fields as a response shows them; never its one-time secret."""
+        """Keeps the fields of an object from a response, without its one-time secret."""
         if isinstance(answer, Mapping):
             fields = {name: value for name, value in answer.items() if name != kind.one_time}
             if kind.key in fields:
@@ -45,24 +45,24 @@ class ResolvedValues:
             self._answers[address] = {**self._answers.get(address, {}), **fields}
 
     def resolve(self, value: Value) -> Value:
-        """The value without references; raises Refused if one of them leads nowhere."""
+        """The value with its references resolved; raises Refused if one has no value."""
         return substitute(value, self.reference)
 
     def path(self, path: str | Template) -> str:
-        """A path with its references filled in, each as one segment whatever characters it holds."""
+        """The path with its references resolved and percent-encoded, each as one segment."""
         if isinstance(path, str):
             return path
         parts = (part if isinstance(part, str) else quote(str(self.reference(part)), safe="") for part in path.parts)
         return "".join(parts)
 
     def reference(self, ref: Ref) -> Json:
-        """The value behind a reference; raises Refused if it leads nowhere."""
+        """The value of a reference; raises Refused if it has none."""
         answer = self._answers.get(ref.target)
         found = _walk(answer, ref.output) if answer is not None else None
         if found is None:
             found = self._resolved.get(f"{ref.target}.{ref.output}")
         if found is None:
-            raise Refused(f"{ref.target} has no {ref.output} that the platform told us; plan again")
+            raise Refused(f"no response of the platform has a value for {ref.target}.{ref.output}; plan again")
         return found
 
 
@@ -73,31 +73,31 @@ def _walk(body: Json, path: str) -> Json:
 
 
 def reveal_body(body: Mapping[str, Value] | None) -> dict[str, Json] | None:
-    """A body with its secrets in the clear: made for the wire at the moment of sending, and never kept."""
+    """The body with its secrets in clear text. To be called when it is sent; the result is not kept."""
     return None if body is None else dict(reveal(body))
 
 
 def make_body(call: Call, known: ResolvedValues, kind: Kind, owner: Owner | None) -> dict[str, Value] | None:
-    """The request's body, with the owner record in `metadata` where the kind keeps one."""
+    """The request's body, with the owner record in `metadata` if the kind has one; raises Refused if it is too long."""
     if call.body is None and owner is None:
         return None
     filled: dict[str, Value] = known.resolve(dict(call.body or {}))
     for name in filled.keys() & kind.by_name.keys():
-        if (spelt := kind.by_name[name].as_map) is not None:
-            filled[name] = spelt.to_map(filled[name])
+        if (map_form := kind.by_name[name].as_map) is not None:
+            filled[name] = map_form.to_map(filled[name])
     if owner is not None and kind.keeps_owner and call.owner is not None:
         text = known.resolve(call.owner.text)
         own = str(reveal(text) or "")
         written = owners.write(own, owners.fit(own, owner, kind))
         if (over := len(written.encode(errors="surrogatepass")) - owners.LIMIT) > 0:
-            raise Refused(f"its metadata is {over} bytes too long to leave room for the owner record; shorten it")
+            raise Refused(f"metadata leaves no room for the owner record; shorten it by {over} bytes")
         filled["metadata"] = Secret(written, "metadata") if has_secret(text) else written
     return filled
 
 
 def make_owner(draft: OwnerDraft, known: ResolvedValues, kind: Kind, *, stack: str, intent: str) -> Owner:
-    """The record a call writes: every applied field as its digest, now that references are known."""
-    # A binding keeps no intent: there the address is the salt.
+    """The owner record that a call writes, with the digest of every applied field."""
+    # A binding has no intent: its salt is the address.
     salt = intent if kind.keeps_owner else str(draft.address)
     return Owner(
         stack=stack,
@@ -111,7 +111,7 @@ def make_owner(draft: OwnerDraft, known: ResolvedValues, kind: Kind, *, stack: s
 
 
 def make_locator(kind: Kind, collection: str, object_id: str) -> str:
-    """As `Live.locator`: below a parent, which the path of the collection names, its id comes first."""
+    """The locator of an object, as in `Live.locator`: below a parent, PARENT-ID/ID."""
     return object_id if kind.parent is None else f"{unquote(collection.split('/')[-2])}/{object_id}"
 
 
@@ -124,14 +124,14 @@ def make_intent(
     path: str,
     place: Place | None = None,
 ) -> Intent:
-    """What the journal must know before the create leaves."""
+    """The intent of a create, which the journal stores before the request is sent."""
     unmarked = not kind.keeps_owner
     return Intent(
         id=intent_id,
         address=call.address,
         stack=plan.stack,
         path=path,
-        # Where a name is the id, a new object may bear the same one, and the natural key is unique there.
+        # Without an id prefix the name is the id: a new object may have an old id, but its natural key is unique.
         before=ids_in_plan(plan, kind.name) if unmarked and kind.id_prefix else frozenset(),
         identity=natural_key(kind, filled) if unmarked else {},
         place=place,
@@ -139,20 +139,20 @@ def make_intent(
 
 
 def natural_key(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Json]:
-    """The identity fields that an object shows, in canonical form."""
-    shown = [kind.by_name[name] for name in kind.identity if name in fields]
-    return {field.name: reveal(canonicalize(field, fields[field.name])) for field in shown}
+    """The fields of the kind's natural key that occur in `fields`, in canonical form."""
+    present = [kind.by_name[name] for name in kind.identity if name in fields]
+    return {field.name: reveal(canonicalize(field, fields[field.name])) for field in present}
 
 
 def make_redactor(plan: Plan) -> Redactor:
-    """Over all secrets of the plan: a platform may quote what it refuses."""
+    """A redactor of all secrets of the plan: the platform may quote them in errors."""
     return Redactor(
         secret for call in plan.calls for secret in _find_secrets([call.body, call.owner.text if call.owner else ""])
     )
 
 
 def _find_secrets(value: Value) -> list[str]:
-    if value.__class__ is str:  # nearly all that is in a plan
+    if value.__class__ is str:  # a fast path: most values are text
         return []
     match value:
         case Secret():
@@ -165,7 +165,7 @@ def _find_secrets(value: Value) -> list[str]:
 
 
 def ids_in_plan(plan: Plan, kind: str) -> frozenset[str]:
-    """Objects of the kind that were there when the plan was made."""
-    seen = {each.id for address, each in plan.observed.items() if address.kind == kind}
-    others = (each for found in plan.elsewhere.values() for each in found)
-    return frozenset(seen | {id for name, id in (*plan.unmanaged, *others) if name == kind})
+    """The ids of all objects of a kind that existed when the plan was created."""
+    managed = {observed.id for address, observed in plan.observed.items() if address.kind == kind}
+    others = (key for keys in plan.elsewhere.values() for key in keys)
+    return frozenset(managed | {id for name, id in (*plan.unmanaged, *others) if name == kind})

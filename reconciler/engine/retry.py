@@ -1,4 +1,4 @@
-"""How long to wait before another attempt, and when to give up. Pure: randomness is a parameter."""
+"""Computes how long to wait before the next attempt, and when to give up. Pure: randomness is a parameter."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reconciler.engine.ports import Failure, Lost, Transient
 class RetryPolicy:
     """Exponential backoff with full jitter: the n-th wait is uniform between 0 and `base * 2**(n-1)` seconds.
 
-    attempts            in all, the first one included
-    state_attempts      when the platform answered 400: the state of another object is in the way, and it either clears
-                        within seconds or not at all
-    cap                 longest wait of the backoff; a minute is the platform's own window for counting requests
-    patience            a platform that asks for a longer wait than this is not waited for
-    lag                 what was sent may take effect, and show in a list, this much later: before, it is not absent
+    attempts        number of attempts, including the first
+    state_attempts  the same after a 400 that reports the state of another object, which changes within seconds or never
+    base            seconds
+    cap             longest wait of the backoff in seconds; the platform counts requests per minute
+    patience        seconds; a longer Retry-After than this is an error
+    lag             seconds after which the effect of a request must show in a list
     """
 
     attempts: int = 10
@@ -28,10 +28,10 @@ class RetryPolicy:
 
 
 READS = RetryPolicy(attempts=5)
-"""For lists, for which a person waits: a wrong address must not take minutes to be reported."""
+"""For lists, at which a user waits: a wrong address must not take minutes to be reported."""
 
 FIRST_CONTACT = RetryPolicy(attempts=3, base=0.3)
-"""Before the first response: most likely the address is wrong, which is to be reported within a second or so."""
+"""Until the first response: the address is probably wrong, which is reported within about a second."""
 
 _THROTTLED = 8  # times the base: the request budget refills over a minute, so quick attempts only waste it
 
@@ -44,7 +44,7 @@ def wait_seconds(attempt: int, failure: Failure, fraction: float, policy: RetryP
         return None
     asked = failure.retry_after if isinstance(failure, Transient) else None
     if asked is not None:
-        # Everybody was told the same: the jitter keeps them from returning in the same instant.
+        # Every client gets the same Retry-After: the jitter spreads their next requests.
         return asked + fraction * policy.base if asked <= policy.patience else None
     if failure.status == 429:
         ceiling = _longest_wait(attempt, policy.base * _THROTTLED, policy.cap)

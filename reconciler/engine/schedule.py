@@ -1,4 +1,4 @@
-"""Which calls of a plan may start now, and which never will because a call that they need failed. It starts nothing."""
+"""Tracks which calls of a plan may start now, and which are skipped because a call that they need failed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class State(StrEnum):
 
 
 _SUCCESS = (Outcome.DONE, Outcome.ALREADY)
-_ENDED = {Outcome.FAILED: "failed", Outcome.SKIPPED: "was not tried", Outcome.UNKNOWN: "may have failed"}
+_ENDED = {Outcome.FAILED: "failed", Outcome.SKIPPED: "was skipped", Outcome.UNKNOWN: "may have failed"}
 
 
 class Schedule:
-    """The calls of one plan. Each is counted down as its needs succeed, so a whole run is linear in calls and needs."""
+    """The states of the calls of one plan. The work of a whole run is linear in the number of calls and needs."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
-        """ValueError if a call needs one that does not come before it: such a plan has no order."""
+        """Raises ValueError if two calls have one id, or if a call needs one that is not before it."""
         self._calls = tuple(calls)
         self._place: dict[str, int] = {}
         self._dependents: dict[str, list[str]] = {}
@@ -42,11 +42,11 @@ class Schedule:
 
     def _add(self, place: int, call: Call) -> None:
         if call.id in self._place:
-            raise ValueError(f"two calls are named {call.id!r}")
+            raise ValueError(f"two calls have the id {call.id!r}")
         needs = dict.fromkeys(call.needs)
         for need in needs:
             if need not in self._place:
-                raise ValueError(f"{call.id!r} needs {need!r}, which does not come before it")
+                raise ValueError(f"{call.id!r} needs {need!r}, which is not before it")
             self._dependents[need].append(call.id)
         self._place[call.id] = place
         self._dependents[call.id] = []
@@ -72,10 +72,10 @@ class Schedule:
         return self._states[call_id]
 
     def take(self) -> Call | None:
-        """A ready call, now running; None when nothing may start.
+        """Takes the next ready call and marks it as running; None if no call is ready.
 
-        The one with the longest chain of calls behind it comes first, or chains would be left to the end, one call at
-        a time; among equals the plan's order counts.
+        The call with the longest chain of waiting calls comes first, so that long chains start early; otherwise in the
+        order of the plan.
         """
         while self._ready:
             call = self._calls[heapq.heappop(self._ready)[1]]
@@ -85,7 +85,7 @@ class Schedule:
         return None
 
     def end(self, call_id: str, outcome: Outcome) -> list[tuple[Call, str]]:
-        """Record how a call ended; returns the calls that can no longer be tried, each with the reason."""
+        """Records how a call ended; returns the calls that are skipped because of it, each with the reason."""
         self._states[call_id] = State.ENDED
         self._outcomes[call_id] = outcome
         if outcome in _SUCCESS:
@@ -110,13 +110,13 @@ class Schedule:
                 yield self._calls[self._place[dependent]], _reason_skipped(cause, self._outcomes[cause])
 
     def abandon(self) -> list[Call]:
-        """Everything that has not started, now ended without being tried."""
-        left = [call for call in self._calls if self._states[call.id] in (State.BLOCKED, State.READY)]
-        for call in left:
+        """Skips every call that has not started, and returns these calls."""
+        waiting = [call for call in self._calls if self._states[call.id] in (State.BLOCKED, State.READY)]
+        for call in waiting:
             self._states[call.id] = State.ENDED
             self._outcomes[call.id] = Outcome.SKIPPED
         self._ready.clear()
-        return left
+        return waiting
 
 
 def _reason_skipped(cause: str, outcome: Outcome) -> str:

@@ -404,10 +404,10 @@ def nested(levels: int) -> Any:
             lambda plan: plan.update(observed={"No/a": plan["observed"]["IPPolicy/a"]}),
             "it names No/a, and there is no such",
         ),
-        (lambda plan: plan["calls"][0].update(needs=["gone"]), "'update IPPolicy/a' needs 'gone', which does not come"),
+        (lambda plan: plan["calls"][0].update(needs=["gone"]), "'update IPPolicy/a' needs 'gone', which is not before"),
         (lambda plan: plan["calls"][0].update(needs=["update IPPolicy/b"]), "'update IPPolicy/a' needs 'update IPPo"),
         (lambda plan: plan["calls"][0].update(needs=["update IPPolicy/a"]), "'update IPPolicy/a' needs 'update IPPo"),
-        (lambda plan: plan["calls"][1].update(id="update IPPolicy/a"), "two calls are named 'update IPPolicy/a'"),
+        (lambda plan: plan["calls"][1].update(id="update IPPolicy/a"), "two calls have the id 'update IPPolicy/a'"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_though_its_digest_is_right(
@@ -594,7 +594,7 @@ def test_an_object_handed_over_within_a_minute_is_left_alone_too(
     answer(5, lambda: sandbox.patch(path, {"metadata": record}))
     said = changed("apply")
     assert said.code == 5
-    assert "became IPPolicy/theirs of stack other" in said.err + said.out
+    assert "is now IPPolicy/theirs of stack other" in said.err + said.out
     assert sandbox.get(path)["description"] == "a"
 
 

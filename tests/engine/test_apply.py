@@ -64,7 +64,7 @@ async def test_a_reference_to_a_live_object_is_taken_from_the_plan(world: Engine
 async def test_a_reference_that_nobody_can_resolve_fails_the_call(world: EngineHarness) -> None:
     ended = await world.ended(plan(create(str(EDGE), "/edges/tls", {"description": Ref(CA, "addr")})))
     assert ended[f"create {EDGE}"].outcome is Outcome.FAILED
-    assert "has no addr" in ended[f"create {EDGE}"].why
+    assert "no response of the platform has a value for" in ended[f"create {EDGE}"].why
     assert world.platform.log == []
     assert world.journal.open == {}
 
@@ -156,7 +156,7 @@ async def test_changing_what_is_gone_fails(world: EngineHarness, verb: Verb) -> 
     call = Call("change", EDGE, verb, "/edges/tls/edgtls_0001", target="edgtls_0001", body={"description": "x"})
     ended = await world.ended(plan(call))
     assert ended["change"].outcome is Outcome.FAILED
-    assert "deleted after the plan was made" in ended["change"].why
+    assert "deleted after the plan was created" in ended["change"].why
 
 
 async def test_a_conflict_fails_the_call(world: EngineHarness) -> None:

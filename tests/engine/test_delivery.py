@@ -73,7 +73,7 @@ async def test_a_revocation_is_repeated_and_says_so_when_it_fails(world: EngineH
     assert world.platform.all("/credentials") == []
     world.platform.faults = [Fault("DELETE", "/credentials", Transient("502", status=502), times=99)]
     ended = await made(world)
-    assert "/credentials/cr_0002 is live, nobody holds its secret" in ended.why
+    assert "/credentials/cr_0002 exists, its secret was not delivered" in ended.why
     assert len(world.journal.open) == 1
 
 
@@ -92,7 +92,7 @@ async def test_an_answer_without_the_token_counts_as_undelivered(world: EngineHa
     address = MAKE.address._replace(kind="TLSEdge")
     call = replace(MAKE, address=address, path="/edges/tls", owner=OwnerDraft(address, pending=True))
     (ended,) = (await world.ended(Plan("prod", calls=(call,)))).values()
-    assert "holds no token" in ended.why
+    assert "has no token" in ended.why
     assert world.platform.all("/edges/tls") == []
 
 

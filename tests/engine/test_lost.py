@@ -88,7 +88,7 @@ async def test_without_a_list_the_call_fails_and_the_intent_stays_open(world: En
     ]
     ended = await only(world, EDGE)
     assert ended.outcome is Outcome.FAILED
-    assert "whether it took effect cannot be told" in ended.why
+    assert "its outcome is unknown" in ended.why
     assert len(world.journal.open) == 1
     assert len(world.platform.sent("POST")) == 1
 

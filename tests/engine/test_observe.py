@@ -107,7 +107,7 @@ async def test_a_collection_that_is_not_there_is_unknown_and_not_empty() -> None
 
 async def test_an_object_without_an_id_makes_the_list_incomplete() -> None:
     snapshot = await observe(Scripted({"/bot_users": [[{"name": "x"}]]}), some("BotUser"))
-    assert "without id" in snapshot.of("BotUser").why
+    assert "has no id" in snapshot.of("BotUser").why
 
 
 async def test_a_key_that_is_not_accepted_ends_the_look() -> None:

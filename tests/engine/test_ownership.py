@@ -108,7 +108,7 @@ async def test_an_object_handed_over_between_two_attempts_is_left_alone(
 
     world.platform.refuse = hand_over
     (ended,) = (await world.ended(plan(call))).values()
-    assert (ended.outcome, "became TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
+    assert (ended.outcome, "is now TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
     assert edge(world) == {
         "id": "edgtls_1",
         "description": "before",
@@ -211,7 +211,7 @@ async def test_an_object_handed_over_while_the_process_slept_over_its_reading_is
     platform.meanwhile = lambda: edge(world).update(metadata=owners.write("", THEIRS))
     world.platform = platform
     (ended,) = (await world.ended(plan(call))).values()
-    assert (ended.outcome, "became TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
+    assert (ended.outcome, "is now TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
     assert edge(world)["description"] == "before"
     assert platform.sent("PATCH", "PUT", "DELETE") == []
 
@@ -221,7 +221,7 @@ async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world
     edge(world)["metadata"] = ""
     made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
     (ended,) = (await world.ended(made)).values()
-    assert (ended.outcome, "our record on it was removed" in ended.why) == (Outcome.FAILED, True)
+    assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
     assert world.platform.sent("PATCH", "PUT", "DELETE") == []
 
 
@@ -253,8 +253,7 @@ async def test_a_child_without_a_record_is_left_alone_once_its_parent_is_another
     (ended,) = (await world.ended(made)).values()
     assert ended.outcome is Outcome.FAILED
     assert ended.why == (
-        "domain_created.v0 was left alone: since the plan was made its parent esb_1 became EventSubscription/audit"
-        " of stack other"
+        "domain_created.v0 was not changed: its parent esb_1 is now EventSubscription/audit of stack other; plan again"
     )
     assert world.platform.sent("DELETE") == []
 
@@ -286,7 +285,7 @@ async def test_an_addition_stays_if_its_parent_is_nobody_s_any_more(world: Engin
     put_source(world)
     added = Change(SOURCE, Action.DELETE, Reason.ADDED, "domain_created.v0")
     (ended,) = (await world.ended(replace(plan(DELETE_SOURCE), changes=(added,)))).values()
-    assert (ended.outcome, "our record on its parent esb_1 was removed" in ended.why) == (Outcome.FAILED, True)
+    assert (ended.outcome, "the owner record of its parent esb_1 was removed" in ended.why) == (Outcome.FAILED, True)
 
 
 async def test_children_of_one_parent_take_one_reading(world: EngineHarness) -> None:

@@ -171,7 +171,7 @@ async def test_deleted_meanwhile_a_change_fails_with_a_message_and_the_next_run_
     stack.declare(str(OFFICE), {"description": "Office and home"})
     run = await stack.run(lambda: stack.sandbox.delete(f"{POLICIES}/{live['id']}"))
     (ended,) = run.ended.values()
-    assert (ended.outcome, "was deleted after the plan was made" in ended.why) == (Outcome.FAILED, True)
+    assert (ended.outcome, "was deleted after the plan was created" in ended.why) == (Outcome.FAILED, True)
     await stack.converges()
     assert [each["description"] for each in policies(stack)] == ["Office and home"]
 
@@ -226,7 +226,7 @@ async def test_what_changed_hands_meanwhile_is_not_deleted(stack: Stack, count: 
     run = await stack.run(lambda: taken_over(stack, live))
     ended = run.ended[f"delete {OFFICE} {live['id']}"]
     assert ended.outcome is Outcome.FAILED
-    assert "became IPPolicy/theirs of stack other" in ended.why
+    assert "is now IPPolicy/theirs of stack other" in ended.why
     assert ids(policies(stack)) == {live["id"]}
     assert await stack.converges() == []
     assert ids(policies(stack)) == {live["id"]}
@@ -249,5 +249,5 @@ async def test_what_was_released_meanwhile_is_not_deleted(stack: Stack) -> None:
     stack.remove(OFFICE)
     run = await stack.run(lambda: stack.sandbox.patch(f"{POLICIES}/{live['id']}", {"metadata": ""}))
     (ended,) = run.ended.values()
-    assert (ended.outcome, "our record on it was removed" in ended.why) == (Outcome.FAILED, True)
+    assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
     assert ids(policies(stack)) == {live["id"]}
