@@ -1,4 +1,4 @@
-"""Durable memory beside the owner records: intents, receipts, bindings, runs, and the lock of a stack.
+"""The database of a project: intents, receipts, bindings, history, and the lock of a stack.
 
-What the platform itself holds is never kept here. SQLAlchemy is imported only by whoever opens a store.
+It holds no state of the platform. SQLAlchemy is imported only when a store is opened.
 """

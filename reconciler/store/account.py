@@ -1,4 +1,4 @@
-"""What is remembered of the account that a stack belongs to. Light: importing this imports no database library."""
+"""The account that a stack belongs to, as the store remembers it. Importing this imports no database library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AccountMembership:
-    """`account` in a few words, and `witnesses` (`Kind:locator`): objects that were there when it was last applied."""
+    """The account of a stack.
+
+    account    base URL, and the name that the project gives the account
+    witnesses  `Kind:locator` of objects of the stack that existed at the last apply
+    """
 
     account: str
     witnesses: tuple[str, ...] = ()

@@ -1,6 +1,8 @@
-"""Opens the database of a store: creates a new one whole or not at all, and refuses one that is damaged or not ours.
+"""Opens the database of a store: an SQLite file, or a schema on a PostgreSQL server.
 
-A file that cannot be trusted is never taken for an empty one, and a file of another program's is never written to.
+Creates it completely or not at all, upgrades it, and refuses one that is damaged or belongs to another program.
+
+A file that cannot be trusted is never treated as empty, and a file of another program is never written to.
 """
 
 from __future__ import annotations
@@ -24,27 +26,27 @@ from reconciler.store import errors, postgres, schema
 from reconciler.store.errors import MEMORY, Damaged, Foreign, Unavailable
 
 _MAGIC = b"SQLite format 3\0"
-_APPLICATION = 0x7263_6E63  # "rcnc" in the header of our files: SQLite leaves the number to the application
+_APPLICATION = 0x7263_6E63  # "rcnc": the application id in the header of the file
 _BROKEN = ("malformed", "unsupported file format", "no such table", "no such column")
 _SCHEMES = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
     "postgresql": postgres.DRIVER,
     "postgresql+psycopg": postgres.DRIVER,
-    "postgres": postgres.DRIVER,  # as the server's own tools say too
+    "postgres": postgres.DRIVER,  # a common spelling
 }
-SCHEMA_LOCK = 0x7263_6E63  # the key of the advisory lock around the creation of the schema on a server
+SCHEMA_LOCK = 0x7263_6E63  # key of the advisory lock under which a server's schema is created
 _HAS_SCHEMA = text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :name")
-_redactor = Redactor(())  # over what drivers say, who may quote the URL they were given
+_redactor = Redactor(())  # for messages of drivers, which may quote the URL with its password
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds until an attempt is given up.
+    """Timeouts in seconds.
 
-    busy     while another process works with the file
-    connect  to a server, which waits for 2 at least; the URL may say otherwise
-    answer   of a server; a lock lives twice as long without a heartbeat
+    busy     for another process that uses the file
+    connect  to a server; at least 2, and `connect_timeout` in the URL takes precedence
+    answer   of a server; half of the time after which a lock expires
     """
 
     busy: float = 30.0
@@ -53,7 +55,10 @@ class Timeouts:
 
 
 def open_database(where: str, timeouts: Timeouts) -> tuple[Engine, str]:
-    """The database behind a path or URL, and how to call it in messages (without a password)."""
+    """Opens the database at a path or URL; returns it with its name for messages, which has no password.
+
+    Raises a StoreError.
+    """
     if where == MEMORY:
         return _open_memory(timeouts), "the store in memory"
     if "://" not in where:
@@ -61,45 +66,45 @@ def open_database(where: str, timeouts: Timeouts) -> tuple[Engine, str]:
     url = _parse_url(where)
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:":
-            raise Unavailable(where, "a store in memory survives nothing", f"say {MEMORY} if that is meant")
+            raise Unavailable(where, "it would be lost at the end of the run", f"use {MEMORY} if that is intended")
         return _open_file(Path(url.database), timeouts), url.database
     return _open_server(url, timeouts)
 
 
 def _parse_url(where: str) -> URL:
-    """Where it cannot be read nothing of it is shown: who knows where in it the password is."""
+    """Parses a URL. An error quotes nothing of it: the password may be anywhere in an invalid URL."""
     scheme, _, rest = where.partition("://")
     if scheme.lower() not in _SCHEMES:
-        why = "stores are files, or tables on a PostgreSQL server"
-        raise Unavailable(f"{scheme}://…", why, "use postgresql:// or the path of a file")
+        why = "only files and PostgreSQL servers are supported"
+        raise Unavailable(f"{scheme}://…", why, "use a postgresql:// URL or the path of a file")
     if rest.count("@") > 1 and _SCHEMES[scheme.lower()] == postgres.DRIVER:
-        raise Unavailable("the store", "its URL has more than one @", "write those within a word as %40")
+        raise Unavailable("the store", "its URL has more than one @", "write an @ of the user or password as %40")
     try:
         return make_url(f"{_SCHEMES[scheme.lower()]}://{rest}")
     except ArgumentError:
-        raise Unavailable("the store", "its URL cannot be read") from None
+        raise Unavailable("the store", "its URL is invalid") from None
     except ValueError:
         remedy = "write several servers as postgresql://user@/database?host=a:5432&host=b:5432"
-        raise Unavailable("the store", "the port in its URL is no number", remedy) from None
+        raise Unavailable("the store", "the port in its URL is not a number", remedy) from None
 
 
 @contextmanager
 def explain_errors(place: str) -> Iterator[None]:
-    """Database errors as ours: damaged, or not available."""
+    """Raises errors of the database and the file system as Damaged or Unavailable."""
     try:
         yield
     except OperationalError as failure:
-        # "disk I/O error", "database is locked" and the like may pass; these do not
+        # These mean damage. Others, such as "disk I/O error" and "database is locked", may pass.
         damaged = any(sign in str(failure.orig) for sign in _BROKEN)
         raise (Damaged if damaged else errors.explain_unavailable)(place, _first_line(failure)) from failure
     except DatabaseError as failure:
-        served = "://" in place  # a server looks after its own files: what it refuses is a matter of rights
+        served = "://" in place  # on a server this is a matter of permissions, not of damage
         raise (errors.explain_unavailable if served else Damaged)(place, _first_line(failure)) from failure
-    except sqlite3.OperationalError as failure:  # from the first words to a fresh connection, which nobody wraps
+    except sqlite3.OperationalError as failure:  # from the PRAGMAs of a new connection, which SQLAlchemy does not wrap
         raise errors.explain_unavailable(place, str(failure)) from failure
     except sqlite3.DatabaseError as failure:
         raise Damaged(place, str(failure)) from failure
-    except UnicodeDecodeError as failure:  # of what SQLite quotes where it does not understand it
+    except UnicodeDecodeError as failure:  # in a message of SQLite that quotes a value
         raise Damaged(place, "a text in it is not UTF-8") from failure
     except SQLAlchemyError as failure:
         raise Unavailable(place, _redactor.redact(str(failure))) from failure
@@ -115,34 +120,33 @@ def _first_line(failure: DatabaseError) -> str:
 
 
 def _open_server(url: URL, timeouts: Timeouts) -> tuple[Engine, str]:
-    shown = postgres.display_name(url)
+    name = postgres.display_name(url)
     for password in postgres.find_passwords(url):
         _redactor.add(password)
-    with explain_errors(shown):
+    with explain_errors(name):
         try:
             engine = postgres.make_engine(url, connect=timeouts.connect, answer=timeouts.answer)
         except ImportError as failure:
             why = f"its driver is not installed: {failure}"
-            raise Unavailable(shown, why, "install reconciler with its extra postgres") from failure
+            raise Unavailable(name, why, "install reconciler[postgres]") from failure
         try:
-            # A database serves many: our tables stand in a schema of their own.
+            # The database may hold other tables: those of the store have a schema of their own.
             engine = engine.execution_options(schema_translate_map={None: schema.NAME})
             _create_on_server(engine)
-            _upgrade(engine, shown)
+            _upgrade(engine, name)
         except BaseException:
             engine.dispose()
             raise
-    return engine, shown
+    return engine, name
 
 
 def _create_on_server(engine: Engine) -> None:
-    """Creates what is missing, one process at a time: IF NOT EXISTS does not keep two from creating the same at once.
-
-    The lock ends with the transaction, so that a process that dies here leaves nothing behind.
+    """Creates missing tables under an advisory lock: IF NOT EXISTS does not prevent two processes from creating one
+    table at the same time. The lock ends with the transaction, also if the process dies.
     """
     with engine.begin() as connection:
         connection.execute(select(func.pg_advisory_xact_lock(SCHEMA_LOCK)))
-        # Who may not make a schema may not say IF NOT EXISTS either.
+        # CREATE SCHEMA IF NOT EXISTS fails without the privilege, even if the schema exists.
         if connection.execute(_HAS_SCHEMA, {"name": schema.NAME}).first() is None:
             connection.execute(text(f"CREATE SCHEMA {schema.NAME}"))
         _create_tables(connection)
@@ -157,7 +161,7 @@ def _open_file(path: Path, timeouts: Timeouts) -> Engine:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             if Path(f"{path}-wal").exists():
-                raise Damaged(f"{path}-wal", "the database it belongs to is gone")
+                raise Damaged(f"{path}-wal", "its database file is missing")
             _create_file(path)
         _check_header(path, place)
         engine = _make_engine(path, timeouts)
@@ -171,7 +175,7 @@ def _open_file(path: Path, timeouts: Timeouts) -> Engine:
 
 
 def _check_header(path: Path, place: str) -> None:
-    """Read without SQLite, which would write to another program's file as soon as it is told how to work."""
+    """Checks the header without SQLite, which would write to another program's file when the journal mode is set."""
     with path.open("rb") as file:
         header = file.read(100)  # the size of SQLite's header; the application's number is at 68
     if not header:
@@ -183,7 +187,7 @@ def _check_header(path: Path, place: str) -> None:
 
 
 def _check_pages(engine: Engine, place: str) -> None:
-    """The whole check: of an old file with a newer log, only the indexes tell that rows are missing."""
+    """Runs the complete integrity check: missing rows of an old file with a newer log show in the indexes only."""
     with engine.connect() as connection:
         verdict = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
     if verdict != "ok":
@@ -191,12 +195,12 @@ def _check_pages(engine: Engine, place: str) -> None:
 
 
 def _create_file(path: Path) -> None:
-    """A new database appears under its name complete: a process that dies here leaves nothing that looks like one."""
+    """Creates the database under a temporary name and links it: a process that dies here leaves no partial database."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(descriptor)
     fresh = Path(name)
     try:
-        engine = create_engine(URL.create("sqlite", database=name))  # as text, a % or ? in it would mean something
+        engine = create_engine(URL.create("sqlite", database=name))  # not as text, in which % and ? are special
         try:
             with engine.begin() as connection:
                 connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
@@ -206,7 +210,7 @@ def _create_file(path: Path) -> None:
         with fresh.open("rb") as file:
             os.fsync(file.fileno())
         try:
-            os.link(fresh, path)  # unlike a rename, it loses against another process that was quicker
+            os.link(fresh, path)  # unlike a rename, it fails if another process was faster
         except FileExistsError:
             return
         directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -231,7 +235,7 @@ def _make_engine(path: Path, timeouts: Timeouts) -> Engine:
 
 
 def _open_memory(timeouts: Timeouts) -> Engine:
-    """One connection, which is the database; whoever wants it waits for its turn."""
+    """A database in memory: one connection, which its users share one after the other."""
     engine = create_engine(
         "sqlite://",
         connect_args={"check_same_thread": False},
@@ -256,19 +260,19 @@ def _create_tables(connection: Connection) -> None:
 
 
 def _upgrade(engine: Engine, place: str) -> None:
-    """To our version; what is newer is refused."""
+    """Upgrades the tables to the current version; refuses a newer version."""
     with engine.connect() as connection:
         version = connection.execute(select(schema.store.c.version)).scalar()
     if version is None:
-        raise Damaged(place, "it does not say which version it has")
+        raise Damaged(place, "it has no schema version")
     if version > schema.VERSION:
-        why = f"it was written by a newer reconciler: version {version}, not {schema.VERSION}"
-        raise Unavailable(place, why, "use that one")
+        why = f"its schema version is {version}, and this reconciler supports versions up to {schema.VERSION}"
+        raise Unavailable(place, why, "use a newer reconciler")
     if version < schema.VERSION:
-        ours = update(schema.store).where(schema.store.c.version == version).values(version=schema.VERSION)
+        new_version = update(schema.store).where(schema.store.c.version == version).values(version=schema.VERSION)
         with engine.begin() as connection:
-            if not connection.execute(ours).rowcount:
-                return  # another process was quicker
-            for added in range(version + 1, schema.VERSION + 1):
-                for executable_ddl_element in schema.UPGRADES[added]:
-                    connection.execute(executable_ddl_element)
+            if not connection.execute(new_version).rowcount:
+                return  # another process upgraded it
+            for upgrade in range(version + 1, schema.VERSION + 1):
+                for statement in schema.UPGRADES[upgrade]:
+                    connection.execute(statement)

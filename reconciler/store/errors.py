@@ -1,55 +1,61 @@
-"""What can be wrong with a store, each with the way out. Light: importing this imports no database library."""
+"""The errors of a store, each with its remedy. Importing this imports no database library."""
 
 from __future__ import annotations
 
-MEMORY = "memory:"  # names a store that lives as long as the run: the owner records alone must do then
-_ELSEWHERE = "name another place with RECONCILER_STORE"
+MEMORY = "memory:"  # a store that ends with the run: then only owner records remain
+_ELSEWHERE = "set RECONCILER_STORE to another path or URL"
 
 
 class StoreError(Exception):
-    """The text names the store, what is wrong and what to do."""
+    """A store cannot be used: the text says which, why, and what to do."""
 
 
 class Damaged(StoreError):
+    """The content of the store is not valid."""
+
     def __init__(self, place: str, why: str) -> None:
         super().__init__(
-            f"{place} is damaged ({why}); move it away, with the -wal and -shm beside it, and run again: objects with "
-            "an owner record are recognised on the platform and nothing is created twice; what is lost is the history "
-            "and the bindings of kinds that keep no owner record (bot users, event sources), which are then adopted by "
-            "name with your consent"
+            f"{place} is damaged ({why}); move it away, with its -wal and -shm files, and run again: objects with an "
+            "owner record are recognized on the platform and nothing is created twice; lost are the history and the "
+            "bindings of kinds without owner records (bot users, event sources), which are then adopted by name with "
+            "your approval"
         )
 
 
 class Foreign(StoreError):
+    """The file belongs to another program."""
+
     def __init__(self, place: str, why: str) -> None:
-        super().__init__(f"{place} is not a store ({why}), and was left as it is; {_ELSEWHERE}")
+        super().__init__(f"{place} is not a store ({why}) and was not changed; {_ELSEWHERE}")
 
 
 class Unavailable(StoreError):
+    """The store cannot be opened, read or written."""
+
     def __init__(self, place: str, why: str, remedy: str = "make it readable and writable") -> None:
         super().__init__(f"{place} cannot be used ({why}); {remedy}, or {_ELSEWHERE}")
 
 
 _REMEDIES = {
-    "locked": "another process works with it: wait for it to end",
+    "locked": "another process uses it: wait until it has ended",
     "readonly": "make the file and its folder writable",
     "read-only": "make the file and its folder writable",
-    # what a server says, each with what an administrator can do
-    "denied for database": "grant the role CONNECT on the database, and CREATE unless the schema reconciler is there",
+    # messages of a server, with what an administrator can do
+    "denied for database": "grant the role CONNECT on the database, and CREATE unless the schema reconciler exists",
     "denied for schema": "grant the role USAGE and CREATE on the schema reconciler",
     "denied for table": "grant the role SELECT, INSERT, UPDATE and DELETE on all tables in the schema reconciler",
-    "must be owner of": "let the role that owns the tables open it once",
+    "must be owner of": "open it once with the role that owns the tables",
     "ermission denied": "make the file and its folder writable",
     "unable to open": "make the file and its folder writable",
-    "full": "make room on the disk",
-    "No space": "make room on the disk",
-    "I/O": "make room on the disk, and see whether it is in order",
-    "onnection": "see whether the server runs, and whether it lets you in",
+    "full": "free disk space",
+    "No space": "free disk space",
+    "I/O": "check the disk and its free space",
+    "onnection": "check that the server runs and accepts the connection",
 }
 
 
 def explain_unavailable(place: str, why: str) -> Unavailable:
-    """With the way out that fits what the database or the system said."""
+    """The error with the remedy for a message of the database or the operating system."""
     for sign, remedy in _REMEDIES.items():
         if sign in why:
             return Unavailable(place, why, remedy)
@@ -57,7 +63,7 @@ def explain_unavailable(place: str, why: str) -> Unavailable:
 
 
 class Locked(StoreError):
-    """Another run is at work on the stack."""
+    """Another run holds the lock of the stack."""
 
     def __init__(self, stack: str, host: str, pid: int, since: str, expires_in: float) -> None:
         super().__init__(
@@ -67,8 +73,10 @@ class Locked(StoreError):
 
 
 class LockLost(StoreError):
+    """The lock of the stack expired, and another run acquired it."""
+
     def __init__(self, stack: str) -> None:
         super().__init__(
-            f"the lock of stack {stack} expired while this process was asleep, and another run took it; "
-            "nothing more was started; run again"
+            f"the lock of stack {stack} expired while this process was suspended, and another run acquired it; "
+            "no further call was started; run again"
         )

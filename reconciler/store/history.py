@@ -1,4 +1,4 @@
-"""Records what drift checks found, and lists drift checks and runs: for reports, never for a decision."""
+"""Stores the results of drift checks, and lists drift checks and runs. For reports only: no plan depends on them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,30 @@ from reconciler.store import database, schema
 
 
 class History:
+    """The drift checks and runs of a store."""
+
     def __init__(self, engine: Engine, place: str) -> None:
         self._engine = engine
         self._place = place
 
-    async def record(self, stack: str, look: DriftCheck) -> None:
-        """Returns when it is durable."""
-        name = f"{look.at:.6f}-{os.getpid()}"
+    async def record(self, stack: str, check: DriftCheck) -> None:
+        """Stores a drift check; returns when it is durable."""
+        name = f"{check.at:.6f}-{os.getpid()}"
         rows = [
             {
                 "look": name,
-                "address": str(drifted_resource.address),
-                "action": drifted_resource.action.value,
-                "reason": drifted_resource.reason.value,
-                "mover": drifted_resource.changed_by.value,
-                "fields": json.dumps(drifted_resource.fields),
+                "address": str(resource.address),
+                "action": resource.action.value,
+                "reason": resource.reason.value,
+                "mover": resource.changed_by.value,
+                "fields": json.dumps(resource.fields),
             }
-            for drifted_resource in look.moved
+            for resource in check.moved
         ]
 
         def write() -> None:
             with database.explain_errors(self._place), self._engine.begin() as connection:
-                head = {"id": name, "stack": stack, "at": look.at, "declared": look.declared, "commit": look.commit}
+                head = {"id": name, "stack": stack, "at": check.at, "declared": check.declared, "commit": check.commit}
                 connection.execute(insert(schema.drift_checks), [head])
                 if rows:
                     connection.execute(insert(schema.drifted_resources), rows)
@@ -48,14 +50,14 @@ class History:
         await asyncio.to_thread(write)
 
     async def list_drift_checks(self, stack: str, since: float = 0.0) -> tuple[DriftCheck, ...]:
-        """Oldest first."""
-        look, drift = schema.drift_checks, schema.drifted_resources
-        wanted = (look.c.stack == stack) & (look.c.at >= since)
-        heads = await self._rows(select(look).where(wanted).order_by(look.c.at, look.c.id))
-        moved: Mapping[str, list[DriftedResource]] = defaultdict(list)
-        rows = select(drift).join(look, look.c.id == drift.c.look).where(wanted).order_by(drift.c.address)
+        """Drift checks of a stack, oldest first. `since`: seconds since 1970."""
+        check, drift = schema.drift_checks, schema.drifted_resources
+        selected = (check.c.stack == stack) & (check.c.at >= since)
+        heads = await self._rows(select(check).where(selected).order_by(check.c.at, check.c.id))
+        drifted: Mapping[str, list[DriftedResource]] = defaultdict(list)
+        rows = select(drift).join(check, check.c.id == drift.c.look).where(selected).order_by(drift.c.address)
         for row in await self._rows(rows):
-            moved[row.look].append(
+            drifted[row.look].append(
                 DriftedResource(
                     Address.parse(row.address),
                     Action(row.action),
@@ -64,22 +66,22 @@ class History:
                     tuple(json.loads(row.fields)),
                 )
             )
-        return tuple(DriftCheck(row.at, row.declared, row.commit, tuple(moved.get(row.id, ()))) for row in heads)
+        return tuple(DriftCheck(row.at, row.declared, row.commit, tuple(drifted.get(row.id, ()))) for row in heads)
 
     async def list_runs(self, stack: str, since: float = 0.0) -> tuple[Run, ...]:
-        """Oldest first, with how many calls ended how."""
+        """Runs of a stack, oldest first, with the number of calls by outcome. `since`: seconds since 1970."""
         run, outcome = schema.runs, schema.outcomes
-        wanted = (run.c.stack == stack) & (run.c.started >= since)
+        selected = (run.c.stack == stack) & (run.c.started >= since)
         counted: Mapping[str, dict[Outcome, int]] = defaultdict(dict)
         counts = (
             select(outcome.c.run, outcome.c.outcome, func.count().label("calls"))
             .join(run, run.c.id == outcome.c.run)
-            .where(wanted)
+            .where(selected)
             .group_by(outcome.c.run, outcome.c.outcome)
         )
         for row in await self._rows(counts):
             counted[row.run][Outcome(row.outcome)] = row.calls
-        heads = await self._rows(select(run).where(wanted).order_by(run.c.started, run.c.id))
+        heads = await self._rows(select(run).where(selected).order_by(run.c.started, run.c.id))
         return tuple(
             Run(row.command, row.started, row.ended, row.outcome or "", counted.get(row.id, {})) for row in heads
         )

@@ -1,4 +1,4 @@
-"""The engine's journal on a database: whoever has something to remember waits for one commit that serves them all."""
+"""The engine's journal in the database. Concurrent writes share one transaction, so that one commit serves them all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LOCK_SECONDS
 
-# Built once, and given rows: to build a statement takes SQLAlchemy longer than to carry it out.
+# Statements are built once: SQLAlchemy takes longer to build a statement than to execute it.
 _INTEND = insert(schema.intents)
 _CONCLUDE = (
     update(schema.intents)
@@ -48,20 +48,25 @@ _REMOVE_PLAN_CALL = delete(schema.plan_calls).where(
 )
 _CONFIRM_LOCK = (
     update(schema.locks)
-    .where(schema.locks.c.stack == bindparam("of"), schema.locks.c.holder == bindparam("ours"))
-    .values(holder=bindparam("ours"))
+    .where(schema.locks.c.stack == bindparam("of"), schema.locks.c.holder == bindparam("token"))
+    .values(holder=bindparam("token"))
 )
 
-_GATHERING = 0.004  # seconds: where several write, one commit waits for more of them; a disk takes about as long
+_BATCH_DELAY = 0.004  # seconds for which a commit waits for more writes if there are several; a disk takes as long
 
 Row = dict[str, Any]
-Write = tuple[Collection[Hashable], Sequence[tuple[Executable, Row]]]  # what it is about; each row with its statement
+# The keys that a write is about; its rows, each with the statement.
+Write = tuple[Collection[Hashable], Sequence[tuple[Executable, Row]]]
 
 
 class StoreJournal:
-    """The journal of one run of one stack. With a `holder`, nothing is written once the stack's lock is lost.
+    """The journal of one run of one stack.
 
-    plan    digest of the plan file that the run applies: the journal keeps which of its calls succeeded
+    run      id of the run
+    plan     digest of the plan file that the run applies: the journal records which of its calls succeeded
+    holder   token of the lock's holder; once the lock is lost, every write fails. None: without a lock
+    now      seconds since 1970
+    elapsed  monotonic seconds, which go on while the machine sleeps
     """
 
     def __init__(
@@ -85,7 +90,7 @@ class StoreJournal:
         self._now = now
         self._elapsed = elapsed
         self._ended_calls = 0
-        self._lock_confirmed = float("-inf")  # when the lock was last seen to be ours
+        self._lock_confirmed = float("-inf")  # when the lock was last confirmed
         self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -131,7 +136,7 @@ class StoreJournal:
         await self._write([("binding", address) for address in bindings], *rows)
 
     async def record_account(self, membership: AccountMembership) -> None:
-        """Remember which account the stack belongs to."""
+        """Stores which account the stack belongs to."""
         content = {
             "stack": self._stack,
             "account": membership.account,
@@ -141,7 +146,7 @@ class StoreJournal:
         await self._write(["account"], (_REMOVE_ACCOUNT, {"stack": self._stack}), (_ADD_ACCOUNT, row))
 
     async def record(self, ended: Ended) -> None:
-        """Keep how a call ended, for `history`."""
+        """Stores how a call ended, for `history`."""
         self._ended_calls += 1
         row = {
             "run": self._run,
@@ -159,30 +164,30 @@ class StoreJournal:
         await self._write([("outcome", self._ended_calls)], (_RECORD, row), *rows)
 
     async def complete_plan(self) -> None:
-        """Keep that the whole plan file was applied."""
+        """Records that the whole plan file was applied."""
         if self._plan:
             await self._write(["plan"], *self._plan_rows(""))
 
     def _plan_rows(self, call: str, intent: str = "") -> list[tuple[Executable, Row]]:
-        """The rows that say how far the plan file was applied. An intent is written with its create, in one commit."""
+        """The rows that record a call of the plan file. Those of a create are committed together with its intent."""
         if not self._plan:
             return []
-        about = {"plan": self._plan, "call": call, "intent": intent}
-        row = {**about, "at": self._now(), "seal": schema.seal(*about.values())}
-        return [(_REMOVE_PLAN_CALL, {f"of_{name}": value for name, value in about.items()}), (_ADD_PLAN_CALL, row)]
+        keys = {"plan": self._plan, "call": call, "intent": intent}
+        row = {**keys, "at": self._now(), "seal": schema.seal(*keys.values())}
+        return [(_REMOVE_PLAN_CALL, {f"of_{name}": value for name, value in keys.items()}), (_ADD_PLAN_CALL, row)]
 
     async def check_lock(self) -> None:
-        """Raises LockLost unless the stack's lock is surely ours, of which a process that was asleep knows nothing.
+        """Raises LockLost if this run no longer holds the stack's lock, for example after the process was suspended.
 
-        Asks the database only if nothing was written for a while.
+        Reads the database only if nothing was written for a quarter of the lock's duration.
         """
         if self._holder is not None and self._elapsed() - self._lock_confirmed > LOCK_SECONDS / 4:
             await self._write([])
 
-    async def _write(self, about: Collection[Hashable], *rows: tuple[Executable, Row]) -> None:
-        """Returns when a commit holds them. A caller that is cancelled takes nothing back."""
+    async def _write(self, keys: Collection[Hashable], *rows: tuple[Executable, Row]) -> None:
+        """Returns when the rows are committed. They are written even if the caller is cancelled."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(((about, rows), done))
+        self._waiting.append(((keys, rows), done))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.ensure_future(self._drain())
         await done
@@ -191,10 +196,10 @@ class StoreJournal:
         several = False
         while self._waiting:
             if several:
-                await asyncio.sleep(_GATHERING)
+                await asyncio.sleep(_BATCH_DELAY)
             batch, self._waiting = self._waiting, []
             several = len(batch) > 1
-            failure = await asyncio.to_thread(self._commit, [each for each, _ in batch])
+            failure = await asyncio.to_thread(self._commit, [write for write, _ in batch])
             for _, done in batch:
                 if done.cancelled():
                     continue
@@ -202,7 +207,7 @@ class StoreJournal:
                     done.set_result(None)
                 else:
                     done.set_exception(failure)
-                    done.exception()  # a caller that was cancelled will not fetch it
+                    done.exception()  # marks it as retrieved: a cancelled caller will not do that
 
     def _commit(self, batch: Sequence[Write]) -> StoreError | None:
         began = self._elapsed()
@@ -217,33 +222,33 @@ class StoreJournal:
         return None
 
     def _check_lock(self, connection: Connection) -> None:
-        """Fences off a process that slept through the end of its lock."""
+        """Raises LockLost if another run acquired the lock, for example while this process was suspended."""
         if self._holder is None:
             return
-        # A write, not a read: from here to the commit nobody else can take the lock over.
-        if not connection.execute(_CONFIRM_LOCK, {"of": self._stack, "ours": self._holder}).rowcount:
+        # A write, not a read: until the commit no other process can acquire the lock.
+        if not connection.execute(_CONFIRM_LOCK, {"of": self._stack, "token": self._holder}).rowcount:
             raise LockLost(self._stack)
 
     async def flush(self) -> None:
-        """Everything that was handed over is durable."""
+        """Waits until all pending writes are committed."""
         if self._writer is not None:
             await self._writer
 
 
 def seconds_since_start() -> float:
-    """Since the machine started; goes on while it sleeps, as `time.monotonic` does not."""
+    """Seconds since the machine started, including sleep, which `time.monotonic` does not count."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def _group_by_statement(batch: Sequence[Write]) -> Iterator[tuple[Executable, list[Row]]]:
-    """All rows of a statement at once, as long as nothing is written about twice: then the order counts."""
+    """Groups the rows of a batch by statement. Where two writes have a key in common, their order is kept."""
     rows_of: dict[Executable, list[Row]] = {}
-    seen: set[Hashable] = set()
-    for about, rows in batch:
-        if not seen.isdisjoint(about):
+    written_keys: set[Hashable] = set()
+    for keys, rows in batch:
+        if not written_keys.isdisjoint(keys):
             yield from rows_of.items()
-            rows_of, seen = {}, set()
-        seen.update(about)
+            rows_of, written_keys = {}, set()
+        written_keys.update(keys)
         for statement, row in rows:
             rows_of.setdefault(statement, []).append(row)
     yield from rows_of.items()

@@ -1,4 +1,4 @@
-"""The lock of a stack: one run at a time. It expires without its heartbeat, so nobody ever has to unlock by hand."""
+"""The lock of a stack, which one run holds at a time. It expires without a heartbeat: no manual unlock is needed."""
 
 from __future__ import annotations
 
@@ -34,12 +34,16 @@ from reconciler.store import database, schema
 from reconciler.store.errors import Locked, LockLost, StoreError
 
 _LOCKS = schema.locks
-LOCK_SECONDS = 60.0  # seconds without a heartbeat until anybody may take the lock over
+LOCK_SECONDS = 60.0  # seconds without a heartbeat after which another run may acquire the lock
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who wants the lock, or has it."""
+    """A process that acquires the lock.
+
+    token    random, new for each acquisition
+    machine  host name, boot id and process namespace: within one machine a process id is unique
+    """
 
     token: str
     host: str
@@ -62,16 +66,17 @@ async def hold_lock(
     now: Callable[[], float] = time.time,
     holder: Holder | None = None,
 ) -> AsyncIterator[Holder]:
-    """The stack's lock, until the end of the block. Raises Locked, naming the holder, while somebody else has it.
+    """Holds the stack's lock until the end of the block. Raises Locked, with the holder, if another process holds it.
 
-    `on_loss` is called when the lock cannot be kept: then no further change may be started.
+    on_loss  called if the lock cannot be renewed: then no further change may be started
+    lasts    seconds after which the lock expires without a heartbeat
     """
     row = _LockRow(engine, place, stack, holder or Holder.this_process(), lasts, now)
     acquiring = asyncio.ensure_future(asyncio.to_thread(row.acquire))
     try:
         await asyncio.shield(acquiring)
     except asyncio.CancelledError:
-        # The thread cannot be stopped: what it gets is given back.
+        # The thread cannot be stopped: a lock that it acquires is released.
         await asyncio.gather(acquiring, return_exceptions=True)
         await asyncio.to_thread(row.release)
         raise
@@ -81,27 +86,28 @@ async def hold_lock(
     finally:
         beat.cancel()
         await asyncio.gather(beat, return_exceptions=True)
-        with suppress(StoreError):  # it expires by itself, and what the block came to is worth more
+        with suppress(StoreError):  # the lock expires anyway, and the result of the block matters more
             await asyncio.to_thread(row.release)
 
 
 async def _renew_until_lost(row: _LockRow, on_loss: Callable[[StoreError], None]) -> None:
-    kept = row.now()
+    """Renews the lock four times in its duration; calls `on_loss` once if that fails."""
+    renewed = row.now()
     while True:
         await asyncio.sleep(row.lasts / 4)
         try:
             await asyncio.to_thread(row.renew)
-            kept = row.now()
+            renewed = row.now()
         except StoreError as failure:
-            # A database that is busy or away for a moment leaves time for another beat.
-            if isinstance(failure, LockLost) or row.now() - kept > row.lasts / 2:
+            # If the database is busy or unreachable for a moment, there is time for another attempt.
+            if isinstance(failure, LockLost) or row.now() - renewed > row.lasts / 2:
                 on_loss(failure)
                 return
 
 
 @dataclass(frozen=True, slots=True)
 class _LockRow:
-    """The row of one stack's lock, as one holder acquires, renews and releases it. Each method is a transaction."""
+    """The lock of one stack, as one holder acquires, renews and releases it. Each method is one transaction."""
 
     engine: Engine
     place: str
@@ -111,24 +117,24 @@ class _LockRow:
     now: Callable[[], float]
 
     def acquire(self) -> None:
-        """Raises Locked while somebody else has it."""
-        moment, mine = self._now_expression(), self.holder
+        """Acquires the lock; raises Locked if another process holds it."""
+        moment, holder = self._now_expression(), self.holder
         content = {
-            "holder": mine.token,
-            "host": mine.host,
-            "machine": mine.machine,
-            "pid": mine.pid,
+            "holder": holder.token,
+            "host": holder.host,
+            "machine": holder.machine,
+            "pid": holder.pid,
             "since": moment,
             "expires": moment + self.lasts,
         }
         with database.explain_errors(self.place):
             dead = self._find_dead_holder()
             with self.engine.begin() as connection:
-                # A lock that ends far in the future was written by a clock that was wrong.
+                # A lock that expires far in the future was written with a wrong clock.
                 expires = _LOCKS.c.expires
                 expired = or_(expires <= moment, expires > moment + 10 * self.lasts, _LOCKS.c.holder == dead)
-                taking = update(_LOCKS).where(_LOCKS.c.stack == self.stack, expired).values(**content)
-                if connection.execute(taking).rowcount:
+                takeover = update(_LOCKS).where(_LOCKS.c.stack == self.stack, expired).values(**content)
+                if connection.execute(takeover).rowcount:
                     return
             try:
                 with self.engine.begin() as connection:
@@ -137,13 +143,14 @@ class _LockRow:
                 raise self._explain_refusal(moment) from failure
 
     def renew(self) -> None:
-        """Raises LockLost if it is not ours any more."""
+        """Extends the lock; raises LockLost if another run acquired it."""
         with database.explain_errors(self.place), self.engine.begin() as connection:
             renewal = update(_LOCKS).where(self._is_ours).values(expires=self._now_expression() + self.lasts)
             if not connection.execute(renewal).rowcount:
                 raise LockLost(self.stack)
 
     def release(self) -> None:
+        """Deletes the lock, if this process still holds it."""
         with database.explain_errors(self.place), self.engine.begin() as connection:
             connection.execute(delete(_LOCKS).where(self._is_ours))
 
@@ -152,13 +159,13 @@ class _LockRow:
         return and_(_LOCKS.c.stack == self.stack, _LOCKS.c.holder == self.holder.token)
 
     def _now_expression(self) -> ColumnElement[float]:
-        """Seconds since 1970, for a statement. Who shares a server shares its clock: any other may be wrong."""
+        """Seconds since 1970, for a statement. On a server by the server's clock, which all its users share."""
         if self.engine.dialect.name == "postgresql":
             return cast(extract("epoch", func.clock_timestamp()), Float)
         return literal(self.now(), Float)
 
     def _find_dead_holder(self) -> str:
-        """The token of a holder that is surely dead: a process of this very machine that exists no more."""
+        """The token of the holder if it is a process of this machine that no longer exists; empty otherwise."""
         with self.engine.connect() as connection:
             row = connection.execute(select(_LOCKS).where(_LOCKS.c.stack == self.stack)).first()
         if row is None or row.machine != self.holder.machine or row.pid == self.holder.pid:
@@ -173,20 +180,20 @@ class _LockRow:
 
     def _explain_refusal(self, moment: ColumnElement[float]) -> Locked:
         with self.engine.connect() as connection:
-            held_by = select(_LOCKS, (_LOCKS.c.expires - moment).label("left")).where(_LOCKS.c.stack == self.stack)
-            row = connection.execute(held_by).first()
+            query = select(_LOCKS, (_LOCKS.c.expires - moment).label("left")).where(_LOCKS.c.stack == self.stack)
+            row = connection.execute(query).first()
         if row is None:
-            return Locked(self.stack, "some host", 0, "just now", 1.0)  # released while we looked
+            return Locked(self.stack, "some host", 0, "just now", 1.0)  # released in the meantime
         since = datetime.fromtimestamp(row.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         return Locked(self.stack, row.host, row.pid, since, row.left)
 
 
 def _machine_id() -> str:
-    """Host name, boot and process namespace: within the same three, a process id means the same process."""
+    """Host name, boot id and process namespace: where these are equal, a process id means the same process."""
     parts = [socket.gethostname()]
     try:
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
         parts.append(str(Path("/proc/self/ns/pid").readlink()))
     except OSError:
-        parts.append(secrets.token_hex(8))  # not to be told apart: then only expiry frees the lock
+        parts.append(secrets.token_hex(8))  # unknown: then a lock of a dead process only expires
     return " ".join(parts)

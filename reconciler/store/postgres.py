@@ -1,4 +1,4 @@
-"""A PostgreSQL server: connections that give up one which says nothing. Knows nothing of our tables; see `database`."""
+"""Connections to a PostgreSQL server, with a timeout for each response. The tables are created in `database`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ DRIVER = "postgresql+psycopg"  # SQLAlchemy's own choice is the driver's predece
 
 
 def make_engine(url: URL, *, connect: int, answer: float) -> Engine:
-    """`connect` and `answer`: seconds until a server is given up that does not let us in, or does not answer.
+    """An SQLAlchemy engine for a server. Raises ImportError if the driver is not installed.
 
-    Raises ImportError where the driver is not installed.
+    connect  seconds until a connection attempt fails
+    answer   seconds until a request fails to which the server does not respond
     """
-    for each in ("psycopg", "sqlalchemy"):  # both write to standard error what they then raise, unless somebody listens
-        logging.getLogger(each).addHandler(logging.NullHandler())
-    made = create_engine(url.set(query={"connect_timeout": str(connect), **url.query}), pool_pre_ping=True)
-    event.listen(made, "do_connect", partial(_connect, answer))
-    return made
+    for name in ("psycopg", "sqlalchemy"):  # without a handler, both print to stderr the errors that they raise
+        logging.getLogger(name).addHandler(logging.NullHandler())
+    engine = create_engine(url.set(query={"connect_timeout": str(connect), **url.query}), pool_pre_ping=True)
+    event.listen(engine, "do_connect", partial(_connect, answer))
+    return engine
 
 
 def display_name(url: URL) -> str:
-    """How to call it in messages: what follows the `?` may be a password too."""
+    """The URL for messages, without its password and its query, which may contain a password too."""
     return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
 
 
 def find_passwords(url: URL) -> Iterator[str]:
-    """All that are in the URL; `password` and `sslpassword` may also follow the `?`."""
+    """All passwords in the URL, including `password` and `sslpassword` in its query."""
     if url.password:
         yield url.password
     for name, value in url.query.items():
@@ -44,7 +45,7 @@ def find_passwords(url: URL) -> Iterator[str]:
 
 def _connect(answer: float, dialect: Any, _: object, arguments: Any, options: Any) -> Any:
     connection = dialect.connect(*arguments, **options)
-    # The driver waits for every answer in here, and for ever: a timeout that the server keeps ends with the server.
+    # The driver waits here for every response, without a timeout; a timeout of the server would end with the server.
     connection.wait = partial(_wait, connection, connection.wait, answer)
     return connection
 
@@ -64,7 +65,7 @@ def _wait(connection: Any, wait: Callable[..., Any], answer: float, *arguments: 
         return wait(*arguments, **options)
     except Exception as failure:
         if silent.is_set():
-            raise type(failure)(f"connection given up: the server did not answer for {answer:.0f} s") from failure
+            raise type(failure)(f"connection closed: the server did not respond within {answer:.0f} s") from failure
         raise
     finally:
         patience.cancel()

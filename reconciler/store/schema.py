@@ -1,7 +1,7 @@
 """The tables, for SQLite and PostgreSQL alike. Times are seconds since 1970, in UTC.
 
-Rows that decide what happens on the platform carry a seal over their own content: SQLite notices a broken page, but not
-a flipped bit inside a text.
+Rows on which plans depend have a digest of their content, the seal: SQLite detects a broken page, but not a changed bit
+in a text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstr
 from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
 VERSION = 5
-NAME = "reconciler"  # of the schema that holds the tables, where a database has schemas
+NAME = "reconciler"  # the schema of the tables on a server
 
 metadata = MetaData()
 
@@ -60,8 +60,8 @@ intents = Table(
     Column("opened", Float, nullable=False),
     Column("concluded", Float),
     Column("object", String),
-    Column("seal", String, nullable=False),  # over what was intended
-    Column("place", Text),  # JSON object, of deliveries: where the secret goes; since version 4
+    Column("seal", String, nullable=False),  # over id, stack, address, path, before, identity, place
+    Column("place", Text),  # JSON object, the target of a delivery; since version 4
 )
 
 receipts = Table(
@@ -103,14 +103,14 @@ locks = Table(
     Column("stack", String, primary_key=True),
     Column("holder", String, nullable=False),  # random, new with every acquisition
     Column("host", String, nullable=False),
-    Column("machine", String, nullable=False),  # tells hosts and containers apart even if they share a name
+    Column("machine", String, nullable=False),  # distinguishes hosts and containers that have the same name
     Column("pid", Integer, nullable=False),
     Column("since", Float, nullable=False),
     Column("expires", Float, nullable=False),
 )
 
 
-# Since version 2. What looks found is for reports alone: nothing is decided by it, and no value is kept.
+# Since version 2: drift checks, for reports only. No plan depends on them, and they contain no values.
 
 drift_checks = Table(
     "looks",
@@ -134,7 +134,7 @@ drifted_resources = Table(
 )
 
 
-# Since version 5: what was carried out of a plan file, so that no call of it is carried out again.
+# Since version 5: the calls of a plan file that were applied, so that none is applied twice.
 
 plan_calls = Table(
     "plan_calls",
@@ -149,7 +149,7 @@ plan_calls = Table(
 
 
 def _create_if_missing(*tables: Table) -> Iterator[ExecutableDDLElement]:
-    """Unless they are there: on a server, tables that are missing are made at each opening."""
+    """Statements that create tables and their indexes, if missing: on a server each opening creates missing tables."""
     for table in tables:
         yield CreateTable(table, if_not_exists=True)
         yield from (CreateIndex(index, if_not_exists=True) for index in table.indexes)
@@ -159,7 +159,7 @@ _PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place INTEGER DEFAULT 0 NOT NU
 
 _DELIVERY_PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place TEXT")  # type: ignore[no-untyped-call]
 
-# Version → what it brought. Receipts of before are at place 0: among each other, their clocks are all there is.
+# Version → its changes. Receipts from before version 3 are at place 0: their order is known only by their times.
 UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
     2: tuple(_create_if_missing(drift_checks, drifted_resources)),
     3: (
@@ -172,9 +172,9 @@ UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
 
 
 encode_json = json.JSONEncoder(sort_keys=True).encode
-"""JSON as rows keep it, which `json.dumps` would make a new encoder for each time."""
+"""Encodes JSON for a row, as `json.dumps` would, which builds a new encoder for each call."""
 
 
 def seal(*content: object) -> str:
-    """A digest over a row's content."""
+    """The digest of a row's content."""
     return hashlib.blake2b(encode_json(content).encode(), digest_size=8).hexdigest()

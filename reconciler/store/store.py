@@ -1,4 +1,4 @@
-"""A stack's durable memory, opened: what earlier runs left, the journal of this one, and the lock."""
+"""An open store: reads what earlier runs stored, opens the journal of a run, and holds the lock of a stack."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ async def open_store(
     elapsed: Callable[[], float] = seconds_since_start,
     timeouts: Timeouts | None = None,
 ) -> AsyncIterator[Store]:
-    """The store at a path or URL; made if there is none. Raises a StoreError.
+    """Opens the store at a path or URL, and creates it if it does not exist. Raises a StoreError.
 
-    `now` is the wall clock, `elapsed` one that nobody sets and that goes on while the machine sleeps.
+    now      seconds since 1970
+    elapsed  monotonic seconds, which go on while the machine sleeps
     """
     engine, place = await asyncio.to_thread(database.open_database, where, timeouts or Timeouts())
     try:
@@ -74,6 +75,8 @@ async def open_store(
 
 
 class Store:
+    """The data of all stacks in one database. Every method raises a StoreError if the database cannot be used."""
+
     def __init__(self, engine: Engine, place: str, now: Callable[[], float], elapsed: Callable[[], float]) -> None:
         self._engine = engine
         self._place = place
@@ -81,7 +84,7 @@ class Store:
         self._elapsed = elapsed
 
     async def bindings(self, stack: str) -> Mapping[Address, Binding]:
-        """What is remembered of objects that keep no owner record."""
+        """The bindings of a stack, by address."""
         table = schema.bindings
         found: dict[Address, Binding] = {}
         for row in await self._rows(select(table).where(table.c.stack == stack)):
@@ -91,14 +94,14 @@ class Store:
         return found
 
     async def find_bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
-        """Objects of these kinds that other stacks are bound to: kind and locator → stack."""
+        """Objects of these kinds that have a binding of another stack: kind and locator → stack."""
         table = schema.bindings
         of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
         rows = await self._rows(select(table).where(table.c.stack != stack, of_kinds))
         return {(Address.parse(row.address).kind, row.object): row.stack for row in rows}
 
     async def receipts(self, stack: str) -> frozenset[str]:
-        """Intents whose one-time secret has been delivered."""
+        """Ids of the intents whose one-time secret was delivered."""
         table = schema.receipts
         rows = await self._rows(select(table).where(table.c.stack == stack))
         for row in rows:
@@ -106,22 +109,24 @@ class Store:
         return frozenset(row.intent for row in rows)
 
     async def find_undelivered(self, stack: str, kinds: Iterable[str]) -> frozenset[str]:
-        """Intents for objects with a one-time secret, of these kinds, which no delivery followed. While a run of the
-        stack goes on, that may be because it did not get that far yet."""
-        made, known = schema.intents, schema.receipts
-        of_kinds = or_(false(), *(made.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
-        arrived = select(known.c.intent).where(known.c.stack == stack)
-        found = select(made.c.id).where(made.c.stack == stack, of_kinds, made.c.id.not_in(arrived))
+        """Ids of the intents of these kinds, which have a one-time secret, without a receipt. During a run of the stack
+        the delivery may still follow."""
+        intents, receipts = schema.intents, schema.receipts
+        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        arrived = select(receipts.c.intent).where(receipts.c.stack == stack)
+        found = select(intents.c.id).where(intents.c.stack == stack, of_kinds, intents.c.id.not_in(arrived))
         return frozenset(row.id for row in await self._rows(found))
 
     async def find_issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
-        """Creates of objects with a one-time secret, of these kinds, whose secret was or may have been delivered."""
-        made, known = schema.intents, schema.receipts
-        of_kinds = or_(false(), *(made.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
-        joined = select(made, known.c.intent).join_from(made, known, known.c.intent == made.c.id, isouter=True)
-        settled = made.c.concluded.is_not(None) & made.c.object.is_(None)  # nothing came of it
-        relevant = known.c.intent.is_not(None) | ~settled
-        rows = await self._rows(joined.where(made.c.stack == stack, of_kinds, relevant))
+        """Creates of these kinds, which have a one-time secret, whose secret was or may have been delivered."""
+        intents, receipts = schema.intents, schema.receipts
+        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        joined = select(intents, receipts.c.intent).join_from(
+            intents, receipts, receipts.c.intent == intents.c.id, isouter=True
+        )
+        settled = intents.c.concluded.is_not(None) & intents.c.object.is_(None)  # it created no object
+        relevant = receipts.c.intent.is_not(None) | ~settled
+        rows = await self._rows(joined.where(intents.c.stack == stack, of_kinds, relevant))
         for row in rows:
             self._check_intent(row)
         return tuple(
@@ -129,24 +134,26 @@ class Store:
         )
 
     async def find_overwritten(self, stack: str) -> Mapping[str, Address]:
-        """Intents whose one-time secret was delivered and is there no more: another followed for the same address."""
-        made, known = schema.intents, schema.receipts
+        """Ids of the intents whose delivered secret was overwritten by a later delivery for the same address."""
+        intents, receipts = schema.intents, schema.receipts
         joined = (
-            select(made.c.id, made.c.address).join(known, known.c.intent == made.c.id).where(known.c.stack == stack)
+            select(intents.c.id, intents.c.address)
+            .join(receipts, receipts.c.intent == intents.c.id)
+            .where(receipts.c.stack == stack)
         )
         latest: dict[str, str] = {}
         found: dict[str, Address] = {}
-        for row in await self._rows(joined.order_by(known.c.place, known.c.at)):
+        for row in await self._rows(joined.order_by(receipts.c.place, receipts.c.at)):
             if earlier := latest.get(row.address):
                 found[earlier] = Address.parse(row.address)
             latest[row.address] = row.id
         return found
 
     async def find_open_intents(self, stack: str) -> tuple[Intent, ...]:
-        """Creates whose end was never recorded, oldest first."""
+        """The open intents of a stack, oldest first: creates whose result was never stored."""
         table = schema.intents
-        open_ones = select(table).where(table.c.stack == stack, table.c.concluded.is_(None)).order_by(table.c.opened)
-        return tuple(self._intent(row) for row in await self._rows(open_ones))
+        query = select(table).where(table.c.stack == stack, table.c.concluded.is_(None)).order_by(table.c.opened)
+        return tuple(self._intent(row) for row in await self._rows(query))
 
     def _intent(self, row: Row[Any]) -> Intent:
         self._check_intent(row)
@@ -174,13 +181,13 @@ class Store:
         return None
 
     async def progress(self, plan: str) -> Progress:
-        """How far earlier runs applied the plan file with this digest. Creates whose intent is still open do not count:
-        see `recovery.settle`."""
-        table, made, known = schema.plan_calls, schema.intents, schema.receipts
+        """How far earlier runs applied the plan file with this digest. Creates with an open intent do not count; see
+        `recovery.settle`."""
+        table, intents, receipts = schema.plan_calls, schema.intents, schema.receipts
         query = (
-            select(table, made.c.object, known.c.intent.label("receipt"))
-            .outerjoin(made, made.c.id == table.c.intent)
-            .outerjoin(known, known.c.intent == table.c.intent)
+            select(table, intents.c.object, receipts.c.intent.label("receipt"))
+            .outerjoin(intents, intents.c.id == table.c.intent)
+            .outerjoin(receipts, receipts.c.intent == table.c.intent)
             .where(table.c.plan == plan)
         )
         calls: set[str] = set()
@@ -194,7 +201,7 @@ class Store:
         return Progress(frozenset(calls), complete)
 
     async def history(self, stack: str, *, limit: int = 1000) -> tuple[RecordedCall, ...]:
-        """How calls ended, the latest first."""
+        """How calls of earlier runs ended, newest first."""
         run, outcome = schema.runs, schema.outcomes
         rows = await self._rows(
             select(outcome, run.c.command, run.c.started)
@@ -221,7 +228,7 @@ class Store:
 
     @property
     def drift_history(self) -> History:
-        """What looks found and runs came to, for reports."""
+        """Drift checks and runs, for reports."""
         return History(self._engine, self._place)
 
     def lock(
@@ -258,7 +265,8 @@ class Store:
         finally:
             await journal.flush()
             end = update(schema.runs).where(schema.runs.c.id == run).values(ended=self._now(), outcome=outcome)
-            with suppress(StoreError):  # the history lacks an end, and what the block came to is worth more
+            # On an error the history lacks the end of the run, but the result of the block matters more.
+            with suppress(StoreError):
                 await self._run(end)
 
     async def _rows(self, query: Select[Any]) -> list[Row[Any]]:

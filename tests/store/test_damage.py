@@ -179,7 +179,7 @@ async def test_without_its_log_it_is_as_old_as_it_was_when_the_log_began(past: P
 
 async def test_a_log_without_its_database_is_refused(past: Past, tmp_path: Path) -> None:
     file = past.copy(past.killed, tmp_path / "x")
-    assert "the database it belongs to is gone" in str(await after(lambda it: it.unlink(), file))
+    assert "its database file is missing" in str(await after(lambda it: it.unlink(), file))
 
 
 async def test_an_old_file_with_a_newer_log_says_nothing_that_never_was(past: Past, tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ async def test_another_programs_database_is_refused_and_left_as_it_is(tmp_path: 
     with pytest.raises(Foreign) as refused:
         await read(file)
     assert str(refused.value) == (
-        f"{file} is not a store (it is a database of another program), and was left as it is; "
-        "name another place with RECONCILER_STORE"
+        f"{file} is not a store (it is a database of another program) and was not changed; "
+        "set RECONCILER_STORE to another path or URL"
     )
     assert (file.read_bytes(), sorted(each.name for each in tmp_path.iterdir())) == (before, ["theirs.db"])
 
@@ -227,8 +227,9 @@ async def test_a_newer_version_is_refused_and_left_as_it_is(past: Past, tmp_path
     with pytest.raises(Unavailable) as refused:
         await read(file)
     assert str(refused.value) == (
-        f"{file} cannot be used (it was written by a newer reconciler: version 99, not {schema.VERSION}); "
-        "use that one, or name another place with RECONCILER_STORE"
+        f"{file} cannot be used (its schema version is 99, and this reconciler supports versions up to "
+        f"{schema.VERSION}); "
+        "use a newer reconciler, or set RECONCILER_STORE to another path or URL"
     )
 
 
@@ -245,8 +246,8 @@ async def test_a_file_that_another_process_keeps_for_itself_is_refused(past: Pas
             pass
     other.close()
     assert str(refused.value) == (
-        f"{file} cannot be used (database is locked); another process works with it: wait for it to end, "
-        "or name another place with RECONCILER_STORE"
+        f"{file} cannot be used (database is locked); another process uses it: wait until it has ended, "
+        "or set RECONCILER_STORE to another path or URL"
     )
     assert await read(file) == past.last
 

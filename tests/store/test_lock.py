@@ -82,7 +82,7 @@ async def test_an_expired_lock_is_taken_over_and_its_holder_can_write_no_more(st
         now.time += 61
         async with store.lock("prod", on_loss=fail) as next_one:
             assert next_one.token != asleep.token
-            with pytest.raises(LockLost, match="another run took it"):
+            with pytest.raises(LockLost, match="another run acquired it"):
                 await journal.conclude("i1", "bot_1")
         assert await store.find_open_intents("prod") == (INTENT,)
 
@@ -97,7 +97,7 @@ async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_any
         async with store.lock("prod", on_loss=fail):
             await journal.check_lock()  # what was written a moment ago was written while the lock was ours
             elapsed.time += 61
-            with pytest.raises(LockLost, match="another run took it"):
+            with pytest.raises(LockLost, match="another run acquired it"):
                 await journal.check_lock()
 
 

@@ -215,7 +215,7 @@ def test_a_damaged_store_stops_every_command_before_anything_is_sent(
 def test_a_log_whose_store_is_gone_stops_readers_too(applied: Project, sandbox: Sandbox, command: str) -> None:
     store_of(applied).rename(f"{store_of(applied)}-wal")
     said = applied(command, *(["-y"] if command == "apply" else []))
-    assert (said.code, "the database it belongs to is gone" in said.err) == (1, True)
+    assert (said.code, "its database file is missing" in said.err) == (1, True)
 
 
 def without_privilege(project: Project, *words: str) -> Said:
@@ -247,7 +247,7 @@ def test_a_file_that_must_not_be_written_is_read_and_stops_whoever_writes(
     assert (said.code, said.out) == (1, "")
     assert said.err == (
         "error: state/reconciler.db cannot be used (attempt to write a readonly database); "
-        "make the file and its folder writable, or name another place with RECONCILER_STORE\n"
+        "make the file and its folder writable, or set RECONCILER_STORE to another path or URL\n"
     )
     assert sandbox.calls() == []
 
@@ -264,7 +264,7 @@ def test_a_folder_that_must_not_be_written_stops_the_command(
     assert (said.code, said.out) == (1, "")
     assert re.fullmatch(
         r"error: state/reconciler\.db cannot be used \(Permission denied\); "
-        r"make the file and its folder writable, or name another place with RECONCILER_STORE\n",
+        r"make the file and its folder writable, or set RECONCILER_STORE to another path or URL\n",
         said.err,
     )
     assert sandbox.calls() == []
@@ -300,7 +300,7 @@ def test_a_disk_that_is_full_at_any_moment_costs_a_rerun_and_nothing_else(
     on_sandbox.declare(*policies(*names), BOT)
     said = crammed(on_sandbox, size, "apply", "-y", "--quiet", "--parallelism", "1")
     made = len(sandbox.get("/ip_policies")["ip_policies"])
-    full = "error: state/reconciler.db cannot be used (disk I/O error); make room on the disk"
+    full = "error: state/reconciler.db cannot be used (disk I/O error); check the disk and its free space"
     assert said.err.count(full) == 1, said
     assert "RECONCILER_STORE" in said.err
     if said.code == 1:

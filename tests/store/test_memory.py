@@ -42,6 +42,6 @@ async def test_the_next_one_knows_nothing_of_it() -> None:
 
 
 async def test_sqlites_own_spelling_is_refused_with_ours() -> None:
-    with pytest.raises(Unavailable, match="say memory: if that is meant"):
+    with pytest.raises(Unavailable, match="use memory: if that is intended"):
         async with open_store("sqlite:///:memory:"):
             pass

@@ -224,7 +224,7 @@ class TestDamage:
         for each in file.parent.iterdir():
             os.truncate(each, 0)
         text = await self.refused(file)
-        assert text.startswith(f"{file} is damaged (it is empty); move it away, with the -wal and -shm beside it,")
+        assert text.startswith(f"{file} is damaged (it is empty); move it away, with its -wal and -shm files,")
         assert "nothing is created twice" in text
         assert "bot users" in text
 
@@ -269,7 +269,7 @@ class TestDamage:
         await fill(file)
         Path(f"{file}-wal").write_bytes(b"x")
         file.unlink()
-        assert "the database it belongs to is gone" in await self.refused(file)
+        assert "its database file is missing" in await self.refused(file)
 
     async def test_another_database(self, file: Path) -> None:
         file.parent.mkdir()
@@ -283,7 +283,7 @@ class TestDamage:
         with sqlite3.connect(file) as connection:
             connection.execute("UPDATE store SET version = 99")
         connection.close()
-        assert "newer reconciler: version 99" in await self.refused(file, Unavailable)
+        assert "its schema version is 99" in await self.refused(file, Unavailable)
 
 
 async def test_a_deleted_store_begins_anew(file: Path) -> None:
@@ -318,19 +318,19 @@ async def test_a_full_disk_is_told_to_whoever_waits(file: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("sqlite://", "survives nothing"),
-        ("sqlite:///:memory:", "survives nothing"),
-        ("not a url://", "use postgresql:// or the path of a file"),
-        ("http://h/x", "use postgresql:// or the path of a file"),
-        ("mysql://u:canary@h/x", "use postgresql:// or the path of a file"),
-        ("postgresql+psycopg2://u:canary@h/x", "use postgresql:// or the path of a file"),
-        ("postgresql://u:canary@h:notaport/x", "the port in its URL is no number"),
+        ("sqlite://", "it would be lost at the end of the run"),
+        ("sqlite:///:memory:", "it would be lost at the end of the run"),
+        ("not a url://", "use a postgresql:// URL or the path of a file"),
+        ("http://h/x", "use a postgresql:// URL or the path of a file"),
+        ("mysql://u:canary@h/x", "use a postgresql:// URL or the path of a file"),
+        ("postgresql+psycopg2://u:canary@h/x", "use a postgresql:// URL or the path of a file"),
+        ("postgresql://u:canary@h:notaport/x", "the port in its URL is not a number"),
         (
             "postgresql://u:canary@h1:1,h2:2/x",
             r"several servers as postgresql://user@/database\?host=a:5432&host=b:5432",
         ),
-        ("postgresql://u:canary/x", "the port in its URL is no number"),
-        ("postgresql://u:can@ary-pw@127.0.0.1:1/x", "more than one @\\); write those within a word as %40"),
+        ("postgresql://u:canary/x", "the port in its URL is not a number"),
+        ("postgresql://u:can@ary-pw@127.0.0.1:1/x", "more than one @\\); write an @ of the user or password as %40"),
         ("postgresql://u:can/ary@ary-pw@127.0.0.1:1/x", "more than one @"),
     ],
 )
@@ -374,7 +374,7 @@ async def test_a_path_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
 
 async def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(Unavailable, match="; install reconciler with its extra postgres, or name another place"):
+    with pytest.raises(Unavailable, match="; install reconciler\\[postgres\\], or set RECONCILER_STORE"):
         async with open_store("postgresql://user:canary@host/x"):
             pass
 
