@@ -53,6 +53,7 @@ class Life:
     base: Path
     sandbox: Sandbox
     known: dict[str, str]
+    flags: tuple[str, ...] = ()  # of Python, for every command
     said: list[tuple[str, bytes]] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
 
@@ -113,7 +114,7 @@ class Life:
     def started(self, *words: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
         program = ["-c", _OWN[words[0]]] if words[0] in _OWN else ["-m", "reconciler"]
         process = subprocess.Popen(
-            [sys.executable, "-X", "dev", "-W", "default", *program, *words[words[0] in _OWN :]],
+            [sys.executable, *self.flags, *program, *words[words[0] in _OWN :]],
             cwd=self.root,
             env={**self.environ, **environ},
             stdin=subprocess.DEVNULL,

@@ -3,10 +3,10 @@ few thousand ordinary resources, of which a file may hold more, and 50 MB."""
 
 from __future__ import annotations
 
-import resource
+import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -67,64 +67,76 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "NUL": lambda: b"\0" * M,
 }
 
-_MEASURED = """
-import gc, json, sys, time
+# One process reads what it takes to read a file, and then each text in a child of its own, which ends with it.
+_MEASURING = """
+import gc, json, os, resource, sys, time
 from reconciler import kinds
 from tests.project.texts import load_texts
 from reconciler.model.problem import Rejected
 def memory(what):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what))
+def measure(text):
+    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    measure = min(seconds() for _ in range(3))
+    gc.collect()
+    open("/proc/self/clear_refs", "w").write("5")  # the high-water mark of memory begins anew
+    held = memory("VmHWM")
+    began = time.process_time()
+    said = []
+    try:
+        load_texts({"bomb.yaml": text}, "prod", {})
+    except Rejected as rejected:
+        said = [str(problem) for problem in rejected.problems]
+    spent = time.process_time() - began
+    grown = memory("VmHWM") - held
+    return [spent / measure, grown / 1024, len(said), max(map(len, said), default=0)]
+def seconds():
+    began = time.process_time()
+    load_texts({"ordinary.yaml": ordinary}, "prod", {})
+    return time.process_time() - began
+one = b"---\\nkind: IPPolicy\\nname: a%d\\nspec: {description: of a thousand}\\n"
+ordinary = b"".join(one % n for n in range(1000))
 gc.set_threshold(1_000_000, 20, 100)  # as the command line does
 kinds.every()
 try:
     load_texts({"warm.yaml": b"kind: IPPolicy\\nname: a\\nspec: {x: 1}\\n"}, "prod", {})
 except Rejected:
     pass
-text = sys.stdin.buffer.read()
-one = b"---\\nkind: IPPolicy\\nname: a%d\\nspec: {description: of a thousand}\\n"
-ordinary = b"".join(one % n for n in range(1000))
-def seconds():
-    began = time.process_time()
-    load_texts({"ordinary.yaml": ordinary}, "prod", {})
-    return time.process_time() - began
-measure = min(seconds() for _ in range(3))
-gc.collect()
-open("/proc/self/clear_refs", "w").write("5")  # the high-water mark of memory begins anew
-held = memory("VmHWM")
-began = time.process_time()
-said = []
-try:
-    load_texts({"bomb.yaml": text}, "prod", {})
-except Rejected as rejected:
-    said = [str(problem) for problem in rejected.problems]
-spent = time.process_time() - began
-grown = memory("VmHWM") - held
-print(json.dumps([spent / measure, grown / 1024, len(said), max(map(len, said), default=0)]))
+while size := sys.stdin.buffer.readline():
+    text = sys.stdin.buffer.read(int(size))
+    child = os.fork()
+    if not child:
+        print(json.dumps(measure(text)), flush=True)
+        os._exit(0)
+    if status := os.waitpid(child, 0)[1]:
+        print(json.dumps(f"ended with {os.waitstatus_to_exitcode(status)}"), flush=True)
 """
 
+Measured = Callable[[bytes], tuple[float, float, int, int]]
 
-def measured(text: bytes) -> tuple[float, float, int, int]:
-    """Work, megabytes beyond the file itself, problems, and the longest of them."""
-    import json
 
-    def limits() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+@pytest.fixture(scope="module")
+def measured() -> Iterator[Measured]:
+    """A function from a text to work, megabytes beyond the file itself, problems, and the longest of them."""
+    with subprocess.Popen([sys.executable, "-c", _MEASURING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asks, says = process.stdin, process.stdout
 
-    ran = subprocess.run(
-        [sys.executable, "-c", _MEASURED],
-        input=text,
-        capture_output=True,
-        check=False,
-        preexec_fn=limits,
-    )
-    assert ran.returncode == 0, ran.stderr.decode()[-500:]
-    spent, grown, problems, longest = json.loads(ran.stdout)
-    return spent, grown, problems, longest
+        def measure(text: bytes) -> tuple[float, float, int, int]:
+            asks.write(b"%d\n" % len(text) + text)
+            asks.flush()
+            found = json.loads(says.readline())
+            assert isinstance(found, list), found
+            spent, grown, problems, longest = found
+            return spent, grown, problems, longest
+
+        yield measure
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_for_next_to_nothing(name: str) -> None:
+def test_a_bomb_is_refused_for_next_to_nothing(name: str, measured: Measured) -> None:
     spent, grown, problems, longest = measured(BOMBS[name]())
     for _ in range(2):  # others may have been using the machine's caches: the best of three is what it takes
         if spent > MOST_WORK:
@@ -159,7 +171,9 @@ def test_a_bomb_is_refused_for_next_to_nothing(name: str) -> None:
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_what_is_wrong_throughout_takes_no_longer_than_what_is_right(name: str, text: bytes) -> None:
+def test_what_is_wrong_throughout_takes_no_longer_than_what_is_right(
+    name: str, text: bytes, measured: Measured
+) -> None:
     """Telling of a mistake costs something, and a file may hold nothing else: never more than its size explains."""
     spent, grown, problems, longest = measured(text)
     print(f"{name}: {len(text) / 1e6:.1f} MB, {spent:.1f} times a thousand, {grown:.0f} MB, {problems} problems")

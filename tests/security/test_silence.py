@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,21 +13,25 @@ from tests.kinds import pems
 from tests.platform import Sandbox
 from tests.security.canaries import TOKEN, Canaries, fresh
 from tests.security.life import Life, made_up, private_part, wrong_manifests, wrong_projects
+from tests.tiers import full
 
 CLEAN = "CanaryWithoutPunctuation" + fresh()  # for places where punctuation would mean something of its own
 
 
-@pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+@pytest.fixture(scope="module", params=["plain", pytest.param("developer mode", marks=full)])
+def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    """In Python's developer mode, which says more, the platform also answers with what is tried again for long."""
     known = made_up()
+    thorough = request.param == "developer mode"
     with Sandbox(api_key=known["api key"]) as sandbox:
-        made = Life(tmp_path_factory.mktemp("life"), sandbox, known)
+        flags = ("-X", "dev", "-W", "default") if thorough else ()
+        made = Life(tmp_path_factory.mktemp("life"), sandbox, known, flags)
         made.build()
-        _live(made)
+        _live(made, (401, 404, 500) if thorough else (401, 404))
         yield made
 
 
-def _live(life: Life) -> None:
+def _live(life: Life, refusals: Sequence[int]) -> None:
     """From the first plan to the last delete, with everything that can go wrong on the way."""
     life.run("validate", code=0)
     life.run("plan", *_forms("plan"), code=0)
@@ -40,7 +44,7 @@ def _live(life: Life) -> None:
     life.run("explain", "HTTPSEdgeRoute.webhook_verification.secret", code=0)
     life.run("broken", "plan", RECONCILER_DEBUG="1", code=1)
     life.run("broken", "plan", code=1)
-    _refused(life)
+    _refused(life, refusals)
     _cut(life)
     for by, events in ((signal.SIGKILL, "events.ndjson"), (signal.SIGINT, "events2.ndjson")):
         _lose_a_credential(life)
@@ -61,15 +65,18 @@ def _forms(name: str) -> list[str]:
     return [word for form in FORMS for word in ("--format", f"{form}={name}-as.{form}")]
 
 
-def _refused(life: Life) -> None:
-    """Every create of something with a secret is refused with all secrets in the message: at once, and after a wait."""
+def _refused(life: Life, refusals: Sequence[int]) -> None:
+    """Every create of something with a secret is refused with all secrets in the message: at once, and after a wait.
+
+    Every read is refused with each of the statuses.
+    """
     for number, collection in enumerate(("/event_destinations", "/tls_certificates", "/edges/https/*", "/credentials")):
         life.refuse_quoting(f"POST {collection}", "446", times=2)
         life.refuse_quoting(f"POST {collection}", "400", times=0)
         life.refuse_quoting(f"PUT {collection}", "400", times=0)
         life.run("apply", "-y", "--events", f"refused{number}.ndjson", "--parallelism", "2")
         life.sandbox.delete("/_sandbox/faults")
-    for status in (401, 404, 500):
+    for status in refusals:
         life.refuse_quoting("GET *", "400", times=0, status=status)
         life.run("plan", "--target", "BotUser/*")
         life.sandbox.delete("/_sandbox/faults")
