@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import pkgutil
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +26,8 @@ from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
 pytest_plugins = ["tests.silence"]
 
+MEMORY, ENOUGH = Path("/dev/shm"), 4 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there
+
 settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
 settings.register_profile("full", max_examples=FULL_EXAMPLES, derandomize=True, deadline=None)
 settings.register_profile("roam", max_examples=FULL_EXAMPLES, deadline=None)
@@ -30,6 +35,12 @@ settings.register_profile(
     "sketch", max_examples=FULL_EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )
 settings.load_profile("quick")
+
+
+def pytest_configure() -> None:
+    """Folders of tests are kept in memory where there is enough: stores wait for the disk after each transaction."""
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's variable for the root of `tmp_path`
 
 
 def pytest_collection_finish() -> None:

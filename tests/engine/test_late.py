@@ -24,6 +24,7 @@ from reconciler.model.value import Json
 from reconciler.planning.planner import plan
 from tests.engine.world import Crash, EngineHarness, Fault, MemoryPlatform, VirtualClock
 from tests.planning.builders import KINDS, LENIENT, declare, errors, manifest, requests
+from tests.tiers import only_if
 
 EDGE = declare("TLSEdge/payments")
 CREDENTIAL = declare("TunnelCredential/agent")
@@ -171,7 +172,7 @@ async def test_a_request_that_surely_did_nothing_leaves_its_intent_to_the_next()
 @of(EDGE, CREDENTIAL, BOT)
 @pytest.mark.parametrize("later", [[5.0], [30.0, 30.0], [0.5], [200.0, 5.0]], ids=str)
 @pytest.mark.parametrize("answers_after", [0.0, 10.0])
-@pytest.mark.parametrize("waits", [False, True], ids=["at once", "after all of it"])
+@pytest.mark.parametrize("waits", only_if(lambda waits: not waits, [False, True]), ids=["at once", "after all of it"])
 async def test_reruns_settle_it_after_a_death_at_any_moment(
     declared: Declaration, later: list[float], answers_after: float, waits: bool
 ) -> None:

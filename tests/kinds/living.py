@@ -193,7 +193,8 @@ class LivingProject:
 
     @property
     def runtime(self) -> Runtime:
-        return Runtime(environ=self.sandbox.environ, platform=self.sandbox)
+        # Without a PATH no Git is found, and so none is asked for the commit.
+        return Runtime(environ={**self.sandbox.environ, "PATH": ""}, platform=self.sandbox)
 
     @property
     def kind(self) -> Kind:

@@ -19,6 +19,7 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.project import atomic_write
 from reconciler.project.secrets.sinks import ProjectSinks
+from tests.tiers import examples
 
 TOKEN = Secret("token-canary-77aQxL0p", "test")
 DELIVERIES = [
@@ -76,7 +77,7 @@ class Watch:
 @pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda each: each.way)
 def test_nobody_else_can_read_a_secret_at_any_time(tmp_path: Path, delivery: Delivery) -> None:
     with Watch(tmp_path) as watch:
-        for _ in range(60):
+        for _ in range(examples(60)):
             deliver(tmp_path, delivery)
     assert set(watch.seen) == {0o600}
     assert (tmp_path / delivery.target).stat().st_mode & 0o777 == 0o600

@@ -63,7 +63,9 @@ def test_one_rerun_is_enough_after_a_kill_at_each_kind_of_write(
     assert flaws(BUILDING, moment, prepared(BUILDING), tmp_path) == []
 
 
-@pytest.mark.parametrize(("project", "draw"), first_of_each(SAMPLE, lambda case: case[0]), ids=str)
+@pytest.mark.parametrize(
+    ("project", "draw"), first_of_each(SAMPLE, lambda case: None if case[0] is FIFTY else case[0]), ids=str
+)
 def test_one_rerun_is_enough_after_a_kill(
     project: CrashProject, draw: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
