@@ -105,6 +105,14 @@ format: install ## format the code and fix what ruff can fix
 docs: install ## build the documentation as a site, in build/site
 	@scripts/docs
 
+.PHONY: dist
+dist: install ## build the wheel and the source distribution in dist/
+	@scripts/build dist
+
+.PHONY: release
+release: install ## check, build and tag a release: make release VERSION=0.1.0
+	@scripts/release $(VERSION)
+
 # Pins stay as they are unless UPGRADE is set: make lock UPGRADE=--upgrade, or UPGRADE='--upgrade-package httpx'.
 # One set of files serves every platform and Python from 3.11 on. uv is installed in a temporary folder.
 .PHONY: lock
