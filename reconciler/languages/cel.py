@@ -21,16 +21,16 @@ _COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?: \[[A-Z_]+\])?
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _TOO_DEEP = re.compile("recursion (limit|depth)")
 _WORDS = (
-    (r"Syntax error: .* '<EOF>'.*", "ends too early"),
-    (r"Syntax error: token recognition error at: '[\"'].*", "has a quote that is never closed"),
-    (r"Syntax error: token recognition error at: '\s*'?$", "has a character that is not part of the language"),
-    (r"Syntax error: token recognition error at: '(.*?)\s*'?$", "has {0!r}, which is not part of the language"),
-    (r"Invalid string literal: .*", "has a text that is not written as texts are"),
-    (r"Syntax error: \D*?(?:input|at) '(.*?)'(?: expecting .*)?", "has {0!r} where it cannot stand"),
-    (r"found no matching overload for '_\[_\]' applied to '\((.*), (.*)\)'", "looks for {1} within {0}"),
-    (r"found no matching overload for '@in' applied to '\((.*), (.*)\)'", "looks for {0} within {1}"),
-    (r"found no matching overload for '_(.*?)_' applied to '\((.*)\)'", "puts {0!r} between {1}"),
-    (r"found no matching overload for '(.*?)' applied to '(.*)'", "applies {0} to {1}"),
+    (r"Syntax error: .* '<EOF>'.*", "ends unexpectedly"),
+    (r"Syntax error: token recognition error at: '[\"'].*", "has an unclosed quote"),
+    (r"Syntax error: token recognition error at: '\s*'?$", "has an invalid character"),
+    (r"Syntax error: token recognition error at: '(.*?)\s*'?$", "has the invalid character {0!r}"),
+    (r"Invalid string literal: .*", "has an invalid string literal"),
+    (r"Syntax error: \D*?(?:input|at) '(.*?)'(?: expecting .*)?", "has an unexpected {0!r}"),
+    (r"found no matching overload for '_\[_\]' applied to '\((.*), (.*)\)'", "indexes {0} with {1}"),
+    (r"found no matching overload for '@in' applied to '\((.*), (.*)\)'", "uses 'in' with {0} and {1}"),
+    (r"found no matching overload for '_(.*?)_' applied to '\((.*)\)'", "applies the operator {0!r} to {1}"),
+    (r"found no matching overload for '(.*?)' applied to '(.*)'", "calls {0!r} with {1}"),
 )
 _TYPES = {
     "BOOL": "true or false", "STRING": "text", "INT": "a number", "DOUBLE": "a number", "DYN": "anything",
@@ -98,7 +98,7 @@ class Language:
         result_type = program.return_type().name()
         if answers and result_type not in (answers, "DYN"):
             raise InvalidExpression(
-                SyntaxProblem(f"answers with {describe_type(result_type)}, not with {describe_type(answers)}")
+                SyntaxProblem(f"evaluates to {describe_type(result_type)}, not to {describe_type(answers)}")
             )
         written = program.serialize()
         if cel_cost.estimate(written, {}) > cel_cost.MAX_COST:
@@ -156,7 +156,7 @@ class Expression:
             raise EvaluationFailed(_reason(str(answer.plain_value())))
         if self.answers and result_type != self.answers:
             raise EvaluationFailed(
-                f"it answers with {describe_type(result_type)}, not with {describe_type(self.answers)}"
+                f"it evaluates to {describe_type(result_type)}, not to {describe_type(self.answers)}"
             )
         return answer.plain_value()
 
@@ -271,7 +271,7 @@ def _make_problem(complaint: str, line: int, column: int, text: str) -> SyntaxPr
     if (name := _UNDECLARED.match(complaint)) is None:
         return SyntaxProblem(rewrite_error(complaint), line, column)
     at = next(_unknown_name(name[1], line, column, text.split("\n")[line - 1]), None)
-    return SyntaxProblem(f"speaks of {name[1]}, which means nothing here", line, at.column if at else column)
+    return SyntaxProblem(f"uses the unknown name {name[1]}", line, at.column if at else column)
 
 
 def rewrite_error(complaint: str) -> str:
@@ -288,7 +288,7 @@ def _reason(text: str) -> str:
     if (found := _NOT_THERE.search(text)) is not None:
         return f"there is no {found[1]}"
     if (found := _UNFIT.search(text)) is not None:
-        return f"{found[1]} has no meaning for such values"
+        return f"{found[1]} is not defined for such values"
     return text
 
 

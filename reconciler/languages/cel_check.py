@@ -16,7 +16,7 @@ from typing import Any, Final
 from reconciler.languages import cel, cel_fast_path, traffic_catalog
 from reconciler.model.problem import Severity
 
-_UNCLEAR: Final = "check its spelling; the platform decides"
+_UNCLEAR: Final = "check the spelling"
 _SELECTED: Final = re.compile(r"expression of type '(.*?)' cannot be the operand of a select operation")
 _UNFIT: Final = re.compile(r"found no matching overload for '(.*?)' applied to '\((.*)\)'")
 _HAS: Final = re.compile(r"\bhas\(\s*([A-Za-z_][\w.]*)(\[\s*(?:'[^'\\]*'|\"[^\"\\]*\")\s*\])?\s*\)")
@@ -46,14 +46,30 @@ def find_flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
     checked = _HAS.sub(_replace_has, text).replace(*_SPLIT)
     if (wrong := cel.find_syntax_error(checked)) is not None:
         what = f"the expression {wrong.text}"
-        return (Flaw(what, "correct it there", Severity.ERROR, "traffic-syntax", wrong.line, wrong.column),)
+        return (
+            Flaw(
+                what,
+                "expressions are written in CEL (https://cel.dev)",
+                Severity.ERROR,
+                "traffic-syntax",
+                wrong.line,
+                wrong.column,
+            ),
+        )
     if _SORT_BY in checked:
         return tuple(_unknown_names(checked.replace(_SORT_BY, ".map   (")))
     kind, complaints = cel.check_types(checked, _language())
     found = {(flaw.line, flaw.column): flaw for flaw in _flaws(checked, complaints)}
     if not found and is_condition and kind not in ("BOOL", "DYN", ""):
-        what = f"the expression answers with {cel.describe_type(kind)}, not with true or false"
-        return (Flaw(what, "compare it with something", Severity.ERROR, "traffic-condition"),)
+        what = f"the condition evaluates to {cel.describe_type(kind)}, not to true or false"
+        return (
+            Flaw(
+                what,
+                "compare it with a value, as in `conn.client_ip == '192.0.2.1'`",
+                Severity.ERROR,
+                "traffic-condition",
+            ),
+        )
     return tuple(found[place] for place in sorted(found))
 
 
@@ -130,16 +146,16 @@ def _check_call(line: str, each: cel.TypeProblem) -> Flaw:
     begin = each.column - len(name)
     if not line[: begin - 1].endswith("."):
         if name in traffic_catalog.functions():
-            what = f"{name} does not take so many values"
-            return Flaw(what, "correct its arguments", Severity.WARNING, "traffic-types", each.line, begin)
+            what = f"{name} is called with the wrong number of arguments"
+            return Flaw(what, _usage(name), Severity.WARNING, "traffic-types", each.line, begin)
         return _report_unknown("traffic-function", name, traffic_catalog.functions(), each.line, begin)
     before = _receiver_of(line, each)
     if f"{before}.{name}" in traffic_catalog.functions():
-        what = f"{before}.{name} does not take so many values"
-        return Flaw(what, "correct its arguments", Severity.WARNING, "traffic-types", each.line, begin)
+        what = f"{before}.{name} is called with the wrong number of arguments"
+        return Flaw(what, _usage(f"{before}.{name}"), Severity.WARNING, "traffic-types", each.line, begin)
     if name in traffic_catalog.methods():
-        what = f"{name} takes other values"
-        return Flaw(what, "correct its arguments", Severity.ERROR, "traffic-method", each.line, begin)
+        what = f"{name} is called with arguments of the wrong type"
+        return Flaw(what, _usage(name), Severity.ERROR, "traffic-method", each.line, begin)
     spaces = [full for full in traffic_catalog.functions() if full.startswith(f"{before}.")]
     if spaces:
         known = frozenset(full.rpartition(".")[2] for full in spaces)
@@ -158,6 +174,17 @@ def _check_call(line: str, each: cel.TypeProblem) -> Flaw:
         return flaw
     what = f"{cel.describe_type(kind)} has no method {name!r}"
     return Flaw(what, flaw.remedy, Severity.ERROR, "traffic-method", each.line, begin)
+
+
+def _usage(name: str) -> str:
+    """How a documented function or method is called: `write rand.int() or rand.int(int, int)`."""
+    calls = [
+        f"{receiver}.{called}({', '.join(arguments)})" if receiver else f"{called}({', '.join(arguments)})"
+        for table in (traffic_catalog.FUNCTIONS, traffic_catalog.METHODS)
+        for receiver, called, arguments, _ in traffic_catalog.signatures(table)
+        if called == name
+    ]
+    return f"write {' or '.join(calls)}" if calls else "check the number and types of its arguments"
 
 
 def _check_variable(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
@@ -205,19 +232,29 @@ def _check_type_problem(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
         doubtful = "null_type" in types or (len(set(types)) > 1 and _NUMBERS.issuperset(types))
         severity = Severity.WARNING if doubtful else Severity.ERROR
         yield Flaw(
-            f"the expression {cel.rewrite_error(each.text)}", "correct it there", severity, "traffic-types",
+            f"the expression {cel.rewrite_error(each.text)}", (
+                "expressions are written in CEL "
+                "(https://cel.dev)"
+            ), severity, "traffic-types",
             each.line, each.column,
         )  # fmt: skip
     else:
         what = f"the expression could not be checked: {cel.rewrite_error(each.text)}"
-        yield Flaw(what, "simplify it", Severity.WARNING, "traffic-unchecked", max(1, each.line), max(1, each.column))
+        yield Flaw(
+            what,
+            "simplify the expression",
+            Severity.WARNING,
+            "traffic-unchecked",
+            max(1, each.line),
+            max(1, each.column),
+        )
 
 
 def _report_unknown_member(owner: str, member: str, line: int, column: int) -> Flaw:
     known = traffic_catalog.members()[owner]
     full = f"{owner}.{member}"
     if (old := _old_spelling(member, known)) is not None:
-        what = f"{full} is an old spelling"
+        what = f"{full} is a former name"
         return Flaw(what, f"write {owner}.{old}", Severity.WARNING, "traffic-renamed", line, column)
     deeper = sorted(
         variable
@@ -229,7 +266,7 @@ def _report_unknown_member(owner: str, member: str, line: int, column: int) -> F
         return Flaw(what, remedy, Severity.ERROR, "traffic-member", line, column)
     close = [*(f"{owner}.{match}" for match in get_close_matches(member, sorted(known), 1)), *deeper]
     remedy = f"did you mean {close[0]}?" if close else _UNCLEAR
-    return Flaw(f"{full} is not a variable we know", remedy, Severity.WARNING, "traffic-variable", line, column)
+    return Flaw(f"unknown variable {full}", remedy, Severity.WARNING, "traffic-variable", line, column)
 
 
 def _report_unknown(code: str, name: str, known: Collection[str], line: int, column: int, prefix: str = "") -> Flaw:
@@ -240,7 +277,7 @@ def _report_unknown(code: str, name: str, known: Collection[str], line: int, col
     hint = meant or traffic_catalog.OTHER_LANGUAGES.get(name) or (close[0] if close else "")
     remedy = f"did you mean {prefix}{hint}?" if hint else _UNCLEAR
     severity = Severity.ERROR if meant else Severity.WARNING
-    return Flaw(f"{prefix + name!r} is not a {what} we know", remedy, severity, code, line, column)
+    return Flaw(f"unknown {what} {prefix + name!r}", remedy, severity, code, line, column)
 
 
 def find_misspelling(name: str, known: Collection[str]) -> str | None:

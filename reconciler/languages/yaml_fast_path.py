@@ -76,7 +76,7 @@ def find_misreading(text: bytes) -> Misreading | None:
     if (found := _NO_BREAK.search(decoded)) is not None:
         line, column = _place(decoded, found.start())
         remedy = "remove it, or write it as an escape in double quotes"
-        return Misreading(f"the line separator U+{ord(found[0]):04X}", remedy, line, column)
+        return Misreading(f"line separator U+{ord(found[0]):04X}", remedy, line, column)
     is_doubtful = (b"?" in text and _QUESTION.search(text)) or ((b"&" in text or b"*" in text) and _NAMED.search(text))
     return _misread_token(text.removeprefix(b"\xef\xbb\xbf")) if is_doubtful else None
 

@@ -28,7 +28,7 @@ def plain(text: str) -> Json:
     if text[0].isalpha():
         return text
     if _NOT_FINITE.fullmatch(text):
-        raise ValueError("not a number that JSON knows")
+        raise ValueError("a number that JSON cannot represent")
     if _INTEGER.fullmatch(text) or _FLOAT.fullmatch(text):
         if len(text) > _MAX_DIGITS:
             raise ValueError("a number of more than 300 digits")
@@ -36,7 +36,7 @@ def plain(text: str) -> Json:
             return int(text)
         number = float(text)
         if number in (float("inf"), float("-inf")):
-            raise ValueError("too large a number")
+            raise ValueError("number too large")
         return number
     if len(text) <= _MAX_DIGITS:
         if _OCTAL.fullmatch(text):

@@ -30,7 +30,8 @@ class Address(NamedTuple):
             raise ValueError(f"{word!r} is not the name of a kind: kinds begin with a capital letter")
         if not NAME.fullmatch(name):
             raise ValueError(
-                f"{name!r} is not a name: up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+                f"{name!r} is not a valid name: up to 100 letters, digits, '.', "
+                "'_' and '-', beginning with a letter or digit"
             )
         return cls(kind, name)
 

@@ -33,11 +33,13 @@ def path_inside(path: str) -> str:
     if PurePosixPath(path).is_absolute() or path.startswith("~"):
         raise Unreadable(
             f"{cut(path)} is not a relative path",
-            "only files below the project's root can be named",
+            "only paths below the project's root are allowed",
             code="path-outside-project",
         )
     if ".." in PurePosixPath(path).parts:
-        raise Unreadable(f"{cut(path)} leads upwards", "a path may not contain '..'", code="path-outside-project")
+        raise Unreadable(
+            f"{cut(path)} contains '..'", "only paths below the project's root are allowed", code="path-outside-project"
+        )
     return os.path.normpath(path)
 
 
@@ -48,15 +50,15 @@ def read(root: Path, path: str, limit: int) -> bytes:
         real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - unlike resolve(), it follows a ring to itself
         if os.path.commonpath((home, real)) != home:
             raise Unreadable(
-                f"{cut(path)} is a symlink out of the project",
-                "keep the file inside the project",
+                f"{cut(path)} is a symlink to a place outside the project",
+                "copy the file into the project",
                 code="path-outside-project",
             )
         if real == home:
             raise Unreadable(f"{cut(path)} is not a regular file", "name a file")
         handle = _open(home, os.path.relpath(real, home))
     except FileNotFoundError:
-        raise Unreadable(f"there is no file {cut(path)}", "check the path") from None
+        raise Unreadable(f"there is no file {cut(path)}", "paths are relative to the project's root") from None
     except OSError as error:
         raise Unreadable(f"{cut(path)} cannot be read: {(error.strerror or 'unknown').lower()}", "") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -89,7 +91,7 @@ def refuse_symlink(root: Path, path: str) -> None:
     home = os.path.realpath(root)
     if os.path.realpath(root / path) != os.path.normpath(f"{home}/{path}"):
         raise Unreadable(
-            f"{cut(path)} leads through a symlink", "name a folder that is none", code="path-outside-project"
+            f"{cut(path)} leads through a symlink", "use a folder that is not a symlink", code="path-outside-project"
         )
 
 
@@ -104,8 +106,8 @@ def find_manifests(root: Path, path: str) -> Iterator[str]:
     home = os.path.realpath(root)
     if os.path.commonpath((home, os.path.realpath(root / path))) != home:
         raise Unreadable(
-            f"{cut(path)} is a symlink out of the project",
-            "keep the folder inside the project",
+            f"{cut(path)} is a symlink to a place outside the project",
+            "copy the folder into the project",
             code="path-outside-project",
         )
     for folder, folders, names in os.walk(root / path, onerror=_raise_unlistable):
@@ -114,7 +116,7 @@ def find_manifests(root: Path, path: str) -> Iterator[str]:
         for name in folders:
             if Path(folder, name).is_symlink():
                 # What is passed over in silence counts as no longer declared, and is deleted.
-                raise Unreadable(f"{here / name} is a symlink to a folder", "name that folder under manifests: instead")
+                raise Unreadable(f"{here / name} is a symlink to a folder", "list its target under manifests: instead")
         for name in names:
             if name.endswith(MANIFESTS) and not name.startswith("."):
                 yield os.path.normpath(here / name)

@@ -25,7 +25,9 @@ _UNSAID: Final = {
 _NAME: Final = "reconciler"
 _STORE: Final = "postgres"  # the extra for the database that the pipelines may keep their history in
 _REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[(?P<extras>[^\]]*)\])?(?P<rest>.*)")
-_NO_PACKAGE: Final = "is not a package; write a wheel's URL, git+https://…@commit, or a name and its version"
+_NO_PACKAGE: Final = (
+    "is not a package requirement; write a wheel's URL, git+https://…@commit, or a name and its version"
+)
 
 
 def read_pipelines(host: str, package: str = "") -> Mapping[str, str]:
@@ -67,7 +69,7 @@ def check_package(text: str) -> str | None:
     if not text.isprintable() or text != text.strip() or not (_is_path(text) or _REQUIREMENT.fullmatch(text)):
         return _NO_PACKAGE
     if "$" in text:
-        return "would be expanded by the code host; write %24 for $"
+        return "contains $, which the CI system would expand; write %24"
     try:
         secret = _has_credentials(text if _is_address(text) else text.partition("@")[2].strip())
     except ValueError:

@@ -28,7 +28,7 @@ from reconciler.model.problem import Finding, Problem, Severity
 from reconciler.model.value import JsonTemplate, Ref, Secret, Template
 from reconciler.project.documents import validation
 
-_REMEDY = "this is not a plan that `plan` created; plan again"
+_REMEDY = "the file was edited, or was not created by `plan`; plan again"
 _SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~%:@!$&'()*+,;=-]+"  # of a path: nothing that leads elsewhere
 _VERBS: Mapping[Action, Collection[Verb]] = {
     Action.CREATE: (Verb.CREATE, Verb.UPDATE),
@@ -47,11 +47,11 @@ def find_problems(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Prob
     for change in plan.changes:
         changes.setdefault(change.address, []).append(change)
         if change.id is not None and change.address not in plan.observed:
-            yield _problem(change.address, f"changes {change.id}, and does not say how the plan saw it")
+            yield _problem(change.address, f"changes {change.id} without the state that the plan observed")
     for address, seen in plan.observed.items():
         has_record = kinds.get(address.kind).keeps_owner
         if has_record and seen.owner and not seen.owner.startswith(f"{plan.stack} "):
-            yield _problem(address, f"acts on an object of {seen.owner}")
+            yield _problem(address, f"acts on an object managed by {seen.owner}")
     for call in plan.calls:
         for text in _check_call(plan, call, changes.get(call.address, [])):
             yield _problem(call.address, f"{call.id}: {text}")
@@ -65,11 +65,11 @@ def _problem(address: Address, text: str) -> Problem:
 def _check_call(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
     kind = kinds.get(call.address.kind)
     if not any(call.verb in _VERBS[change.action] for change in changes):
-        yield f"no change of {call.address} shows it"
+        yield f"no listed change of {call.address} includes this call"
     if call.verb is Verb.CREATE and call.id != create_id(call.address):
         yield "is not the id of a create"
     if not _is_path_of_kind(kind, call):
-        yield f"{_path_text(call.path)} is not a path of {kind.name} for this"
+        yield f"{_path_text(call.path)} is not a path of {kind.name} for this call"
     seen = plan.observed.get(call.address)
     known = {seen.id.rpartition("/")[2]} if seen is not None else set()
     known |= {change.id for change in changes if change.id is not None}
@@ -208,5 +208,5 @@ def _find_unapproved(
         listed[approval.what, approval.kind] = max(listed[approval.what, approval.kind], approval.count)
     for (what, name), count in sorted(needed.items()):
         if listed[what, name] < count:
-            text = f"deletes {count}, and does not ask for the approval --allow {what}:{name}={count}"
+            text = f"deletes {count} without listing the required approval --allow {what}:{name}={count}"
             yield Problem(text, _REMEDY, name, code="plan-file-rule")

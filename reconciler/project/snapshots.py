@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _AHEAD = 300  # seconds: clocks differ, but not by more
 _SCHEME = "ed25519:"
-_MAKE_ONE = "make a pair with `openssl genpkey -algorithm ed25519`"
+_MAKE_ONE = "create a key with `openssl genpkey -algorithm ed25519`"
 
 
 def write(taken: SnapshotFile, key: Secret | None) -> str:
@@ -41,9 +41,9 @@ def read(text: str, file: str, public_key: str | None) -> SnapshotFile:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise _reject(file, "it is not JSON, or not the whole file", _TAKE) from None
+        raise _reject(file, "it is not JSON, or is truncated", _TAKE) from None
     if not isinstance(content, dict) or content.get("format") != snapshot_json.FORMAT:
-        raise _reject(file, "it is no snapshot", _TAKE)
+        raise _reject(file, "it is not a snapshot file", _TAKE)
     integrity, signature = content.pop("integrity", None), content.pop("signature", None)
     if integrity != _integrity(content):
         raise _reject(file, "it was changed after it was written", _TAKE)
@@ -58,12 +58,12 @@ def read(text: str, file: str, public_key: str | None) -> SnapshotFile:
 def refuse_stale(taken: SnapshotFile, file: str, stack: str, account: str | None, now: float, max_age: int) -> None:
     """Rejected if it is of another stack or account, or too old (seconds)."""
     if taken.stack != stack:
-        raise _reject(file, f"it is of the stack {taken.stack}, not {stack}", _TAKE)
+        raise _reject(file, f"it belongs to the stack {taken.stack}, not {stack}", _TAKE)
     if account is not None and taken.account != account:
-        raise _reject(file, f"it is of the account {taken.account or '(no name)'}, not {account}", _TAKE)
+        raise _reject(file, f"it belongs to the account {taken.account or '(no name)'}, not {account}", _TAKE)
     age = now - taken.at
     if age < -_AHEAD:
-        raise _reject(file, "it was taken in the future", "set the clock, or take it again")
+        raise _reject(file, "its time is in the future", "check the clock, or take a new snapshot")
     if age > max_age:
         raise _reject(file, f"it is {format_age(age)} old", f"{_TAKE}, or allow more with --max-age")
 
@@ -86,24 +86,24 @@ def check_public_key(text: str) -> str | None:
     try:
         _load_public_key(text)
     except ValueError:
-        return f"is no Ed25519 public key; {_MAKE_ONE}, and give the one that `openssl pkey -pubout` prints"
+        return f"is not an Ed25519 public key; {_MAKE_ONE}, and use the public key that `openssl pkey -pubout` prints"
     return None
 
 
-_TAKE = "take it again with `reconciler snapshot`"
+_TAKE = "take a new one with `reconciler snapshot`"
 
 
 def _verify(file: str, content: Mapping[str, Json], signature: Json, public_key: str) -> None:
     from cryptography.exceptions import InvalidSignature
 
     if not isinstance(signature, str):
-        raise _reject(file, "it is not signed", "take it with RECONCILER_SNAPSHOT_KEY set")
+        raise _reject(file, "it is not signed", "take a new one with RECONCILER_SNAPSHOT_KEY set")
     try:
         signed = base64.b64decode(signature.removeprefix(_SCHEME), validate=True)
         _load_public_key(public_key).verify(signed, _canonical_bytes(content))
     except (InvalidSignature, binascii.Error, ValueError):
-        remedy = "take it again, or give the public key that belongs to RECONCILER_SNAPSHOT_KEY"
-        raise _reject(file, "its signature is not of the project's key", remedy) from None
+        remedy = "take a new one, or set `snapshots.public_key` to the public key of RECONCILER_SNAPSHOT_KEY"
+        raise _reject(file, "its signature does not match the project's public key", remedy) from None
 
 
 def _load_private_key(key: Secret) -> Ed25519PrivateKey:
@@ -116,7 +116,7 @@ def _load_private_key(key: Secret) -> Ed25519PrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         found = None
     if not isinstance(found, Ed25519PrivateKey):
-        what = f"the value of {key.source} is no Ed25519 private key in PEM"
+        what = f"the value of {key.source} is not an Ed25519 private key in PEM"
         raise Rejected([Problem(what, _MAKE_ONE, code="invalid-signing-key")])
     return found
 

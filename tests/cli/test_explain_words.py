@@ -31,7 +31,7 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
         ("TunnelCredential.deliver.token.to_dotenv.name", "The entry's name."),
         ("HTTPSEdge.rotate", "HTTPSEdge has no one-time secret, and takes no rotate."),
         ("HTTPSEdge.deliver", "HTTPSEdge has no one-time secret, and takes no deliver."),
-        ("AgentConfig.id", "AgentConfig is rendered to a file, and is no object to have this."),
+        ("AgentConfig.id", "AgentConfig is rendered to a file and has only kind, name and spec."),
         ("BotUser.name", "The name, unique among the bot users of the account."),  # a field of the spec comes first
     ],
 )

@@ -171,9 +171,9 @@ def test_plan_without_an_address_or_key_says_what_is_missing(shell: Shell) -> No
         1,
         "",
         """\
-reconciler.yaml:1:1: platform.base_url: the platform's address is not known; add base_url under platform:, or set \
+reconciler.yaml:1:1: platform.base_url: the URL of the platform is not set; set base_url under platform:, or \
 RECONCILER_BASE_URL
-reconciler.yaml:1:1: platform.api_key: there is no API key; add api_key: {from_env: NAME} under platform:, or set \
+reconciler.yaml:1:1: platform.api_key: no API key is set; set api_key: {from_env: NAME} under platform:, or \
 RECONCILER_API_KEY
 2 problems
 """,

@@ -142,5 +142,5 @@ def test_what_a_plan_file_replaces_was_decided_when_it_was_made(applied: Shell) 
 def test_destroy_knows_which_variables_there_are(applied: Shell, sandbox: Sandbox) -> None:
     said = applied("destroy", "-y", "--var", "nope=1")
     assert (said.code, said.out) == (1, "")
-    assert "--var nope: there is no such variable" in said.err
+    assert "--var nope: unknown variable" in said.err
     assert sandbox.get("/edges/tls")["tls_edges"] != []

@@ -226,7 +226,7 @@ def test_a_known_secret_is_refused_in_a_field_that_is_shown(
     said = shell("validate", "--var", "given=the-key-itself")
     assert said.code == 1
     assert "manifests/bot.yaml:3:" in said.err
-    assert "is a secret, and this field is shown in plans" in said.err
+    assert "is used as a secret, but plans and the platform show this field" in said.err
     for secret in ("the-key-itself", "correct-horse"):
         assert secret not in said.err
 

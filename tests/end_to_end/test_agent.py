@@ -152,7 +152,7 @@ def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> No
     ("address", "told"),
     [
         ("http://agent.example.com:4040", "plain http to another machine"),
-        ("localhost:4040", "is not an address; write it like http://127.0.0.1:4040"),
+        ("localhost:4040", "is not a URL; write it like http://127.0.0.1:4040"),
     ],
 )
 def test_an_address_that_will_not_do_for_an_agent_is_told_where_it_stands(

@@ -149,7 +149,7 @@ def test_nothing_refers_to_a_configuration(project: Project) -> None:
     )
     said = project("validate")
     assert said.code == 1
-    assert "refers to AgentConfig/berlin, which is a file and no object" in said.err
+    assert "refers to AgentConfig/berlin, which is rendered to a file and has no outputs" in said.err
 
 
 def test_the_agent_starts_with_the_file_that_was_written_for_it(project: Project, tmp_path: Path) -> None:

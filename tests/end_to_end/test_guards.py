@@ -246,7 +246,7 @@ def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandb
             "delete:ReservedDomian=1",
             "'delete:ReservedDomian=1' names an unknown kind; did you mean delete:ReservedDomain=1?",
         ),
-        ("delete:X=1", "'delete:X=1' names an unknown kind; the command `kinds` lists those there are"),
+        ("delete:X=1", "'delete:X=1' names an unknown kind; `reconciler kinds` lists all kinds"),
         ("adopt:*=3", "'adopt:*=3' names no kind; say which, as in adopt:TLSEdge=3"),
         ("empty:IPPolicy=3", "'empty:IPPolicy=3' is not given by kind; say empty:*=3"),
     ],

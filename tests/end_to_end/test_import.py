@@ -201,7 +201,10 @@ def test_what_no_manifest_can_say_is_named_and_the_rest_is_written(on_sandbox: P
     account.make("/ip_policies", description="even")
     said = on_sandbox("import")
     assert said.code == 5
-    assert said.err == f"not imported: IPPolicy {odd}: metadata: holds 'reconciler', the place of our own record\n"
+    assert (
+        said.err
+        == f"not imported: IPPolicy {odd}: metadata: holds 'reconciler', the reserved key of the owner record\n"
+    )
     assert "name: even\n" in (on_sandbox.root / "manifests/ip-policy.yaml").read_text()
 
 
@@ -256,7 +259,7 @@ def test_nothing_is_written_through_a_symlink(on_sandbox: Project, shop: dict[st
     (on_sandbox.root / "linked").symlink_to(on_sandbox.root.parent / "outside")
     said = on_sandbox("import", "--out", "linked")
     assert (said.code, list((on_sandbox.root.parent / "outside").iterdir())) == (1, [])
-    assert said.err == "error: linked/bot-user.yaml leads through a symlink; name a folder that is none\n"
+    assert said.err == "error: linked/bot-user.yaml leads through a symlink; use a folder that is not a symlink\n"
 
 
 def test_an_unknown_kind_is_told_with_the_nearest(on_sandbox: Project) -> None:

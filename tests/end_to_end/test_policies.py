@@ -187,7 +187,7 @@ def test_a_variable_that_there_is_not_is_refused_with_a_plan_file_too(reviewed: 
     said = reviewed("apply", "plan.json", "-y", "--var", "typo=1")
     assert (said.code, said.err.splitlines()[0], sandbox.calls()) == (
         1,
-        "--var typo: there is no such variable; define it under variables: in reconciler.yaml",
+        "--var typo: unknown variable; define it under variables: in reconciler.yaml",
         [],
     )
 

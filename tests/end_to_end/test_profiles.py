@@ -68,7 +68,7 @@ def test_what_the_platform_has_retired_is_warned_of_where_it_is_declared(project
     project.write("reconciler.yaml", "stack: prod\nplatform: {profile: ngrok}\nlimits: {requests_per_minute: 100000}\n")
     validated = project("validate")
     assert validated.code == 0
-    assert "warning: TCPEdge/ssh: ngrok has retired this kind and refuses to make a TCPEdge" in validated.err
+    assert "warning: TCPEdge/ssh: ngrok no longer creates objects of the kind TCPEdge" in validated.err
     assert "ERR_NGROK_7008" in validated.err
     assert validated.err.endswith("1 warning\n")
     project.at(sandbox)

@@ -181,9 +181,9 @@ def taken_at(seconds: float) -> Callable[[str], str]:
     ("spoil", "told"),
     [
         (edited, "it was changed after it was written"),
-        (lambda text: text[: len(text) // 2], "it is not JSON, or not the whole file"),
-        (lambda _: "[1]", "it is no snapshot"),
-        (resealed, "its signature is not of the project's key"),
+        (lambda text: text[: len(text) // 2], "it is not JSON, or is truncated"),
+        (lambda _: "[1]", "it is not a snapshot file"),
+        (resealed, "its signature does not match the project's public key"),
         (unsigned, "it is not signed"),
     ],
 )
@@ -196,7 +196,7 @@ def test_a_file_that_is_not_as_it_was_signed_is_refused(
     assert refused.err.startswith(f"snapshot.json cannot be used: {told}; ")
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(-49 * 3600, "it is 2 days old"), (3600, "it was taken in the future")])
+@pytest.mark.parametrize(("seconds", "told"), [(-49 * 3600, "it is 2 days old"), (3600, "its time is in the future")])
 def test_a_snapshot_of_another_time_is_refused(trusting: Project, signed: Signed, seconds: int, told: str) -> None:
     trusting.write("snapshot.json", taken_at(seconds)(signed.text))
     refused = trusting("plan", "--snapshot", "snapshot.json")
@@ -216,8 +216,8 @@ def test_how_old_is_too_old_can_be_said(trusting: Project, signed: Signed) -> No
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ("stack: other\n", "it is of the stack prod, not other"),
-        ("stack: prod\nplatform: {account: sales}\n", "it is of the account (no name), not sales"),
+        ("stack: other\n", "it belongs to the stack prod, not other"),
+        ("stack: prod\nplatform: {account: sales}\n", "it belongs to the account (no name), not sales"),
     ],
 )
 def test_a_snapshot_of_something_else_is_refused(trusting: Project, config: str, told: str) -> None:
@@ -234,7 +234,7 @@ def test_a_key_that_cannot_sign_is_refused_before_the_account_is_asked(
     on_sandbox.environ["RECONCILER_SNAPSHOT_KEY"] = key
     refused = on_sandbox("snapshot", "--out", "other.json")
     assert refused.code == 1
-    assert refused.err.startswith("the value of env:RECONCILER_SNAPSHOT_KEY is no Ed25519 private key in PEM; ")
+    assert refused.err.startswith("the value of env:RECONCILER_SNAPSHOT_KEY is not an Ed25519 private key in PEM; ")
     assert key not in refused.err
     assert (sandbox.log(), (on_sandbox.root / "other.json").exists()) == ([], False)
 
@@ -243,4 +243,6 @@ def test_a_public_key_that_is_none_is_told_with_its_place(project: Project) -> N
     project.write("reconciler.yaml", "version: 1\nstack: prod\nsnapshots: {public_key: nonsense}\n")
     refused = project("validate")
     assert refused.code == 1
-    assert refused.err.startswith("reconciler.yaml:3:25: snapshots.public_key: is no Ed25519 public key; make a pair")
+    assert refused.err.startswith(
+        "reconciler.yaml:3:25: snapshots.public_key: is not an Ed25519 public key; create a key"
+    )

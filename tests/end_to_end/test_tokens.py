@@ -124,7 +124,7 @@ def test_a_file_that_appears_after_the_plan_keeps_its_credential_from_being_made
     said = on_sandbox("apply", "-y", "plan.json")
     assert said.code == 1
     assert "nothing was created" in said.err
-    assert "not known to be ours" in said.err
+    assert "was not written by this project" in said.err
     assert sandbox.get("/credentials")["credentials"] == []
     assert (on_sandbox.root / "secrets/agent.token").read_text(encoding="utf-8") == "theirs"
 
@@ -166,7 +166,7 @@ def test_a_target_that_environments_share_is_a_warning(
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": delivery}})
     for name in ("production", "staging"):
         on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n")
-    told = f"warning: TunnelCredential/agent.deliver.token: goes to {shared} in several environments"
+    told = f"warning: TunnelCredential/agent.deliver.token: delivered to {shared} in several environments"
     for words in (("validate",), ("validate", "--env", "staging")):
         said = on_sandbox(*words)
         assert (said.code, told in said.err) == (0, True), said

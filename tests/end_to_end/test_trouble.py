@@ -111,8 +111,8 @@ def test_plain_http_to_another_machine_is_not_even_tried(project: Project) -> No
     assert said_of(project, "http://api.example.com", "plan") == Said(
         1,
         "",
-        "RECONCILER_BASE_URL: would send the API key in the clear; use https (plain http is for loopback only)\n"
-        "1 problem\n",
+        "RECONCILER_BASE_URL: would send the API key unencrypted; use https "
+        "(http is accepted for loopback addresses only)\n1 problem\n",
     )
 
 

@@ -40,23 +40,32 @@ def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
         ("res.status_coed > 1", "res has no member 'status_coed'", "did you mean res.status_code?", (1, 5)),
         ("conn.geo.cty == ''", "conn.geo has no member 'cty'", "did you mean conn.geo.city?", (1, 10)),
         ("req.url.pth == ''", "req.url has no member 'pth'", "did you mean req.url.path?", (1, 9)),
-        ("!req.headers.exists('x')", "exists takes other values", "correct its arguments", (1, 14)),
+        ("!req.headers.exists('x')", (
+            "exists is called with arguments of "
+            "the wrong type"
+        ), "check the number and types of its arguments", (1, 14)),
         ("has(conn.tls.clint)", "conn.tls has no member 'clint'", "did you mean conn.tls.client?", (1, 14)),
-        ("req.url.path.startWith('/')", "'startWith' is not a method we know", "did you mean startsWith?", (1, 14)),
+        ("req.url.path.startWith('/')", "unknown method 'startWith'", "did you mean startsWith?", (1, 14)),
         ("req.headers['x'][0].includes('a')", "text has no method 'includes'", "did you mean contains?", (1, 21)),
-        ("getReqHeader('a').exists(v, v.conains('x'))", "'conains' is not a method we know",
+        ("getReqHeader('a').exists(v, v.conains('x'))", "unknown method 'conains'",
          "did you mean contains?", (1, 31)),
-        ("hasReqHaeder('x')", "'hasReqHaeder' is not a function we know", "did you mean hasReqHeader?", (1, 1)),
-        ("json.dcode('a').x == 1", "'json.dcode' is not a function we know", "did you mean json.decode?", (1, 6)),
-        ("requ.method == ''", "'requ' is not a variable we know", "did you mean req?", (1, 1)),
+        ("hasReqHaeder('x')", "unknown function 'hasReqHaeder'", "did you mean hasReqHeader?", (1, 1)),
+        ("json.dcode('a').x == 1", "unknown function 'json.dcode'", "did you mean json.decode?", (1, 6)),
+        ("requ.method == ''", "unknown variable 'requ'", "did you mean req?", (1, 1)),
         ("req.method.size > 1", "text has no member 'size'", "write size(…)", (1, 12)),
-        ("req.url.path", "the expression answers with text, not with true or false",
-         "compare it with something", (1, 1)),
-        ("size(req.method)", "the expression answers with a number, not with true or false",
-         "compare it with something", (1, 1)),
-        ("res.status_code == '200'", "the expression puts '==' between int, string", "correct it there", (1, 17)),
-        ("'a' in req.url.path", "the expression looks for string within string", "correct it there", (1, 5)),
-        ("(req.a", "the expression ends too early", "correct it there", (1, 7)),
+        ("req.url.path", "the condition evaluates to text, not to true or false",
+         "compare it with a value, as in `conn.client_ip == '192.0.2.1'`", (1, 1)),
+        ("size(req.method)", "the condition evaluates to a number, not to true or false",
+         "compare it with a value, as in `conn.client_ip == '192.0.2.1'`", (1, 1)),
+        ("res.status_code == '200'", (
+            "the expression applies the operator "
+            "'==' to int, string"
+        ), "expressions are written in CEL (https://cel.dev)", (1, 17)),
+        ("'a' in req.url.path", "the expression uses 'in' with string and string", (
+            "expressions are written in CEL "
+            "(https://cel.dev)"
+        ), (1, 5)),
+        ("(req.a", "the expression ends unexpectedly", "expressions are written in CEL (https://cel.dev)", (1, 7)),
     ],
 )  # fmt: skip
 def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy: str, place: tuple[int, int]) -> None:
@@ -70,15 +79,27 @@ def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy
     [
         ("conn.tls.ja3_fingerprint == 'x'", "traffic-variable", "did you mean conn.tls.ja4_fingerprint?"),
         ("req.path == '/'", "traffic-variable", "did you mean req.url.path?"),
-        ("actions.ngrok.shiny.thing == 1", "traffic-variable", "check its spelling; the platform decides"),
+        (
+            "actions.ngrok.shiny.thing == 1",
+            "traffic-variable",
+            "check the spelling",
+        ),
         ("request.method == 'GET'", "traffic-variable", "did you mean req?"),
-        ("brandNew(req.method)", "traffic-function", "check its spelling; the platform decides"),
-        ("vars.x.quux()", "traffic-method", "check its spelling; the platform decides"),
+        (
+            "brandNew(req.method)",
+            "traffic-function",
+            "check the spelling",
+        ),
+        (
+            "vars.x.quux()",
+            "traffic-method",
+            "check the spelling",
+        ),
         ("req.Method == 'GET'", "traffic-renamed", "write req.method"),
-        ("req.content_length == null", "traffic-types", "correct it there"),
-        ("double(conn.geo.latitude) > 45", "traffic-types", "correct it there"),
+        ("req.content_length == null", "traffic-types", "expressions are written in CEL (https://cel.dev)"),
+        ("double(conn.geo.latitude) > 45", "traffic-types", "expressions are written in CEL (https://cel.dev)"),
         ("req.?method.orValue('') == 'x'", "traffic-unchecked", "write has(req.method) && …"),
-        ("req.method" + ".lower()" * 60 + " == 'get'", "traffic-unchecked", "simplify it"),
+        ("req.method" + ".lower()" * 60 + " == 'get'", "traffic-unchecked", "simplify the expression"),
     ],
 )
 def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str, code: str, remedy: str) -> None:

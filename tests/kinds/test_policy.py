@@ -354,8 +354,8 @@ def test_an_expression_within_a_setting_is_checked_and_told_at_its_place_in_the_
     found = acting("custom-response", {"body": body, "headers": {"x": "$${no} ${{'a': 1}.a}"}})
     assert [(each.path[-1], each.text, each.severity, each.spot) for each in found] == [
         ("body", "req has no member 'mehtod'", Severity.ERROR, (2, 9)),
-        ("body", "${reg.x}: 'reg' is not a variable we know", Severity.WARNING, (2, 19)),
-        ("body", "${req.}: the expression has '.' where it cannot stand", Severity.WARNING, (2, 32)),
+        ("body", "${reg.x}: unknown variable 'reg'", Severity.WARNING, (2, 19)),
+        ("body", "${req.}: the expression has an unexpected '.'", Severity.WARNING, (2, 32)),
     ]
 
 

@@ -118,10 +118,9 @@ def test_validate_tells_to_the_byte_what_the_platform_would_refuse(kind: Kind, f
         return [f"{each.text}; {each.remedy}" for each in check_metadata({kind: [where]}, STACK)]
 
     (told,) = wrong(LIMIT)
-    room = int(told.partition(" and ")[2].partition(" ")[0])
+    room = int(told.partition("; ")[2].partition(" ")[0])
     assert (
-        told
-        == f"has {LIMIT} bytes, and {room} are available beside the owner record; shorten it by {LIMIT - room} bytes"
+        told == f"has {LIMIT} bytes; {room} are available beside the owner record; shorten it by {LIMIT - room} bytes"
     )
     assert room >= LIMIT - MOST
     assert wrong(room) == []

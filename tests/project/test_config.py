@@ -69,7 +69,8 @@ def test_a_missing_key_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         read.connection()
     assert str(caught.value) == (
-        "reconciler.yaml:5:12: platform.api_key: the environment variable KEY is not set; set it"
+        "reconciler.yaml:5:12: platform.api_key: the environment variable "
+        "KEY is not set; export KEY where reconciler runs"
     )
 
 
@@ -83,11 +84,11 @@ def test_line_breaks_at_its_end_are_not_part_of_the_key(tmp_path: Path, variable
 @pytest.mark.parametrize(
     ("key", "what"),
     [
-        ("hunter2\nhunter3\n", "holds a character that no key has (a line break)"),
-        ("\nhunter2", "holds a character that no key has (a line break)"),
-        ("hunter2 ", "holds a character that no key has (a blank)"),
-        ("“hunter2”", "holds a character that no key has (one beyond ASCII)"),
-        ("hunter2\x1b", "holds a character that no key has (a control character)"),
+        ("hunter2\nhunter3\n", "contains a character that API keys do not have (a line break)"),
+        ("\nhunter2", "contains a character that API keys do not have (a line break)"),
+        ("hunter2 ", "contains a character that API keys do not have (a space)"),
+        ("“hunter2”", "contains a character that API keys do not have (a non-ASCII character)"),
+        ("hunter2\x1b", "contains a character that API keys do not have (a control character)"),
         ("\n", "is blank"),
     ],
 )
@@ -102,17 +103,20 @@ def test_a_key_that_no_header_can_hold_is_told_without_a_word_of_it(tmp_path: Pa
         read = load(tmp_path, text, environ)  # offline nobody asks for it
         with pytest.raises(Rejected) as caught:
             read.connection()
-        assert str(caught.value) == (f"reconciler.yaml:5:12: platform.api_key: {named} {what}; set it to the key alone")
+        assert str(caught.value) == (
+            f"reconciler.yaml:5:12: platform.api_key: {named} {what}; set it to "
+            "the key without spaces, quotes or line breaks"
+        )
 
 
 def test_an_address_and_key_that_nobody_gave_are_told_when_they_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load(tmp_path, "stack: prod\n").connection()
     assert [str(each) for each in caught.value.problems] == [
-        "reconciler.yaml:1:1: platform.base_url: the platform's address is not known;"
-        " add base_url under platform:, or set RECONCILER_BASE_URL",
-        "reconciler.yaml:1:1: platform.api_key: there is no API key;"
-        " add api_key: {from_env: NAME} under platform:, or set RECONCILER_API_KEY",
+        "reconciler.yaml:1:1: platform.base_url: the URL of the platform is not set;"
+        " set base_url under platform:, or RECONCILER_BASE_URL",
+        "reconciler.yaml:1:1: platform.api_key: no API key is set;"
+        " set api_key: {from_env: NAME} under platform:, or RECONCILER_API_KEY",
     ]
 
 
@@ -143,34 +147,37 @@ def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
         (
             "stack: p\nplatform:\n  base_url: http://api.example.com\n",
             [
-                "reconciler.yaml:3:13: platform.base_url: would send the API key in the clear;"
-                " use https (plain http is for loopback only)"
+                "reconciler.yaml:3:13: platform.base_url: would send the API key unencrypted;"
+                " use https (http is accepted for loopback addresses only)"
             ],
         ),
         (
             "stack: p\nplatform: {base_url: 'https://a:b@c.example'}\n",
-            ["reconciler.yaml:2:22: platform.base_url: holds a user or password; remove them, and set api_key"],
+            ["reconciler.yaml:2:22: platform.base_url: contains a user or password; remove them, and set api_key"],
         ),
         (
             "stack: p\nmanifests: [./]\npolicies: [.]\n",
             [
-                "reconciler.yaml:2:13: manifests[0]: ./ is the whole project, reconciler.yaml with it;"
-                " name a file or folder below it",
-                "reconciler.yaml:3:12: policies[0]: . is the whole project, reconciler.yaml with it;"
-                " name a file or folder below it",
+                "reconciler.yaml:2:13: manifests[0]: ./ is the whole project, including reconciler.yaml;"
+                " use a file or folder inside the project",
+                "reconciler.yaml:3:12: policies[0]: . is the whole project, including reconciler.yaml;"
+                " use a file or folder inside the project",
             ],
         ),
         (
             "stack: p\nmanifests: [../other, /etc]\n",
             [
-                "reconciler.yaml:2:13: manifests[0]: ../other leads upwards; a path may not contain '..'",
+                (
+                    "reconciler.yaml:2:13: manifests[0]: ../other contains '..'; only "
+                    "paths below the project's root are allowed"
+                ),
                 "reconciler.yaml:2:23: manifests[1]: /etc is not a relative path;"
-                " only files below the project's root can be named",
+                " only paths below the project's root are allowed",
             ],
         ),
         (
             "stack: p\nstack: q\n",
-            ["reconciler.yaml:2:1: the key 'stack' is written twice, first in line 1, column 1; keep one"],
+            ["reconciler.yaml:2:1: duplicate key 'stack', first at line 1, column 1; remove one of the two"],
         ),
     ],
 )
@@ -180,12 +187,15 @@ def test_what_is_wrong_is_told_at_once(tmp_path: Path, text: str, lines: list[st
 
 def test_a_wrong_override_names_the_variable(tmp_path: Path) -> None:
     assert told(tmp_path, "stack: p", {"RECONCILER_BASE_URL": "http://example.com"}) == [
-        "RECONCILER_BASE_URL: would send the API key in the clear; use https (plain http is for loopback only)"
+        (
+            "RECONCILER_BASE_URL: would send the API key unencrypted; use https "
+            "(http is accepted for loopback addresses only)"
+        )
     ]
 
 
 def test_a_folder_without_a_project_says_so(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load_config(tmp_path, {})
-    remedy = f"`reconciler init` writes one into {tmp_path}, --project names another folder"
+    remedy = f"`reconciler init` creates one in {tmp_path}; --project selects another directory"
     assert str(caught.value) == f"there is no file reconciler.yaml; {remedy}"

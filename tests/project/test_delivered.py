@@ -41,10 +41,10 @@ def test_an_entry_is_found_among_others_however_it_was_written(tmp_path: Path) -
     ("delivery", "text", "why"),
     [
         (FILE, None, "there is no file secrets/token"),
-        (FILE, "\n", "there is nothing in secrets/token"),
-        (ENTRY, "OTHER=1\n", "there is no entry TOKEN in secrets/.env"),
-        (ENTRY, 'TOKEN="torn\n', "secrets/.env: line 1 opens a quote that nothing closes"),
-        (Delivery("to_command", "vault"), None, "what went to command cannot be read back"),
+        (FILE, "\n", "secrets/token has no content"),
+        (ENTRY, "OTHER=1\n", "secrets/.env has no entry TOKEN"),
+        (ENTRY, 'TOKEN="torn\n', "secrets/.env: line 1 has an unclosed quote"),
+        (Delivery("to_command", "vault"), None, "a secret delivered with to_command cannot be read back"),
     ],
 )
 def test_what_is_not_there_is_told_with_its_place(
@@ -62,5 +62,5 @@ def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     root = tmp_path / "project"
     (root / "secrets").mkdir(parents=True)
     (root / "secrets/token").symlink_to(tmp_path / "outside")
-    with pytest.raises(Undeliverable, match="symlink out of the project"):
+    with pytest.raises(Undeliverable, match="symlink to a place outside the project"):
         read_back.read_secret(root, FILE)

@@ -44,7 +44,7 @@ def test_an_entry_is_set_wherever_it_stands_and_the_rest_stays(before: str, afte
 
 @pytest.mark.parametrize("text", ['A=1\nB="open\nTOKEN=old\n', "A=1\nTOKEN='open\nB='x'\n", "A=1\nB=' \n"])
 def test_a_quote_that_is_not_closed_is_refused_with_its_line(text: str) -> None:
-    why = "line 2 opens a quote that nothing closes; close it"
+    why = "line 2 has an unclosed quote; close it"
     with pytest.raises(Undeliverable, match=why):
         dotenv.with_entry(text, "TOKEN", "new")
     with pytest.raises(Undeliverable, match=why):
@@ -57,7 +57,9 @@ def test_a_quote_that_is_not_closed_is_refused_with_its_line(text: str) -> None:
 )
 def test_what_a_shell_reads_on_in_the_next_line_is_refused(line: str) -> None:
     for text in (f"A=1\n{line}\nTOKEN=x'\n", f"A=1\n{line}"):
-        with pytest.raises(Undeliverable, match=r"line 2 opens something that it does not close .*; put the whole"):
+        with pytest.raises(
+            Undeliverable, match=r"line 2 has an unclosed quote, bracket or here-document, .*; quote the whole"
+        ):
             dotenv.with_entry(text, "TOKEN", "new")
 
 
@@ -65,7 +67,7 @@ def test_what_a_shell_reads_on_in_the_next_line_is_refused(line: str) -> None:
     "line", ["TOKEN=my old", "TOKEN=old B=1", "TOKEN=old;1", "TOKEN='a'b", 'TOKEN=a"b #c"', "export TOKEN=a && id"]
 )
 def test_what_may_belong_to_the_value_is_neither_cut_off_nor_left(line: str) -> None:
-    why = "line 2 has more than a comment behind the value of TOKEN; put"
+    why = "line 2 has more than a comment after the value of TOKEN; quote"
     with pytest.raises(Undeliverable, match=why):
         dotenv.with_entry(f"\n{line}\n", "TOKEN", "new")
     with pytest.raises(Undeliverable, match=why):

@@ -26,15 +26,15 @@ DICTATED = {
         "write a map, as in {file: secrets/token.yaml, name: token}"
     ),
     "deliver: {token: {to_kubernetes_secret: {file: a.yaml, name: Bad Name}}}": (
-        "deliver.token.to_kubernetes_secret.name: 'Bad Name' cannot name a Secret; "
+        "deliver.token.to_kubernetes_secret.name: 'Bad Name' is not a valid name of a Kubernetes Secret; "
         "use lower-case letters, digits, '-' and '.'"
     ),
     "deliver: {token: {to_kubernetes_secret: {file: a.yaml, name: a.b-c, key: a b, namespace: edge}}}": (
-        "deliver.token.to_kubernetes_secret.key: 'a b' cannot be a key of a Secret; "
+        "deliver.token.to_kubernetes_secret.key: 'a b' is not a valid key of a Kubernetes Secret; "
         "use letters, digits, '-', '_' and '.'"
     ),
     "deliver: {token: {to_kubernetes_secret: {file: a.yaml, name: a, key: .env, namespace: a.b}}}": (
-        "deliver.token.to_kubernetes_secret.namespace: 'a.b' cannot name a namespace; "
+        "deliver.token.to_kubernetes_secret.namespace: 'a.b' is not a valid namespace; "
         "use up to 63 lower-case letters, digits and '-'"
     ),
     "deliver: {token: {to_command: cat}}": (

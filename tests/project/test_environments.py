@@ -100,7 +100,7 @@ def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project:
     project.write("environments/dev.yaml", "IPPolicy/office: null\n")
     assert project.told("dev") == [
         "manifests/a.yaml:7:22: IPPolicyRule/r.ip_policy_id: refers to IPPolicy/office, which environments/dev.yaml:1:1"
-        " leaves out; leave this out there too"
+        " leaves out; leave this resource out there too, or remove the reference"
     ]
 
 
@@ -109,7 +109,7 @@ def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project:
     [
         (
             "IPPolicy/ofice: {}",
-            "1:1: IPPolicy/ofice: no manifest declares it; did you mean IPPolicy/office?",
+            "1:1: IPPolicy/ofice: not declared in any manifest; did you mean IPPolicy/office?",
         ),
         (
             "IPPolic/office: {}",
@@ -142,7 +142,7 @@ def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project:
         ),
         (
             "variables: {x: 1}",
-            "1:16: variables.x: there is no variable x; define it under variables: in reconciler.yaml",
+            "1:16: variables.x: unknown variable x; define it under variables: in reconciler.yaml",
         ),
     ],
 )
@@ -154,9 +154,9 @@ def test_a_mistake_in_an_environment_is_told_at_its_place(project: ProjectFolder
 def test_an_unknown_environment_is_told_with_the_nearest(project: ProjectFolder) -> None:
     project.write("environments/production.yaml", "")
     assert project.told("prodution") == [
-        "there is no file environments/prodution.yaml for the environment prodution; did you mean production?"
+        "unknown environment prodution: there is no file environments/prodution.yaml; did you mean production?"
     ]
-    assert "is not the name of an environment" in project.told("../../etc/passwd")[0]
+    assert "is not a valid environment name" in project.told("../../etc/passwd")[0]
 
 
 def test_an_environment_that_cannot_be_read_is_told_as_that(project: ProjectFolder) -> None:
@@ -210,21 +210,21 @@ def test_a_wrong_value_is_told_where_it_came_from(project: ProjectFolder) -> Non
 def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
     assert project.told(sise="4", region="eu") == [
-        "--var region: there is no such variable; define it under variables: in reconciler.yaml",
-        "--var sise: there is no such variable; did you mean size?",
+        "--var region: unknown variable; define it under variables: in reconciler.yaml",
+        "--var sise: unknown variable; did you mean size?",
     ]
 
 
 def test_a_variable_without_a_value_has_to_be_set(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {region: {type: string}}\n")
     assert project.told() == [
-        "reconciler.yaml:2:21: variables.region: has no value; set it by --var region=…, in the environment's file, or"
-        " give it a default"
+        "reconciler.yaml:2:21: variables.region: has no value; set it with --var region=VALUE, in "
+        "environments/NAME.yaml or with a default"
     ]
     assert project.declared(region="eu")
 
 
-WAITING = "reconciler.yaml:2:16: variables.x: has no value; set it by --var x=…, in the environment's file, or"
+WAITING = "reconciler.yaml:2:16: variables.x: has no value; set it with --var x=VALUE, in environments/NAME.yaml or"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_variable_without_a_value_is_told_once_and_not_where_it_is_used(
 ) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {x: {}}\n")
     project.write("manifests/b.yaml", manifest)
-    assert project.told() == [f"{WAITING} give it a default"]
+    assert project.told() == [f"{WAITING} with a default"]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_list_stands_for_a_list_and_for_no_text(project: ProjectFolder) -> Non
     project.write("manifests/a.yaml", edge)
     assert project.declared()["TLSEdge/e"].spec == {"hostports": ["a.example.com:443"]}
     project.write("manifests/a.yaml", edge.replace("'${{ var.ports }}'", "['${{ var.ports }}:443']"))
-    assert "the variable ports is a list, and cannot be put into text" in project.told()[0]
+    assert "the variable ports is a list and cannot be part of a text" in project.told()[0]
 
 
 # --- defaults ---------------------------------------------------------------------------------------------------------
@@ -385,33 +385,36 @@ def test_the_items_may_come_from_a_variable(project: ProjectFolder) -> None:
         (
             "office",
             "[a]",
-            "2:7: IPPolicy/office.name: every instance would have this name; write ${{ each.key }} in it",
+            "2:7: IPPolicy/office.name: every instance would have this name; use ${{ each.key }} in the name",
         ),
         (
             "x-${{ each.key }}",
             "[a, b, a]",
-            "3:18: IPPolicy/x-${{ each.key }}.for_each[2]: 'a' is there twice; remove one",
+            "3:18: IPPolicy/x-${{ each.key }}.for_each[2]: duplicate item 'a'; remove one of the two",
         ),
         (
             "x-${{ each.value.n }}",
             "{a: {n: 1}, b: {n: 1}}",
-            "2:7: IPPolicy/x-${{ each.value.n }}.name: 'x-1' names two instances, of 'a' and of 'b'; write ${{"
-            " each.key }} in it",
+            "2:7: IPPolicy/x-${{ each.value.n }}.name: 'x-1' is the name of two instances, of 'a' and of 'b'; use ${{"
+            " each.key }} in the name",
         ),
         (
             "x-${{ each.value.nam }}",
             "{a: {name: b}}",
-            "2:7: IPPolicy/x-${{ each.value.nam }}.name: each.value.nam is not there for 'a'; did you mean name?",
+            "2:7: IPPolicy/x-${{ each.value.nam }}.name: each.value.nam does not exist for 'a'; did you mean name?",
         ),
         (
             "x-${{ each.id }}",
             "[a]",
-            "2:7: IPPolicy/x-${{ each.id }}.name: each.id is not known; write each.key, each.value or each.value.name",
+            (
+                "2:7: IPPolicy/x-${{ each.id }}.name: unknown expression each.id; "
+                "use each.key, each.value or each.value.name"
+            ),
         ),
         (
             "x-${{ each.value }}",
             "{a: [1]}",
-            "2:7: IPPolicy/x-${{ each.value }}.name: a list cannot be put into text; name a value inside it, as"
+            "2:7: IPPolicy/x-${{ each.value }}.name: a list cannot be part of a text; name a value inside it, as"
             " in ${{ each.value.name }}",
         ),
         (
@@ -423,13 +426,13 @@ def test_the_items_may_come_from_a_variable(project: ProjectFolder) -> None:
         (
             "x-${{ each.key }}",
             "['a b']",
-            "2:7: name: 'x-a b' is not a name; use up to 100 letters, digits, '.', '_' and '-', beginning with a"
+            "2:7: name: 'x-a b' is not a valid name; use up to 100 letters, digits, '.', '_' and '-', beginning with a"
             " letter or digit",
         ),
         (
             "x-${{ each.key }}",
             "${{ var.none }}",
-            "3:11: IPPolicy/x-${{ each.key }}.for_each: there is no variable none; define it under variables: in"
+            "3:11: IPPolicy/x-${{ each.key }}.for_each: unknown variable none; define it under variables: in"
             " reconciler.yaml",
         ),
     ],
@@ -441,7 +444,7 @@ def test_a_mistake_in_for_each_is_told_at_its_place(project: ProjectFolder, name
 
 def test_each_means_nothing_without_for_each(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: a\nspec: {description: '${{ each.key }}'}\n")
-    assert "means something only in a manifest with for_each" in project.told()[0]
+    assert "is only available in a manifest with for_each" in project.told()[0]
 
 
 def test_an_item_that_looks_like_each_is_not_filled_in_again(project: ProjectFolder) -> None:
@@ -454,7 +457,9 @@ def test_what_for_each_expands_to_is_bounded(project: ProjectFolder) -> None:
     one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
     (line,) = project.told()
-    assert line.endswith("for_each: expands to more than 10,000 resources or 500,000 values; write less by for_each")
+    assert line.endswith(
+        "for_each: expands to more than 10,000 resources or 500,000 values; reduce the number of items"
+    )
 
 
 def test_a_large_item_cannot_be_repeated_without_end(project: ProjectFolder) -> None:

@@ -30,8 +30,8 @@ def test_a_symlink_out_of_the_root_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x")
     (tmp_path / "root/a").symlink_to("../secret")
     (tmp_path / "root/d").symlink_to("..")
-    assert told(tmp_path / "root", "a") == "a is a symlink out of the project"
-    assert told(tmp_path / "root", "d/secret") == "d/secret is a symlink out of the project"
+    assert told(tmp_path / "root", "a") == "a is a symlink to a place outside the project"
+    assert told(tmp_path / "root", "d/secret") == "d/secret is a symlink to a place outside the project"
 
 
 def test_a_symlink_that_leads_round_in_a_ring_is_refused(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_declaration_holds_what_was_written() -> None:
         (
             "kind: IPPolicy\nname: a b",
             [
-                "a.yaml:2:7: name: 'a b' is not a name; use up to 100 letters, digits, '.', '_' and '-',"
+                "a.yaml:2:7: name: 'a b' is not a valid name; use up to 100 letters, digits, '.', '_' and '-',"
                 " beginning with a letter or digit"
             ],
         ),
@@ -114,7 +114,12 @@ def test_a_declaration_holds_what_was_written() -> None:
         (
             "kind: ReservedDomain\nname: a\nspec: {domain: x.example.com}\n---\n"
             "kind: ReservedDomain\nname: b\nspec: {domain: X.example.com.}\n",
-            ["a.yaml:7:16: ReservedDomain/b: has the same domain as ReservedDomain/a (a.yaml:1:1); keep one of them"],
+            [
+                (
+                    "a.yaml:7:16: ReservedDomain/b: has the same domain as "
+                    "ReservedDomain/a (a.yaml:1:1); keep one of the two"
+                )
+            ],
         ),
         (
             "kind: CloudEndpoint\nname: a\n"
@@ -122,51 +127,57 @@ def test_a_declaration_holds_what_was_written() -> None:
             "---\nkind: CloudEndpoint\nname: b\nspec: {url: 'https://A.b', traffic_policy: {on_http_request: []}}\n",
             [
                 "a.yaml:7:13: CloudEndpoint/b: has the same url as CloudEndpoint/a (a.yaml:1:1);"
-                " keep one of them, or set pooling_enabled in all of them"
+                " keep one of the two, or set pooling_enabled in both"
             ],
         ),
         (
             "kind: Vault\nname: v\nspec: {name: x}\n---\n"
             "kind: Secret\nname: a\nspec: {name: s, value: {from_env: TOKEN}, vault_name: x}\n---\n"
             "kind: Secret\nname: b\nspec: {name: s, value: {from_env: TOKEN}, vault_id: {ref: Vault/v}}\n",
-            ["a.yaml:11:14: Secret/b: has the same vault_id, name as Secret/a (a.yaml:5:1); keep one of them"],
+            ["a.yaml:11:14: Secret/b: has the same vault_id, name as Secret/a (a.yaml:5:1); keep one of the two"],
         ),
         (
             "kind: IPPolicy\nname: a\nid: ipp_1\n---\nkind: IPPolicy\nname: b\nid: ipp_1\n",
-            ["a.yaml:7:5: IPPolicy/b: has the id ipp_1 as IPPolicy/a (a.yaml:1:1); keep one of them"],
+            ["a.yaml:7:5: IPPolicy/b: has the same id (ipp_1) as IPPolicy/a (a.yaml:1:1); keep one of the two"],
         ),
         (
             "kind: IPPolicy\nname: a\nid: edgtls_1\nmoved: TLSEdge/b\ndeliver: {token: {to_file: ../x}}\n"
             "lifecycle: {ignore: [desc]}",
             [
-                "a.yaml:3:5: IPPolicy/a.id: 'edgtls_1' is not an id of IPPolicy; these begin with ipp_",
-                "a.yaml:4:8: IPPolicy/a.moved: TLSEdge/b is of another kind; name an earlier IPPolicy",
-                "a.yaml:5:18: IPPolicy/a.deliver.token: IPPolicy does not deliver 'token'; it has no one-time secret",
-                "a.yaml:5:28: IPPolicy/a.deliver.token.to_file: ../x leads upwards; a path may not contain '..'",
+                "a.yaml:3:5: IPPolicy/a.id: 'edgtls_1' is not an id of IPPolicy; its ids begin with ipp_",
+                "a.yaml:4:8: IPPolicy/a.moved: TLSEdge/b is an address of another kind; write IPPolicy/oldname",
+                (
+                    "a.yaml:5:18: IPPolicy/a.deliver.token: IPPolicy has no one-time secret "
+                    "'token'; deliver applies to APIKey or TunnelCredential"
+                ),
+                (
+                    "a.yaml:5:28: IPPolicy/a.deliver.token.to_file: ../x contains '..'; "
+                    "only paths below the project's root are allowed"
+                ),
                 "a.yaml:6:22: IPPolicy/a.lifecycle.ignore[0]: IPPolicy has no field 'desc';"
                 " use description or metadata",
             ],
         ),
         (
             "kind: IPPolicy\nname: a\nmoved: IPPolicy/b\n---\nkind: IPPolicy\nname: b\n",
-            ["a.yaml:3:8: IPPolicy/a.moved: IPPolicy/b is declared at a.yaml:5:1; remove one of the two"],
+            ["a.yaml:3:8: IPPolicy/a.moved: IPPolicy/b is still declared (a.yaml:5:1); remove one of the two"],
         ),
         (
             "kind: EventSubscription\nname: s\nspec:\n  sources: [{type: ip_policy_created.v0}]\n---\n"
             "kind: EventSource\nname: e\nspec: {subscription_id: {ref: EventSubscription/s},"
             " type: ip_policy_updated.v0}",
             [
-                "a.yaml:8:25: EventSource/e: EventSubscription/s declares its sources itself (a.yaml:4:12);"
-                " keep one of the two: remove this, or sources there"
+                "a.yaml:8:25: EventSource/e: also declared under sources of EventSubscription/s (a.yaml:4:12);"
+                " keep one of the two: remove this manifest, or sources there"
             ],
         ),
         (
             "kind: HTTPSEdgeRoute\nname: r\nspec: {edge_id: edghts_1}",
             [
                 "a.yaml:3:7: HTTPSEdgeRoute/r.match: missing required field;"
-                " set it, or give the id of an existing object",
+                " set it, or set id: to the id of an existing object",
                 "a.yaml:3:7: HTTPSEdgeRoute/r.match_type: missing required field;"
-                " set it, or give the id of an existing object",
+                " set it, or set id: to the id of an existing object",
             ],
         ),
     ],
@@ -193,28 +204,28 @@ def test_a_delivery_never_goes_to_a_place_with_a_placeholder_in_it() -> None:
     [
         (
             ["to_file: secrets/token", "to_file: ./secrets//token"],
-            ["b.deliver.token: goes to secrets/token, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+            ["b.deliver.token: delivered to secrets/token, as is the secret of TunnelCredential/a (a.yaml:3:18);"],
         ),
         (
             ["to_kubernetes_secret: {file: a.yml, name: a}", "to_kubernetes_secret: {file: a.yml, name: b}"],
-            ["b.deliver.token: goes to a.yml, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+            ["b.deliver.token: delivered to a.yml, as is the secret of TunnelCredential/a (a.yaml:3:18);"],
         ),
         (
             ["to_file: .env", "to_dotenv: {file: .env, name: A}", "to_dotenv: {file: .env, name: B}"],
             [
-                "b.deliver.token: goes to .env, where that of TunnelCredential/a goes too (a.yaml:3:18);",
-                "c.deliver.token: goes to .env, where that of TunnelCredential/a goes too (a.yaml:3:18);",
+                "b.deliver.token: delivered to .env, as is the secret of TunnelCredential/a (a.yaml:3:18);",
+                "c.deliver.token: delivered to .env, as is the secret of TunnelCredential/a (a.yaml:3:18);",
             ],
         ),
         (
             ["to_file: secrets/token", "to_file: secrets/Token"],
-            ["b.deliver.token: goes to secrets/Token, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+            ["b.deliver.token: delivered to secrets/Token, as is the secret of TunnelCredential/a (a.yaml:3:18);"],
         ),
         (
             [f"to_kubernetes_secret: {{file: {name}.yml, name: n, namespace: s}}" for name in "ab"],
             [
-                "b.deliver.token: goes to the key token of the Kubernetes Secret s/n, where that of TunnelCredential/a "
-                "goes too (a.yaml:3:18);"
+                "b.deliver.token: delivered to the key token of the Kubernetes Secret s/n, as is the secret of "
+                "TunnelCredential/a (a.yaml:3:18);"
             ],
         ),
         (
@@ -223,17 +234,22 @@ def test_a_delivery_never_goes_to_a_place_with_a_placeholder_in_it() -> None:
                 "to_command: {run: [put, it], env: [A]}",
                 "to_command: {run: [put, 'x y']}",
             ],
-            ["b.deliver.token: goes to the command put it, where that of TunnelCredential/a goes too (a.yaml:3:18);"],
+            ["b.deliver.token: delivered to the command put it, as is the secret of TunnelCredential/a (a.yaml:3:18);"],
         ),
         (
             [f"to_dotenv: {{file: .env, name: {name}}}" for name in "ABB"],
-            ["c.deliver.token: goes to the entry B of .env, where that of TunnelCredential/b goes too (a.yaml:7:18);"],
+            [
+                (
+                    "c.deliver.token: delivered to the entry B of .env, as is the "
+                    "secret of TunnelCredential/b (a.yaml:7:18);"
+                )
+            ],
         ),
     ],
 )
 def test_secrets_that_would_overwrite_each_other_are_told(deliveries: list[str], lines: list[str]) -> None:
     found = [each.partition("TunnelCredential/")[2] for each in told(delivering(*deliveries))]
-    assert found == [f"{line} give each a place of its own" for line in lines]
+    assert found == [f"{line} use a different target for each" for line in lines]
 
 
 def test_instances_that_would_overwrite_each_other_s_secret_are_told() -> None:
@@ -244,8 +260,8 @@ def test_instances_that_would_overwrite_each_other_s_secret_are_told() -> None:
         deliver: {token: {to_file: secrets/agent.token}}
     """
     assert told(text) == [
-        "a.yaml:5:18: TunnelCredential/lisbon.deliver.token: goes to secrets/agent.token, where that of "
-        "TunnelCredential/madrid goes too (a.yaml:5:18); write ${{ each.key }} in it"
+        "a.yaml:5:18: TunnelCredential/lisbon.deliver.token: delivered to secrets/agent.token, as is the secret of "
+        "TunnelCredential/madrid (a.yaml:5:18); use ${{ each.key }} in the target"
     ]
     apart = text.replace("secrets/agent.token", "'secrets/${{ each.key }}'")
     assert len(load(apart).manifest.declarations) == 2
@@ -272,8 +288,8 @@ def test_what_goes_to_a_command_or_nowhere_is_in_nobody_s_way() -> None:
 )
 def test_no_secret_takes_the_place_of_what_the_project_is_made_of(target: str, what: str) -> None:
     assert told(delivering(f"to_file: {target}")) == [
-        f"a.yaml:3:18: TunnelCredential/a.deliver.token: goes to {target.removeprefix('./')}, a place of the project's "
-        f"own {what}; name a file of its own, as in secrets/a"
+        f"a.yaml:3:18: TunnelCredential/a.deliver.token: delivered to {target.removeprefix('./')}, "
+        f"which is reserved: it belongs to the project's {what}; use another file, as in secrets/a"
     ]
 
 
@@ -297,14 +313,17 @@ def linked(root: Path, credential: str, more: str = "") -> Config:
         ("manifests/access.yaml", "manifests"),
         ("lib/b.yaml", "manifests"),
         ("data/reconciler.db-wal", "store"),
-        ("notes", "manifests, which read it by from_file"),
-        ("words", "settings, which read it by from_file"),
+        ("notes", "manifests, which read it with from_file"),
+        ("words", "settings, which read it with from_file"),
     ],
 )
 def test_a_place_is_the_project_s_own_by_a_link_too(tmp_path: Path, target: str, what: str) -> None:
     (tmp_path / "words").write_text("ours")
     read = linked(tmp_path, target, "variables: {words: {from_file: words}}")
-    with pytest.raises(Rejected, match=f"goes to {target}, a place of the project's own {what}; name a file of"):
+    with pytest.raises(
+        Rejected,
+        match=f"delivered to {target}, which is reserved: it belongs to the project's {what}; use another file",
+    ):
         load_manifests(read, {})
 
 
@@ -316,8 +335,8 @@ def test_a_new_api_key_may_go_where_the_present_one_is_read(tmp_path: Path) -> N
 @pytest.mark.parametrize(("first", "second"), [("keys", "keys/x/y"), ("keys/x/y", "keys")])
 def test_no_secret_s_file_is_the_folder_of_another(first: str, second: str) -> None:
     assert told(delivering(f"to_file: {first}", f"to_file: {second}", "to_file: keys.txt")) == [
-        f"a.yaml:7:18: TunnelCredential/b.deliver.token: goes to {second}, and that of TunnelCredential/a to {first} "
-        "(a.yaml:3:18): one would be file and folder; give each a place of its own"
+        f"a.yaml:7:18: TunnelCredential/b.deliver.token: delivered to {second}, and TunnelCredential/a to {first} "
+        "(a.yaml:3:18): one path cannot be both a file and a folder; use a different target for each"
     ]
 
 
@@ -370,7 +389,7 @@ def test_what_is_doubtful_is_a_warning() -> None:
 
 def test_metadata_must_leave_room_for_the_owner_record() -> None:
     assert told(f"kind: IPPolicy\nname: a\nspec: {{metadata: {'x' * 4090}}}") == [
-        "a.yaml:3:18: IPPolicy/a.metadata: has 4090 bytes, and 3930 are available beside the owner record;"
+        "a.yaml:3:18: IPPolicy/a.metadata: has 4090 bytes; 3930 are available beside the owner record;"
         " shorten it by 160 bytes"
     ]
 
@@ -379,7 +398,7 @@ def test_metadata_must_leave_room_for_the_owner_record() -> None:
 def test_metadata_that_looks_like_the_owner_record_is_refused(text: str) -> None:
     quoted = text.replace('"', '\\"')
     assert told(f'kind: IPPolicy\nname: a\nspec: {{metadata: "{quoted}"}}') == [
-        "a.yaml:3:18: IPPolicy/a.metadata: holds 'reconciler', the place of our own record; use another name"
+        "a.yaml:3:18: IPPolicy/a.metadata: holds 'reconciler', the reserved key of the owner record; use another key"
     ]
 
 
@@ -415,7 +434,7 @@ def test_a_resource_that_refers_to_itself_is_a_circular_reference() -> None:
 
 def test_a_file_that_cannot_be_read_makes_no_reference_wrong() -> None:
     text = "kind: TLSEdge\nname: a\nspec: {backend: {backend_id: {ref: FailoverBackend/b}}}\n---\nkind: [\n"
-    assert told(text) == ["a.yaml:6:1: invalid YAML: a value is missing here; write it, or remove the comma"]
+    assert told(text) == ["a.yaml:6:1: invalid YAML: missing value; add a value, or remove the comma"]
 
 
 # --- on disk ----------------------------------------------------------------------------------------------------------
@@ -447,14 +466,19 @@ def test_an_empty_tree_is_an_empty_manifest_with_a_warning(tmp_path: Path) -> No
     loaded = load_manifests(Config(tmp_path, "prod"), {})
     assert loaded.manifest.is_empty
     assert [str(each) for each in loaded.warnings] == [
-        "reconciler.yaml:1:1: warning: there are no manifests (*.yaml, *.yml) below manifests; nothing is declared here"
+        (
+            "reconciler.yaml:1:1: warning: no manifests (*.yaml, *.yml) in manifests; "
+            "add a manifest, or correct manifests: in reconciler.yaml"
+        )
     ]
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load_manifests(Config(tmp_path, "prod"), {})
-    assert str(caught.value) == "reconciler.yaml:1:1: there is no file manifests; check the path"
+    assert (
+        str(caught.value) == "reconciler.yaml:1:1: there is no file manifests; paths are relative to the project's root"
+    )
 
 
 def test_a_manifest_that_is_a_symlink_out_is_refused(tmp_path: Path) -> None:
@@ -464,7 +488,8 @@ def test_a_manifest_that_is_a_symlink_out_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load_manifests(config, {})
     assert str(caught.value) == (
-        "manifests/a.yaml:1:1: manifests/a.yaml is a symlink out of the project; keep the file inside the project"
+        "manifests/a.yaml:1:1: manifests/a.yaml is a symlink to a place "
+        "outside the project; copy the file into the project"
     )
 
 

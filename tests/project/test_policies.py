@@ -42,11 +42,11 @@ def test_a_project_without_policies_has_none(tmp_path: Path) -> None:
 def test_a_folder_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load(tmp_path, None, "policies: [rules]\n")
-    assert str(caught.value) == "reconciler.yaml:3:12: there is no file rules; check the path"
+    assert str(caught.value) == "reconciler.yaml:3:12: there is no file rules; paths are relative to the project's root"
 
 
 def test_a_policy_outside_the_project_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(Rejected, match="may not contain"):
+    with pytest.raises(Rejected, match="only paths below the project"):
         load(tmp_path, None, "policies: [../rules]\n")
 
 
@@ -76,19 +76,19 @@ def test_an_expression_is_wrong_at_its_line_and_column(tmp_path: Path, check: st
 def test_an_unknown_name_is_told_with_those_there_are(tmp_path: Path) -> None:
     (told,) = refused(tmp_path, "policy: a\ncheck: resorce.kind == ''\nmessage: x\n")
     assert told == (
-        "policies/a.yaml:2:8: a.check: the expression speaks of resorce.kind, which means nothing here; "
-        "it may speak of change, now, plan or resource"
+        "policies/a.yaml:2:8: a.check: the expression uses the unknown name resorce.kind; "
+        "use change, now, plan or resource"
     )
 
 
 def test_an_expression_in_a_message_is_wrong_at_its_place(tmp_path: Path) -> None:
     (told,) = refused(tmp_path, "policy: a\ncheck: resource.ok\nmessage: the ${resource.kind} ${nope}\n")
-    assert told.startswith("policies/a.yaml:3:33: a.message: the expression speaks of nope")
+    assert told.startswith("policies/a.yaml:3:33: a.message: the expression uses the unknown name nope")
 
 
 def test_a_check_answers_with_true_or_false(tmp_path: Path) -> None:
     (told,) = refused(tmp_path, "policy: a\ncheck: size(resource.kind)\nmessage: x\n")
-    assert "the expression answers with a number, not with true or false" in told
+    assert "the expression evaluates to a number, not to true or false" in told
 
 
 def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
@@ -98,22 +98,22 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
         "policy: c\ncheck: resource.ok\nmessage: x\nexemptions: [{address: x, until: 2030-13-01}]\n"
     )
     assert refused(tmp_path, text) == [
-        "policies/a.yaml:1:9: a b.policy: is not a name; use up to 100 letters, digits, '.', '_' and '-', beginning "
-        "with a letter or digit",
-        "policies/a.yaml:2:11: a b.severity: 'loud' is not one of error or warning; choose one",
+        "policies/a.yaml:1:9: a b.policy: is not a valid name; use up to 100 letters, digits, '.', '_' and '-', "
+        "beginning with a letter or digit",
+        "policies/a.yaml:2:11: a b.severity: 'loud' is not one of error or warning",
         "policies/a.yaml:3:37: a b.scope.actions[0]: 'vanish' is not one of create, update, replace, delete, adopt, "
-        "forget or move; choose one",
-        "policies/a.yaml:8:17: b.scope.kinds[0]: there is no kind 'TLSEgde'; did you mean TLSEdge?",
-        "policies/a.yaml:9:15: b.check: the expression ends too early; correct it there",
+        "forget or move",
+        "policies/a.yaml:8:17: b.scope.kinds[0]: unknown kind 'TLSEgde'; did you mean TLSEdge?",
+        "policies/a.yaml:9:15: b.check: the expression ends unexpectedly; expressions are written in CEL (https://cel.dev)",
         "policies/a.yaml:12:1: expected a map, found a list; begin with policy:",
         "policies/a.yaml:17:14: c.exemptions[0].reason: missing required field",
-        "policies/a.yaml:17:34: c.exemptions[0].until: is not a day; write it as 2030-12-31",
+        "policies/a.yaml:17:34: c.exemptions[0].until: is not a date; write it as 2030-12-31",
     ]
 
 
 def test_a_name_is_used_once(tmp_path: Path) -> None:
     assert refused(tmp_path, f"{GOOD}---\n{GOOD}") == [
-        "policies/a.yaml:5:9: a: is there twice, first at policies/a.yaml:1:1; rename one"
+        "policies/a.yaml:5:9: a: duplicate policy name, first used at policies/a.yaml:1:1; rename one of the two"
     ]
 
 

@@ -17,7 +17,7 @@ from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.project.settings.config import Config, load_config
 
 TOKEN = Secret("canary-token", "test")
-GIT, CI = "Git's own data", "part of the CI configuration"
+GIT, CI = "it belongs to Git's own data", "it is part of the CI configuration"
 RESERVED = {
     ".git/hooks/post-checkout": GIT,
     ".GIT/hooks/post-checkout": GIT,
@@ -38,12 +38,12 @@ RESERVED = {
     "bitbucket-pipelines.yml": CI,
     ".travis.yml": CI,
     ".drone.yml": CI,
-    "reconciler.yaml": "a place of the project's own settings",
-    "Reconciler.YAML": "a place of the project's own settings",
-    "manifests/new.yaml": "a place of the project's own manifests",
-    "environments/prod.yaml": "a place of the project's own environments",
-    "policies/all.yaml": "a place of the project's own policies",
-    "state/reconciler.db": "a place of the project's own store",
+    "reconciler.yaml": "it belongs to the project's settings",
+    "Reconciler.YAML": "it belongs to the project's settings",
+    "manifests/new.yaml": "it belongs to the project's manifests",
+    "environments/prod.yaml": "it belongs to the project's environments",
+    "policies/all.yaml": "it belongs to the project's policies",
+    "state/reconciler.db": "it belongs to the project's store",
 }
 FREE = ["secrets/git", "secrets/.env", ".gitignored/token", "secrets/jenkins", "github/token", "secrets/ci.yml"]
 
@@ -65,11 +65,11 @@ async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
         load_manifests(read, {})
     (problem,) = (each for each in told.value.problems if each.is_error)
     assert problem.code == "reserved-delivery-target"
-    assert problem.text == f"goes to {target}, {use}"
+    assert problem.text == f"delivered to {target}, which is reserved: {use}"
     sinks = ProjectSinks(tmp_path, lambda: own_places(read))
     before = sorted(tmp_path.rglob("*"))
     for act in (sinks.check(Delivery("to_file", target)), sinks.deliver(Delivery("to_file", target), TOKEN)):
-        with pytest.raises(Undeliverable, match="no secret is written there"):
+        with pytest.raises(Undeliverable, match="reserved: it "):
             await act
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -90,7 +90,7 @@ async def test_another_name_of_an_own_file_is_refused_when_it_is_written(tmp_pat
     os.link(tmp_path / "reconciler.yaml", tmp_path / "second-name")
     sinks = ProjectSinks(tmp_path, lambda: own_places(read))
     for target in ("shared/all.yaml", "second-name"):
-        with pytest.raises(Undeliverable, match="a place of the project's own"):
+        with pytest.raises(Undeliverable, match="it belongs to the project's"):
             await sinks.deliver(Delivery("to_file", target), TOKEN)
     assert (tmp_path / "shared/all.yaml").read_text(encoding="utf-8") == ""
 
@@ -98,7 +98,7 @@ async def test_another_name_of_an_own_file_is_refused_when_it_is_written(tmp_pat
 def test_a_link_into_git_is_told_with_the_manifests(tmp_path: Path) -> None:
     (tmp_path / ".git/hooks").mkdir(parents=True)
     (tmp_path / "secrets").symlink_to(".git/hooks")
-    with pytest.raises(Rejected, match="goes to secrets/token, Git's own data"):
+    with pytest.raises(Rejected, match="delivered to secrets/token, which is reserved: it belongs to Git's own data"):
         load_manifests(project(tmp_path, "secrets/token"), {})
 
 

@@ -40,8 +40,8 @@ def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> Non
         (
             "a.yaml:4:16",
             "IPPolicy/a.description",
-            "from_env is for secrets, and this field holds none: plans, reports and snapshots show it",
-            "give what may be seen as a variable, ${{ var.name }}",
+            "from_env is for secrets, but plans, reports and snapshots show this field",
+            "use a variable for values that are not secret: ${{ var.name }}",
         )
     ]
     policy = "kind: CloudEndpoint\nname: e\nspec: {url: https://a.x, traffic_policy: {from_env: WORDS}}"
@@ -56,25 +56,28 @@ def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> Non
     ("written", "line"),
     [
         ("{ref: IPPolicy/ofice}", "refers to IPPolicy/ofice, which is not declared; did you mean IPPolicy/office?"),
-        ("{ref: IPPolicy/zzz}", "refers to IPPolicy/zzz, which is not declared; declare it, or give the id itself"),
+        (
+            "{ref: IPPolicy/zzz}",
+            "refers to IPPolicy/zzz, which is not declared; declare it, or write the id of an existing object",
+        ),
         ("{ref: IPolicy/office}", "refers to the unknown kind IPolicy; did you mean IPPolicy?"),
         ("{ref: office}", "'office' is not a reference; write Kind/name or Kind/name.output"),
         ("{ref: ReservedAddress/na.me.adr}", "ReservedAddress has no output adr; did you mean addr?"),
         (
             "{ref: IPPolicy/office.metadata}",
-            "IPPolicy has no output metadata (it is declared there, so write its value); use id",
+            "IPPolicy has no output metadata (a field of its manifest: write the value itself); use id",
         ),
         ("{ref: 3}", "ref takes text, found a whole number; write {ref: Kind/name}"),
-        ("{ref: IPPolicy/office, from_env: X}", "a value has one source; keep one of ref or from_env"),
-        ("{from_env: NOPE}", "the environment variable NOPE is not set; set it"),
-        ("{from_file: ../x}", "../x leads upwards; a path may not contain '..'"),
+        ("{ref: IPPolicy/office, from_env: X}", "several sources for one value; keep one of ref or from_env"),
+        ("{from_env: NOPE}", "the environment variable NOPE is not set; export NOPE where reconciler runs"),
+        ("{from_file: ../x}", "../x contains '..'; only paths below the project's root are allowed"),
         (
             "{from_file: /etc/passwd}",
-            "/etc/passwd is not a relative path; only files below the project's root can be named",
+            "/etc/passwd is not a relative path; only paths below the project's root are allowed",
         ),
-        ("{from_file: nope.txt}", "there is no file nope.txt; check the path"),
-        ("'${{ var.tem }}'", "there is no variable tem; did you mean team?"),
-        ("'${{ var.team'", "'${{' is not closed with '}}'; close it, or write $${{ for the text itself"),
+        ("{from_file: nope.txt}", "there is no file nope.txt; paths are relative to the project's root"),
+        ("'${{ var.tem }}'", "unknown variable tem; did you mean team?"),
+        ("'${{ var.team'", "'${{' is not closed with '}}'; close it, or write $${{ for a literal ${{"),
         ("'${{ }}'", "'' is not a reference; write Kind/name or Kind/name.output"),
         ("{from_nowhere: x}", "expected text, found a map; write text"),
     ],
@@ -102,8 +105,8 @@ def test_a_value_that_plans_show_is_checked_like_any_other() -> None:
 def test_a_reference_to_the_wrong_kind_is_refused() -> None:
     text = "kind: TLSEdge\nname: e\nspec: {mutual_tls: {certificate_authority_ids: [{ref: IPPolicy/office}]}}" + DOMAIN
     assert told(text) == [
-        "a.yaml:3:49: TLSEdge/e.mutual_tls.certificate_authority_ids[0]: refers to the kind IPPolicy,"
-        " where CertificateAuthority belongs; refer to another resource"
+        "a.yaml:3:49: TLSEdge/e.mutual_tls.certificate_authority_ids[0]: refers to the kind IPPolicy;"
+        " this field takes a reference to CertificateAuthority; write {ref: CertificateAuthority/NAME}"
     ]
 
 
@@ -122,8 +125,8 @@ def test_a_one_time_secret_cannot_be_referred_to() -> None:
     text = "kind: IPPolicy\nname: a\nspec: {description: {ref: TunnelCredential/c.token}}\n"
     text += "---\nkind: TunnelCredential\nname: c\ndeliver: {token: {to_file: t}}\n"
     assert told(text) == [
-        "a.yaml:3:21: IPPolicy/a.description: TunnelCredential/c.token can be read only once;"
-        " use deliver on that resource"
+        "a.yaml:3:21: IPPolicy/a.description: TunnelCredential/c.token is a one-time secret and cannot be referenced;"
+        " write the secret to a file with `deliver` on that resource"
     ]
 
 
@@ -160,10 +163,10 @@ def test_what_is_sensitive_is_a_secret_wherever_it_comes_from(tmp_path: Path, wr
     ("written", "line"),
     [
         ("12345678", "expected text, found a whole number; quote it"),
-        ("{from_env: EMPTY}", "the environment variable EMPTY is empty; set it to the secret"),
+        ("{from_env: EMPTY}", "the environment variable EMPTY is empty; export EMPTY where reconciler runs"),
         (
             "{from_file: /etc/shadow}",
-            "/etc/shadow is not a relative path; only files below the project's root can be named",
+            "/etc/shadow is not a relative path; only paths below the project's root are allowed",
         ),
     ],
 )

@@ -84,7 +84,7 @@ def test_what_is_not_a_plain_file_inside_is_refused_at_once(root: Path, path: st
 
 def test_the_problem_with_an_include_names_the_file_and_not_what_it_holds(root: Path) -> None:
     (root / "link").symlink_to("../outside/secret.yaml")
-    assert including(root, "link") == ["link is a symlink out of the project"]
+    assert including(root, "link") == ["link is a symlink to a place outside the project"]
     (root / "binary").write_bytes(b"\xff" + SECRET)
     assert including(root, "binary") == ["binary is not UTF-8: byte 0xff at offset 0"]
 
@@ -130,7 +130,7 @@ def test_a_file_that_is_swapped_for_a_link_never_leads_out(root: Path) -> None:
     finally:
         end()
     assert b"inside" in seen  # both were met, or nothing was tried
-    assert "swapped is a symlink out of the project" in seen
+    assert "swapped is a symlink to a place outside the project" in seen
     assert {each for each in seen if isinstance(each, bytes)} == {b"inside"}
 
 
@@ -150,7 +150,7 @@ def test_a_folder_that_is_swapped_for_a_link_never_leads_out(root: Path) -> None
     finally:
         end()
     assert b"inside" in seen
-    assert "swapped/secret.yaml is a symlink out of the project" in seen
+    assert "swapped/secret.yaml is a symlink to a place outside the project" in seen
     assert SECRET not in seen
 
 
@@ -176,13 +176,13 @@ def test_a_folder_of_manifests_that_is_a_link_out_is_not_even_listed(root: Path)
     (root / "manifests").rmdir()
     (root / "manifests").symlink_to("/")  # walking it would take minutes
     began = time.monotonic()
-    assert loaded(root) == ["manifests is a symlink out of the project"]
+    assert loaded(root) == ["manifests is a symlink to a place outside the project"]
     assert time.monotonic() - began < 10
 
 
 def test_a_manifest_that_is_a_link_out_is_refused(root: Path) -> None:
     (root / "manifests/a.yaml").symlink_to("../../outside/secret.yaml")
-    assert loaded(root) == ["manifests/a.yaml is a symlink out of the project"]
+    assert loaded(root) == ["manifests/a.yaml is a symlink to a place outside the project"]
 
 
 def test_a_link_to_a_folder_is_not_passed_over_in_silence(root: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_project_file_that_is_a_link_out_or_a_pipe_is_refused(root: Path) -> N
     file = root / "reconciler.yaml"
     file.unlink()
     file.symlink_to("/proc/self/environ")
-    with pytest.raises(Rejected, match="symlink out"):
+    with pytest.raises(Rejected, match="symlink to a place outside"):
         load_config(root, {})
     file.unlink()
     os.mkfifo(file)

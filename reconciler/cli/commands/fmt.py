@@ -72,7 +72,7 @@ def _write(root: Path, name: str, text: str, *, like_it: bool) -> None:
 
     home, file = os.path.realpath(root), Path(os.path.realpath(root / name))
     if (root / name).is_symlink() and not file.is_relative_to(home):
-        raise Unreadable(f"{name} is a symlink out of the project", "lay out the file itself")
+        raise Unreadable(f"{name} is a symlink to a place outside the project", "lay out the file itself")
     if like_it and b"\r\n" in file.read_bytes():
         text = text.replace("\n", "\r\n")
     # The mode stays: a manifest may hold secrets.

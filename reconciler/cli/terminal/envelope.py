@@ -47,7 +47,7 @@ def why_not_taken(kind: Kind, word: str) -> str:
     from reconciler.model.kind import Home
 
     if kind.home is Home.FILE and word not in ("kind", "name", "spec", "for_each"):
-        return f"{kind.name} is rendered to a file, and is no object to have this."
+        return f"{kind.name} is rendered to a file and has only kind, name and spec."
     if word in ("deliver", "rotate") and kind.one_time is None:
         return f"{kind.name} has no one-time secret, and takes no {word}."
     return ""

@@ -128,7 +128,7 @@ def _check_scope(each: str, what: str, kind: str, number: int) -> None:
         raise click.BadParameter(f"{each!r} is not given by kind; say {what}:*={number}")
     if kinds.find(kind) is None:
         close = difflib.get_close_matches(kind, [known.name for known in kinds.list_planned()], 1)
-        remedy = f"did you mean {what}:{close[0]}={number}?" if close else "the command `kinds` lists those there are"
+        remedy = f"did you mean {what}:{close[0]}={number}?" if close else "`reconciler kinds` lists all kinds"
         raise click.BadParameter(f"{each!r} names an unknown kind; {remedy}")
 
 

@@ -185,13 +185,16 @@ def _check_details(draft: Draft, form: ManifestDocument, kind: Kind) -> Iterator
         for name in sorted(form.model_fields_set - {"kind", "name", "spec"}):
             yield Finding(
                 (name,),
-                f"{kind.name} is rendered to a file, and is no object to have this",
+                f"{kind.name} is rendered to a file and has only kind, name and spec",
                 "remove it",
                 code="field-not-applicable",
             )
     if form.id is not None and not (form.id.startswith(kind.id_prefix) and form.id != kind.id_prefix):
         yield Finding(
-            ("id",), f"{form.id!r} is not an id of {kind.name}", f"these begin with {kind.id_prefix}", code="invalid-id"
+            ("id",),
+            f"{form.id!r} is not an id of {kind.name}",
+            f"its ids begin with {kind.id_prefix}",
+            code="invalid-id",
         )
     for index, name in enumerate(form.lifecycle.ignore):
         if name.partition(".")[0] not in kind.by_name:
@@ -215,8 +218,15 @@ def _check_details(draft: Draft, form: ManifestDocument, kind: Kind) -> Iterator
     yield from _read_deliveries(draft, form, kind)
     if form.rotate is not None and kind.one_time is None:
         yield Finding(
-            ("rotate",), f"{kind.name} has no one-time secret to renew", "remove the line", code="field-not-applicable"
+            ("rotate",),
+            f"{kind.name} has no one-time secret to rotate",
+            f"rotate applies to {_kinds_with_secrets()}",
+            code="field-not-applicable",
         )
+
+
+def _kinds_with_secrets() -> str:
+    return phrases.join_words([kind.name for kind in kinds.declarable() if kind.one_time is not None])
 
 
 def _read_moves(draft: Draft, form: ManifestDocument) -> Iterator[Finding]:
@@ -229,14 +239,24 @@ def _read_moves(draft: Draft, form: ManifestDocument) -> Iterator[Finding]:
         try:
             before = Address.parse(text if isinstance(text, str) else "")
         except ValueError:
-            yield Finding(path, "expected an address, or a list of them", "write Kind/oldname", code="invalid-address")
+            yield Finding(
+                path, "expected an address or a list of addresses", "write Kind/oldname", code="invalid-address"
+            )
             continue
         if draft.address is not None and before.kind != draft.address.kind:
             yield Finding(
-                path, f"{before} is of another kind", f"name an earlier {draft.address.kind}", code="invalid-move"
+                path,
+                f"{before} is an address of another kind",
+                f"write {draft.address.kind}/oldname",
+                code="invalid-move",
             )
         elif before == draft.address:
-            yield Finding(path, "is its own address", "name the earlier one, or remove the line", code="invalid-move")
+            yield Finding(
+                path,
+                "is the current address of this resource",
+                "write a former address, or remove the line",
+                code="invalid-move",
+            )
         else:
             moved.append(before)
     draft.moved = tuple(moved)
@@ -245,8 +265,14 @@ def _read_moves(draft: Draft, form: ManifestDocument) -> Iterator[Finding]:
 def _read_deliveries(draft: Draft, form: ManifestDocument, kind: Kind) -> Iterator[Finding]:
     for output, delivery in form.deliver.items():
         if output != kind.one_time:
-            what = f"its one-time secret is {kind.one_time}" if kind.one_time else "it has no one-time secret"
-            yield Finding(("deliver", output), f"{kind.name} does not deliver {output!r}", what, code="unknown-output")
+            what = (
+                f"its one-time secret is called {kind.one_time}"
+                if kind.one_time
+                else f"deliver applies to {_kinds_with_secrets()}"
+            )
+            yield Finding(
+                ("deliver", output), f"{kind.name} has no one-time secret {output!r}", what, code="unknown-output"
+            )
         try:
             where = draft.document.places.nearest(("deliver", output))
             draft.deliver = {**draft.deliver, output: _read_delivery(delivery, where)}
@@ -267,7 +293,7 @@ def _read_delivery(form: DeliveryTarget, where: Position) -> Delivery:
     if "${{" in str(written):
         raise files.Unreadable(
             "${{ … }} is not substituted here",
-            "write it out; environments/NAME.yaml may differ",
+            "write the value; environments/NAME.yaml can set another one",
             code="invalid-expression",
         )
     match written:

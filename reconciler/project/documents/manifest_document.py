@@ -25,29 +25,33 @@ def _check_duration(text: str) -> str | None:
 
 
 def _check_entry_name(text: str) -> str | None:
-    return None if _ENTRY.fullmatch(text) else f"{text!r} cannot name an entry; use letters, digits and '_'"
+    return (
+        None
+        if _ENTRY.fullmatch(text)
+        else f"{text!r} is not a valid name of a dotenv entry; use letters, digits and '_'"
+    )
 
 
 def _check_variable_name(text: str) -> str | None:
     if not _ENTRY.fullmatch(text):
-        return f"{text!r} cannot name an environment variable; use letters, digits and '_'"
+        return f"{text!r} is not a valid name of an environment variable; use letters, digits and '_'"
     if text.startswith("RECONCILER_"):
-        return f"{text} is a setting of reconciler, which no command is given; remove it"
+        return f"{text} configures reconciler and is never passed to commands; use another variable"
     return None
 
 
 def _check_object_name(text: str) -> str | None:
-    wrong = f"{text!r} cannot name a Secret; use lower-case letters, digits, '-' and '.'"
+    wrong = f"{text!r} is not a valid name of a Kubernetes Secret; use lower-case letters, digits, '-' and '.'"
     return None if _OBJECT.fullmatch(text) else wrong
 
 
 def _check_namespace(text: str) -> str | None:
-    wrong = f"{text!r} cannot name a namespace; use up to 63 lower-case letters, digits and '-'"
+    wrong = f"{text!r} is not a valid namespace; use up to 63 lower-case letters, digits and '-'"
     return None if _NAMESPACE.fullmatch(text) else wrong
 
 
 def _check_secret_key(text: str) -> str | None:
-    wrong = f"{text!r} cannot be a key of a Secret; use letters, digits, '-', '_' and '.'"
+    wrong = f"{text!r} is not a valid key of a Kubernetes Secret; use letters, digits, '-', '_' and '.'"
     return None if _DATUM.fullmatch(text) else wrong
 
 

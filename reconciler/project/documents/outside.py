@@ -37,18 +37,20 @@ class Outside:
         text = self._environ.get(name)
         if text is None:
             raise Unresolved(
-                f"the environment variable {cut(name)} is not set", "set it", code="unset-environment-variable"
+                f"the environment variable {cut(name)} is not set",
+                f"export {cut(name)} where reconciler runs",
+                code="unset-environment-variable",
             )
         if not text.isascii() and "\udc80" <= max(text) <= "\udfff":
             raise Unresolved(
                 f"the environment variable {cut(name)} is not UTF-8",
-                "set it to text",
+                "set it to UTF-8 text",
                 code="unset-environment-variable",
             )
         if not text and is_secret:
             raise Unresolved(
                 f"the environment variable {cut(name)} is empty",
-                "set it to the secret",
+                f"export {cut(name)} where reconciler runs",
                 code="unset-environment-variable",
             )
         return text

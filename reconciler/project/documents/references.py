@@ -71,17 +71,20 @@ class References:
         if allowed:
             if ref.target.kind not in allowed:
                 raise Unresolved(
-                    f"refers to the kind {ref.target.kind}, where {phrases.join_words(allowed)} belongs",
-                    "refer to another resource",
+                    f"refers to the kind {ref.target.kind}; this field takes a "
+                    f"reference to {phrases.join_words(allowed)}",
+                    f"write {{ref: {allowed[0]}/NAME}}",
                     code="invalid-reference",
                 )
             if ref.output != "id":
                 raise Unresolved(
-                    f"refers to {ref}, and this field takes an id", f"write {ref.target}", code="invalid-reference"
+                    f"refers to the output {ref.output} of {ref.target}; this field takes an id",
+                    f"write {ref.target}",
+                    code="invalid-reference",
                 )
         elif kinds.get(ref.target.kind).home is Home.FILE:
             raise Unresolved(
-                f"refers to {ref.target}, which is a file and no object",
+                f"refers to {ref.target}, which is rendered to a file and has no outputs",
                 "write the value itself",
                 code="invalid-reference",
             )
@@ -91,8 +94,8 @@ class References:
         kind_name, slash, rest = text.partition("/")
         if _EACH.match(text):
             raise Unresolved(
-                f"{text!r} means something only in a manifest with for_each",
-                "add for_each above spec",
+                f"{text!r} is only available in a manifest with for_each",
+                "add for_each beside spec",
                 code="invalid-expression",
             )
         if not slash or not rest:
@@ -119,12 +122,12 @@ class References:
             )
         if output and output == kind.one_time:
             raise Unresolved(
-                f"{address}.{output} can be read only once",
-                "use deliver on that resource",
+                f"{address}.{output} is a one-time secret and cannot be referenced",
+                "write the secret to a file with `deliver` on that resource",
                 code="one-time-secret-reference",
             )
         if output and output not in kind.outputs:
-            own = " (it is declared there, so write its value)" if output in kind.by_name else ""
+            own = " (a field of its manifest: write the value itself)" if output in kind.by_name else ""
             known_outputs = [output for output in kind.outputs if output != kind.one_time]
             remedy = phrases.did_you_mean(output, known_outputs) or f"use {phrases.join_words(known_outputs)}"
             values = phrases.with_suggestion("output", output, known_outputs)
@@ -137,12 +140,15 @@ class References:
         if (where := self._declared.left_out.get(Address(kind_name, rest))) is not None:
             raise Unresolved(
                 f"refers to {kind_name}/{rest}, which {where} leaves out",
-                "leave this out there too",
+                "leave this resource out there too, or remove the reference",
                 code="reference-to-absent",
             )
         names = [ensure.name for ensure in self._declared.ensures if ensure.kind == kind_name]
         close = phrases.did_you_mean(rest, names) or phrases.did_you_mean(rest.rpartition(".")[0] or rest, names)
-        remedy = close.replace("did you mean ", f"did you mean {kind_name}/") or "declare it, or give the id itself"
+        remedy = (
+            close.replace("did you mean ", f"did you mean {kind_name}/")
+            or "declare it, or write the id of an existing object"
+        )
         text, values = f"refers to {kind_name}/{rest}, which is not declared", {"reference": f"{kind_name}/{rest}"}
         raise Unresolved(text, remedy, code="unknown-reference", values=values)
 
@@ -162,6 +168,5 @@ def _values_of_unknown_kind(name: str) -> Mapping[str, Json]:
 def suggest_kind(name: str) -> str:
     """What to do about the name of a kind that there is not."""
     return (
-        phrases.did_you_mean(name, [kind.name for kind in kinds.declarable()])
-        or "the command `kinds` lists those there are"
+        phrases.did_you_mean(name, [kind.name for kind in kinds.declarable()]) or "`reconciler kinds` lists all kinds"
     )

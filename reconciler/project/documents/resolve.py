@@ -186,14 +186,14 @@ class Resolver:
             text, remedy = str(wrong), wrong.remedy
             values = wrong.values if isinstance(wrong, Unresolved) else {}
             if slot.sensitive and isinstance(item, str):  # not repeated: it may be the secret itself
-                text, remedy, values = "'${{' leads to nothing here", "write $${{ for the text itself", {}
+                text, remedy, values = "invalid expression ${{ … }}", "write $${{ for a literal ${{", {}
             self.findings.append(Finding(path, text, remedy, code=wrong.code, values=values))
             return PENDING
 
     def _expression(self, item: dict[str, Json], slot: Slot, path: Path) -> Value:
         if len(item) != 1:
             raise Unresolved(
-                "a value has one source", f"keep one of {phrases.join_words(item)}", code="invalid-expression"
+                "several sources for one value", f"keep one of {phrases.join_words(item)}", code="invalid-expression"
             )
         (word, operand), *_ = item.items()
         if not isinstance(operand, str):
@@ -233,7 +233,7 @@ class Resolver:
             self.visible_values.append(VisibleValue(self._subject, path, each, text if isinstance(text, str) else None))
         word, _, name = (origin or source).partition(":")
         if word == "env" and _SECRET_NAME.search(name):
-            warning = f"{cut(name)} is named like a secret, and plans, reports and snapshots show this field"
+            warning = f"{cut(name)} is named like a secret, but plans, reports and snapshots show this field"
             self.findings.append(Finding(path, warning, _RENAME, Severity.WARNING, code="secret-name-shown"))
         elif source.startswith("env:"):
             self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING, code="from-env-shown"))
@@ -283,7 +283,7 @@ class Resolver:
             if close < 0:
                 raise Unresolved(
                     "'${{' is not closed with '}}'",
-                    "close it, or write $${{ for the text itself",
+                    "add '}}', or write $${{ for a literal ${{",
                     code="invalid-expression",
                 )
             inner = text[opening.end() : close].strip()
@@ -296,7 +296,7 @@ class Resolver:
                     return PENDING
                 if slot.sensitive and not origin and value != "":
                     remedy = f"write {{from_env: NAME}} as the value of {variable[1]}"
-                    warning = f"the secret is the variable {variable[1]}, which is written in plain text"
+                    warning = f"the secret comes from the variable {variable[1]}, whose value is written in plain text"
                     self.findings.append(Finding(path, warning, remedy, Severity.WARNING, code="literal-secret"))
                 if whole:
                     return self._convert(value, self._source_at(path), slot)
@@ -325,7 +325,7 @@ class Resolver:
         if name not in self._variables:
             remedy = phrases.did_you_mean(name, self._variables) or "define it under variables: in reconciler.yaml"
             values = phrases.with_suggestion("variable", name, self._variables)
-            raise Unresolved(f"there is no variable {cut(name)}", remedy, code="unknown-variable", values=values)
+            raise Unresolved(f"unknown variable {cut(name)}", remedy, code="unknown-variable", values=values)
         value: Any = self._variables[name]
         return None if value is PENDING else value
 
@@ -342,20 +342,23 @@ _USAGE: Final = {
 }
 
 
-_NOT_OURS: Final = "use another variable; only platform: in reconciler.yaml may name it"
-_RENAME: Final = "put secrets into fields that take secrets, or give the value another name if it is none"
+_NOT_OURS: Final = "use another variable; only platform: in reconciler.yaml may read this one"
+_RENAME: Final = "use secrets only in secret fields, or rename the variable if its value is not secret"
 _NOT_HIDDEN: Final = (
-    "from_env is for secrets, and this field holds none: plans, reports and snapshots show it",
-    "give what may be seen as a variable, ${{ var.name }}",
+    "from_env is for secrets, but plans, reports and snapshots show this field",
+    "use a variable for values that are not secret: ${{ var.name }}",
 )
-_NOT_PUT_TOGETHER: Final = ("a secret cannot be put together from references", "take it from a file or variable")
+_NOT_PUT_TOGETHER: Final = (
+    "a secret cannot be combined with references",
+    "read the whole secret with {from_env: NAME} or {from_file: PATH}",
+)
 
 
 def _within_text(value: Variable, name: str) -> str:
     if isinstance(value, (list, dict)):
         raise Unresolved(
-            f"the variable {name} is {phrases.describe_found(value)}, and cannot be put into text",
-            "use it alone",
+            f"the variable {name} is {phrases.describe_found(value)} and cannot be part of a text",
+            f"use it as the whole value: ${{{{ var.{name} }}}}",
             code="invalid-expression",
         )
     return _as_text(value)

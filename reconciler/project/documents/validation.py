@@ -221,7 +221,7 @@ def _report_unknown_choice(path: Path, value: Value, choices: Sequence[str], sen
     return Finding(
         path,
         f"{shown} is not one of {phrases.join_words(choices)}",
-        phrases.did_you_mean(value, choices) or "choose one",
+        phrases.did_you_mean(value, choices) or "",
         code="unknown-choice",
         values={"choices": list(choices)},
     )

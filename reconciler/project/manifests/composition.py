@@ -65,9 +65,9 @@ class Composition:
         for address in self._patches:
             if address not in known:
                 names = [str(each) for each in known if each.kind == address.kind] or [str(each) for each in known]
-                remedy = phrases.did_you_mean(str(address), names) or "declare it in a manifest, or remove it here"
+                remedy = phrases.did_you_mean(str(address), names) or "declare it in a manifest, or remove this patch"
                 where = self._environment.place(address)
-                yield Problem("no manifest declares it", remedy, str(address), where, code="undeclared-resource")
+                yield Problem("not declared in any manifest", remedy, str(address), where, code="undeclared-resource")
 
 
 def _own(document: Document) -> Layer:

@@ -70,7 +70,7 @@ def declare(
 def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> list[Finding]:
     needs_all = envelope.ensure is Ensure.PRESENT
     lacking = [
-        validation.report_missing_field((name,), "set it, or give the id of an existing object")
+        validation.report_missing_field((name,), "set it, or set id: to the id of an existing object")
         for name in (kind.required_unless_id if needs_all and envelope.id is None else ())
         if spec.get(name) is None
     ]

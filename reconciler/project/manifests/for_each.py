@@ -89,14 +89,14 @@ def expand(
         budget.instances -= 1
         if budget.is_spent:
             text = f"expands to more than {MAX_INSTANCES:,} resources or {MAX_VALUES:,} values"
-            return [], [Finding((KEY,), text, "write less by for_each", code="limit-exceeded")]
+            return [], [Finding((KEY,), text, "reduce the number of items", code="limit-exceeded")]
         for finding in filling.findings:
             findings.setdefault((finding.path, finding.text), finding)
         first = named.setdefault(str(value.get("name")), item)
         if first is not item and not filling.findings:
-            text = f"{value.get('name')!r} names two instances, of {first.label} and of {item.label}"
+            text = f"{value.get('name')!r} is the name of two instances, of {first.label} and of {item.label}"
             findings.setdefault(
-                (("name",), ""), Finding(("name",), text, "write ${{ each.key }} in it", code="invalid-for-each")
+                (("name",), ""), Finding(("name",), text, "use ${{ each.key }} in the name", code="invalid-for-each")
             )
         layer = Layer(Role.MANIFEST, value, document.places, (), filling.grafts, filling.fed)
         made.append(merge([layer], layer, sound=document.sound))
@@ -112,7 +112,7 @@ def _fields(document: Document) -> tuple[Field, ...]:
 def _check_name(document: Document) -> None:
     name = document.value.get("name")
     if isinstance(name, str) and not _EACH.search(name):
-        raise _Wrong(("name",), "every instance would have this name", "write ${{ each.key }} in it")
+        raise _Wrong(("name",), "every instance would have this name", "use ${{ each.key }} in the name")
 
 
 def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | None:
@@ -122,7 +122,7 @@ def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | 
         setting = settings.get(variable[1])
         if setting is None:
             remedy = phrases.did_you_mean(variable[1], settings) or "define it under variables: in reconciler.yaml"
-            raise _Wrong((KEY,), f"there is no variable {variable[1]}", remedy, code="unknown-variable")
+            raise _Wrong((KEY,), f"unknown variable {variable[1]}", remedy, code="unknown-variable")
         written, spot = setting.value, setting.spot
         if written is None or written is PENDING:
             return None
@@ -152,9 +152,9 @@ def _list_items(written: list[Json], spot: SourceLocation | None) -> Iterator[It
             continue
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
             text = f"expected text, a number or a map, found {phrases.describe_found(value)}"
-            raise _Wrong((KEY, index), text, "write a map of them", code="wrong-type")
+            raise _Wrong((KEY, index), text, "write a map, as in {key: value}", code="wrong-type")
         if str(value) in seen:
-            raise _Wrong((KEY, index), f"{str(value)!r} is there twice", "remove one", code="duplicate-item")
+            raise _Wrong((KEY, index), f"duplicate item {str(value)!r}", "remove one of the two", code="duplicate-item")
         seen.add(str(value))
         here = spot and spot.below(index)
         yield Item(str(value), value, here, here)
@@ -216,7 +216,7 @@ class _Filling:
         if isinstance(value, bool):
             return str(value).lower()
         if not isinstance(value, (str, int, float)):
-            text = f"{phrases.describe_found(value)} cannot be put into text"
+            text = f"{phrases.describe_found(value)} cannot be part of a text"
             raise _Wrong(path, text, "name a value inside it, as in ${{ each.value.name }}")
         return str(value)
 
@@ -224,11 +224,15 @@ class _Filling:
         """What is meant by `.key` or `.value.a.b`."""
         meant = _PATH.fullmatch(expression)
         if meant is None:
-            text = f"each{expression.rstrip()} is not known"
-            raise _Wrong(path, text, "write each.key, each.value or each.value.name")
+            text = f"unknown expression each{expression.rstrip()}"
+            raise _Wrong(path, text, "use each.key, each.value or each.value.name")
         if meant[1] is None:
             if self._item.key is None:
-                raise _Wrong(path, "the maps of a list have no key", "use each.value.…, or write a map of maps")
+                raise _Wrong(
+                    path,
+                    "items that are maps in a list have no key",
+                    "use each.value.name, or write for_each as a map of maps",
+                )
             if self._item.key_spot is not None:
                 self.fed.setdefault(path, []).append(self._item.key_spot)
             return self._item.key, self._item.spot
@@ -236,7 +240,7 @@ class _Filling:
         for name in filter(None, meant[1].split(".")):
             if not isinstance(value, dict) or name not in value:
                 known = phrases.did_you_mean(name, value) if isinstance(value, dict) else ""
-                text = f"each{expression.rstrip()} is not there for {self._item.label}"
+                text = f"each{expression.rstrip()} does not exist for {self._item.label}"
                 raise _Wrong(path, text, known or "add it to each item")
             value, spot = value[name], spot and spot.below(name)
         if spot is not None:

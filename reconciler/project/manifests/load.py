@@ -113,8 +113,17 @@ def _read_texts(config: Config, *, missing_is_empty: bool = False) -> tuple[dict
                 at = where if path == files.path_inside(entry) else Position(path, 1, 1)
                 problems.append(Problem(str(wrong), wrong.remedy, position=at, code=wrong.code))
         if not paths:
-            text = f"there are no manifests (*.yaml, *.yml) below {entry}"
-            problems.append(Problem(text, "nothing is declared here", "", where, Severity.WARNING, code="no-manifests"))
+            text = f"no manifests (*.yaml, *.yml) in {entry}"
+            problems.append(
+                Problem(
+                    text,
+                    "add a manifest, or correct manifests: in reconciler.yaml",
+                    "",
+                    where,
+                    Severity.WARNING,
+                    code="no-manifests",
+                )
+            )
     return dict(sorted(texts.items())), problems
 
 
@@ -253,5 +262,5 @@ def own_places(config: Config) -> Mapping[str, str]:
 
 def _places_with(config: Config, texts: Iterable[str], included: Iterable[str]) -> Mapping[str, str]:
     """The project's own places with the files that were read, which may be elsewhere than their links."""
-    read = dict.fromkeys(map(config.place, included), "manifests, which read it by from_file")
+    read = dict.fromkeys(map(config.place, included), "manifests, which read it with from_file")
     return {**read, **dict.fromkeys(map(config.place, texts), "manifests"), **config.own}

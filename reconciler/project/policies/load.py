@@ -39,7 +39,7 @@ _EMBEDDED: Final = re.compile(r"\$\{([^{}]*)\}")
 def _check_name(text: str) -> str | None:
     if _NAME.fullmatch(text):
         return None
-    return "is not a name; use up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+    return "is not a valid name; use up to 100 letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
 def _check_day(text: str) -> str | None:
@@ -49,7 +49,7 @@ def _check_day(text: str) -> str | None:
         return _NO_DAY
 
 
-_NO_DAY: Final = "is not a day; write it as 2030-12-31"
+_NO_DAY: Final = "is not a date; write it as 2030-12-31"
 
 
 class Scope(StrictModel):
@@ -104,8 +104,8 @@ def load_policies(config: Config) -> tuple[Rule, ...]:
                 where = document.places.nearest(("policy",))
                 problems.append(
                     Problem(
-                        f"is there twice, first at {first.position}",
-                        "rename one",
+                        f"duplicate policy name, first used at {first.position}",
+                        "rename one of the two",
                         rule.name,
                         where,
                         code="duplicate-name",
@@ -205,14 +205,12 @@ class _Reader:
         except InvalidExpression as unfit:
             wrong = unfit.wrong
             where = self._at(path, whole, begin + offsets.offset(text, wrong.line, wrong.column))
-            remedy = (
-                f"it may speak of {phrases.join_words(sorted(LANGUAGE.names))}" if "means nothing" in wrong.text else ""
-            )
+            remedy = f"use {phrases.join_words(sorted(LANGUAGE.names))}" if "unknown name" in wrong.text else ""
             subject = f"{self.subject}.{path[0]}"
             self.problems.append(
                 Problem(
                     f"the expression {wrong.text}",
-                    remedy or "correct it there",
+                    remedy or "expressions are written in CEL (https://cel.dev)",
                     subject,
                     where,
                     code="invalid-expression",
@@ -227,6 +225,4 @@ class _Reader:
 def _unknown_kinds(scope: Scope) -> Iterator[Finding]:
     for index, name in enumerate(scope.kinds):
         if kinds.find(name) is None:
-            yield Finding(
-                ("scope", "kinds", index), f"there is no kind {name!r}", suggest_kind(name), code="unknown-kind"
-            )
+            yield Finding(("scope", "kinds", index), f"unknown kind {name!r}", suggest_kind(name), code="unknown-kind")

@@ -87,17 +87,17 @@ def _entries(text: str, name: str) -> Iterator[_Entry]:
         value = _VALUE.match(text, head.end()) if head else None
         # What touches a closing quote on a later line shows that the quote was to open there.
         if head and (value is None or ("\n" in value[0] and not _APART.match(text, value.end()))):
-            raise _refusal(text, start, "opens a quote that nothing closes; close it")
+            raise _refusal(text, start, "has an unclosed quote; close it")
         rest = value.end() if value else start
         closed = _CLOSED.match(text, head.end() if head and value and not value["quoted"] else rest)
         if closed is None:
-            what = "opens something that it does not close (a quote, a bracket, `<<` or a backslash at its end)"
-            raise _refusal(text, rest, f"{what}; put the whole value in quotes")
+            what = "has an unclosed quote, bracket or here-document, or ends with a backslash"
+            raise _refusal(text, rest, f"{what}; quote the whole value")
         if head and value and head["name"] == name:
             after = _AFTER.match(text, rest)
             if after is None or (after["words"] and not head["export"]):
-                what = f"has more than a comment behind the value of {name}"
-                raise _refusal(text, rest, f"{what}; put the whole value in quotes, or the rest on another line")
+                what = f"has more than a comment after the value of {name}"
+                raise _refusal(text, rest, f"{what}; quote the whole value, or move the rest to another line")
             yield _Entry(head.start("name"), value[0], rest)
         start = closed.end()
 

@@ -57,7 +57,7 @@ def write(root: Path, target: str, content: Content, reserved: Reserved | None =
             present = _read_existing(directory, name)
             if _replace_file(directory, name, content(present).encode(), replaces=present is not None):
                 return
-        raise Undeliverable("another program keeps creating it")
+        raise Undeliverable("another program keeps creating this file")
 
 
 def read(root: Path, target: str) -> str | None:
@@ -96,7 +96,7 @@ def _lock(directory: int) -> None:
 
 def _refuse(use: str | None) -> None:
     if use is not None:
-        raise Undeliverable(f"no secret is written there: it is {use}; choose a file of its own, as in secrets/token")
+        raise Undeliverable(f"reserved: {use}; use another file, as in secrets/token")
 
 
 def _read_existing(directory: int, name: str) -> str | None:
@@ -107,17 +107,17 @@ def _read_existing(directory: int, name: str) -> str | None:
     with os.fdopen(descriptor, "rb") as file:
         text = file.read(_LARGEST + 1)
     if len(text) > _LARGEST:
-        raise Undeliverable("the file is larger than a mebibyte; choose another")
+        raise Undeliverable("the file is larger than 1 MiB; use another file")
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise Undeliverable("the file is not UTF-8; choose another") from None
+        raise Undeliverable("the file is not UTF-8; use another file") from None
 
 
 def _split_target(target: str) -> tuple[list[str], str]:
     path = PurePosixPath(target)
     if path.is_absolute() or ".." in path.parts or not path.name or "\0" in target:
-        raise Undeliverable(f"{target!r} does not lie below the project's root; write a path inside the project")
+        raise Undeliverable(f"{target!r} is not below the project's root; use a path inside the project")
     return list(path.parts[:-1]), path.name
 
 
@@ -164,7 +164,7 @@ def _enter(above: int, name: str) -> int:
     try:
         return os.open(name, _DIRECTORY, dir_fd=above)
     except NotADirectoryError:
-        raise Undeliverable(f"{name} is a symbolic link or no directory; deliver into a real one") from None
+        raise Undeliverable(f"{name} is a symbolic link or not a directory; use a real directory") from None
 
 
 def _check_target(directory: int, name: str, reserved: Reserved | None) -> None:
@@ -175,7 +175,7 @@ def _check_target(directory: int, name: str, reserved: Reserved | None) -> None:
     if reserved is not None:
         _refuse(reserved.use_of(found))
     if not stat.S_ISREG(found.st_mode):
-        raise Undeliverable("there is something that is not a plain file; remove it or choose another path")
+        raise Undeliverable("it exists and is not a regular file; remove it or use another path")
 
 
 def _remove_leftovers(directory: int, name: str) -> None:

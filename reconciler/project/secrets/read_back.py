@@ -20,7 +20,7 @@ _LARGEST = 2**20  # bytes
 def read_secret(root: Path, delivery: Delivery) -> Secret:
     """Undeliverable says why there is nothing to be had."""
     if delivery.way not in WAYS:
-        raise Undeliverable(f"what went {delivery.way.replace('_', ' ')} cannot be read back")
+        raise Undeliverable(f"a secret delivered with {delivery.way} cannot be read back")
     try:
         text = files.read(root, delivery.target, _LARGEST).decode()
     except files.Unreadable as wrong:
@@ -32,6 +32,6 @@ def read_secret(root: Path, delivery: Delivery) -> Secret:
     except Undeliverable as why:
         raise Undeliverable(f"{delivery.target}: {why}") from None
     if not found:
-        what = f"no entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "nothing"
-        raise Undeliverable(f"there is {what} in {delivery.target}")
+        what = f"no entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "no content"
+        raise Undeliverable(f"{delivery.target} has {what}")
     return Secret(found, f"file:{delivery.target}")

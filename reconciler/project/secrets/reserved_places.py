@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
-_GIT: Final = "Git's own data"
-_PIPELINES: Final = "part of the CI configuration"
+_GIT: Final = "it belongs to Git's own data"
+_PIPELINES: Final = "it is part of the CI configuration"
 _ANYWHERE: Final = {".git": _GIT, "git~1": _GIT, ".github": _PIPELINES}  # git~1: the short name of .git on Windows
 _BELOW_ROOT: Final = {
     ".gitlab": _PIPELINES,
@@ -49,7 +49,7 @@ class Reserved:
         folded = fold(place)
         own = next((self._own[upward] for upward in _with_parents(folded) if upward in self._own), None)
         if own is not None:
-            return f"a place of the project's own {own}"
+            return f"it belongs to the project's {own}"
         names = PurePosixPath(folded).parts
         below = (
             PurePosixPath(folded).relative_to(self._root).parts if self._root in _with_parents(folded) else names[-1:]
@@ -61,7 +61,7 @@ class Reserved:
     def use_of(self, found: os.stat_result) -> str | None:
         """The same of an open folder or a file that exists, by whatever name it was reached."""
         own = self._nodes.get((found.st_dev, found.st_ino))
-        return None if own is None else f"a place of the project's own {own}"
+        return None if own is None else f"it belongs to the project's {own}"
 
 
 def fold(place: str) -> str:

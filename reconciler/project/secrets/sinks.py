@@ -59,7 +59,7 @@ class ProjectSinks:
 
     async def check(self, delivery: Delivery, *, overwrites: bool = False) -> None:
         if delivery.way not in WAYS:
-            raise Undeliverable(f"no way to deliver is called {delivery.way!r}")
+            raise Undeliverable(f"unknown sink {delivery.way!r}")
         if delivery.way != "to_command":
             content = _make_content(delivery, _TRIAL_SECRET, overwrites)
             async with self._turn:
@@ -71,7 +71,7 @@ class ProjectSinks:
         if "/" in program:
             program = str(self._root.absolute() / program)  # where `_run` runs it
         if shutil.which(program, path=os.environ.get("PATH")) is None:
-            raise Undeliverable(f"there is no command {delivery.target}; install it, or correct the name")
+            raise Undeliverable(f"command {delivery.target} not found; install it, or correct the name")
         if check := delivery.settings.get("check"):
             await self._run(check, b"", delivery.settings.get("env", ()))
 
@@ -120,7 +120,10 @@ class ProjectSinks:
         if why:
             raise Undeliverable(f"{program} {why}")
         if process.returncode:
-            raise Undeliverable(f"{program} ended with exit code {process.returncode}; run it by hand to see why")
+            raise Undeliverable(
+                f"{program} failed with exit code {process.returncode}; its output is hidden, "
+                "since it may contain the secret: run it by hand to see it"
+            )
 
     async def _wait(self, talking: asyncio.Future[tuple[bytes, bytes]]) -> str:
         """Waits for a command as long as it may take; why it is to be killed, or nothing if it ended."""
@@ -131,7 +134,7 @@ class ProjectSinks:
             if talking.done():
                 return ""
             if stopping is None or not stopping.done():
-                return f"has not ended after {PATIENCE:.0f} seconds, and was killed"
+                return f"did not finish within {PATIENCE:.0f} seconds and was killed"
             await asyncio.wait({talking}, timeout=GRACE)
             return "" if talking.done() else "was killed, because the run was interrupted"
         finally:
@@ -195,8 +198,8 @@ def _make_content(delivery: Delivery, secret: Secret, overwrites: bool) -> secre
     def content(present: str | None) -> str:
         if not overwrites and _is_taken(delivery, present):
             what = f"the entry {delivery.settings['name']}" if delivery.way == "to_dotenv" else "it"
-            remedy = "move it away, or plan again and allow it with `--allow overwrite:KIND=N`"
-            raise Undeliverable(f"{what} exists, and is not known to be ours; {remedy}")
+            remedy = "move it away, or plan again with `--allow overwrite:KIND=N`"
+            raise Undeliverable(f"{what} exists and was not written by this project; {remedy}")
         match delivery.way:
             case "to_file":
                 return secret.reveal()

@@ -82,7 +82,7 @@ class Config:
         """
         found = {FILE: "settings", environments.FOLDER: "environments"}
         found |= {self.environment.file: "environments"} if self.environment else {}
-        found |= dict.fromkeys(self.included, "settings, which read it by from_file")
+        found |= dict.fromkeys(self.included, "settings, which read it with from_file")
         found |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")
         places = {self.place(path): what for path, what in found.items()}
         store = self.store or DEFAULT_STORE
@@ -215,7 +215,7 @@ def _read_project_file(root: Path) -> Document:
         text = files.read(root, FILE, MAX_BYTES)
     except files.Unreadable as wrong:
         where = "this folder" if root == Path() else str(root)
-        remedy = f"`reconciler init` writes one into {where}, --project names another folder"
+        remedy = f"`reconciler init` creates one in {where}; --project selects another directory"
         raise Rejected([Problem(str(wrong), remedy, code=wrong.code)]) from None
     document = read_map(text, FILE, _EMPTY)
     if document is None:
@@ -280,8 +280,8 @@ def _check_paths(name: str, paths: list[str]) -> list[Finding]:
         try:
             if files.path_inside(path) == ".":
                 raise files.Unreadable(
-                    f"{path} is the whole project, {FILE} with it",
-                    "name a file or folder below it",
+                    f"{path} is the whole project, including {FILE}",
+                    "use a file or folder inside the project",
                     code="path-outside-project",
                 )
         except files.Unreadable as wrong:

@@ -24,15 +24,15 @@ def check_platform_url(text: str) -> str | None:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        return "is not an address; write it like https://api.example.com"
+        return "is not a URL; write it like https://api.example.com"
     if parts.scheme not in ("http", "https") or not host:
-        return "is not an address; write it like https://api.example.com"
+        return "is not a URL; write it like https://api.example.com"
     if parts.username is not None or parts.password is not None:
-        return "holds a user or password; remove them, and set api_key"
+        return "contains a user or password; remove them, and set api_key"
     if parts.query or parts.fragment:
-        return "has a query or fragment; remove it"
+        return "has a query or fragment; write only the base URL"
     if parts.scheme == "http" and not is_loopback(host):
-        return "would send the API key in the clear; use https (plain http is for loopback only)"
+        return "would send the API key unencrypted; use https (http is accepted for loopback addresses only)"
     return None
 
 
@@ -40,7 +40,7 @@ def check_agent_url(text: str) -> str | None:
     """As of a platform. Nobody signs in to an agent: whoever reaches it may start tunnels."""
     wrong = check_platform_url(text)
     if wrong is not None and wrong.startswith("would send"):
-        return "is plain http to another machine; use https (plain http is for loopback only)"
+        return "is unencrypted; use https (http is accepted for loopback addresses only)"
     return wrong and wrong.replace("https://api.example.com", AGENT_URL).replace(", and set api_key", "")
 
 
@@ -99,11 +99,11 @@ def check_key(api_key: Secret, places: Places) -> Problem | None:
         return None
     word, _, source = api_key.source.partition(":")
     what = next((what for flaw, what in _FLAWS.items() if re.search(flaw, text_of_key)), "a control character")
-    text = f"holds a character that no key has ({what})" if text_of_key else "is blank"
+    text = f"contains a character that API keys do not have ({what})" if text_of_key else "is blank"
     named = source if word in ("env", "file") else "the key"
     return Problem(
         f"{named} {text}",
-        "set it to the key alone",
+        "set it to the key without spaces, quotes or line breaks",
         "platform.api_key",
         places.nearest(("platform", "api_key")),
         code="invalid-api-key",
@@ -112,8 +112,8 @@ def check_key(api_key: Secret, places: Places) -> Problem | None:
 
 _FLAWS: Final = {
     r"[\r\n]": "a line break",
-    r"[ \t]": "a blank",
-    r"[^\x00-\x7f]": "one beyond ASCII",
+    r"[ \t]": "a space",
+    r"[^\x00-\x7f]": "a non-ASCII character",
 }
 
 
@@ -127,11 +127,11 @@ def find_missing_settings(places: Places, base_url: str | None, api_key: Secret 
     where = places.nearest(("platform",))
     lacking = []
     if base_url is None:
-        remedy = "add base_url under platform:, or set RECONCILER_BASE_URL"
+        remedy = "set base_url under platform:, or RECONCILER_BASE_URL"
         lacking.append(
-            Problem("the platform's address is not known", remedy, "platform.base_url", where, code="missing-base-url")
+            Problem("the URL of the platform is not set", remedy, "platform.base_url", where, code="missing-base-url")
         )
     if api_key is None:
-        remedy = "add api_key: {from_env: NAME} under platform:, or set RECONCILER_API_KEY"
-        lacking.append(Problem("there is no API key", remedy, "platform.api_key", where, code="missing-api-key"))
+        remedy = "set api_key: {from_env: NAME} under platform:, or RECONCILER_API_KEY"
+        lacking.append(Problem("no API key is set", remedy, "platform.api_key", where, code="missing-api-key"))
     return lacking

@@ -60,7 +60,7 @@ def read_environment(root: Folder, name: str) -> Environment:
     file = f"{FOLDER}/{name}.yaml"
     if not _NAME.fullmatch(name):
         remedy = "use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
-        raise Rejected([Problem(f"{name!r} is not the name of an environment", remedy, code="invalid-name")])
+        raise Rejected([Problem(f"{name!r} is not a valid environment name", remedy, code="invalid-name")])
     try:
         text = files.read(root, file, MAX_BYTES)
     except files.Unreadable as wrong:
@@ -68,19 +68,19 @@ def read_environment(root: Folder, name: str) -> Environment:
         if name in known:
             raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable", code=wrong.code)]) from None
         remedy = phrases.did_you_mean(name, known) or (
-            f"there are {phrases.join_words(known, 'and')}" if known else "write it"
+            f"known environments: {', '.join(known)}" if known else f"create {file}"
         )
         raise Rejected(
             [
                 Problem(
-                    f"{wrong} for the environment {name}",
+                    f"unknown environment {name}: {wrong}",
                     remedy,
                     code="unknown-environment",
                     values=phrases.with_suggestion("environment", name, known),
                 )
             ]
         ) from None
-    document = read_map(text, file, "write settings and Kind/name: {…}")
+    document = read_map(text, file, "write settings, variables and patches (Kind/name: {…})")
     if document is None:
         return Environment(name, file, text, Places(file, None, array("Q", [0])))
     patches: dict[Address, Layer] = {}

@@ -21,7 +21,15 @@ def read_map(text: bytes, file: str, remedy: str) -> Document | None:
     if (count := len(reading.documents)) > 1:
         start = Position(file, 1, 1)
         raise Rejected(
-            [Problem(f"expected one document, found {count}", "keep one", "", start, code="several-documents")]
+            [
+                Problem(
+                    f"expected one document, found {count}",
+                    "remove what follows the second '---'",
+                    "",
+                    start,
+                    code="several-documents",
+                )
+            ]
         )
     if not reading.documents or reading.documents[0].value is None:
         return None

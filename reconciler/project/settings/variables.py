@@ -79,7 +79,7 @@ def read_variables(values: Mapping[str, Any], written: Any, places: Places) -> t
     for name, item in values.items():
         path = ("variables", name)
         if not _NAME.fullmatch(name):
-            text = f"{name!r} is not the name of a variable"
+            text = f"{name!r} is not a valid variable name"
             findings.append(
                 Finding(path, text, "use letters, digits, '_' and '-', beginning with a letter", code="invalid-name")
             )
@@ -102,7 +102,7 @@ def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...
     kind, default = item.get("type"), item.get("default")
     if kind is not None and kind not in TYPES:
         remedy = phrases.did_you_mean(str(kind), TYPES) or f"use {phrases.join_words(TYPES)}"
-        findings.append(Finding((*path, "type"), "is not a type", remedy, code="unknown-choice"))
+        findings.append(Finding((*path, "type"), "unknown type", remedy, code="unknown-choice"))
         kind = None
     if default is None:
         return Setting(type=kind, spot=SourceLocation(places, path))
@@ -125,7 +125,7 @@ def apply_environment(
             findings.append(
                 Finding(
                     path,
-                    f"there is no variable {name}",
+                    f"unknown variable {name}",
                     _suggest_variable(name, settings),
                     code="unknown-variable",
                     values=phrases.with_suggestion("variable", name, settings),
@@ -185,7 +185,7 @@ def check_names(settings: Mapping[str, Setting], given: Iterable[str]) -> None:
 
 def _report_undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
     return Problem(
-        "there is no such variable",
+        "unknown variable",
         _suggest_variable(name, settings),
         f"--var {name}",
         code="unknown-variable",
@@ -196,7 +196,7 @@ def _report_undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
 def _report_unset(settings: Mapping[str, Setting]) -> Iterator[Problem]:
     for name, each in settings.items():
         if each.value is None:
-            remedy = f"set it by --var {name}=…, in the environment's file, or give it a default"
+            remedy = f"set it with --var {name}=VALUE, in environments/NAME.yaml or with a default"
             where = each.spot.position if each.spot else None
             yield Problem("has no value", remedy, f"variables.{name}", where, code=NO_VALUE)
 

@@ -43,7 +43,7 @@ def bytes_problem(text: bytes, file: str) -> Problem | None:
         return None
     before_it = decoded[: found.start()]
     return Problem(
-        f"the control character U+{ord(found[0]):04X}",
+        f"control character U+{ord(found[0]):04X}",
         "remove it, or write it as an escape in double quotes",
         position=Position(file, before_it.count("\n") + 1, len(before_it) - (before_it.rfind("\n") + 1) + 1),
         code="invalid-encoding",
@@ -53,32 +53,35 @@ def bytes_problem(text: bytes, file: str) -> Problem | None:
 _CLOSE: Final = "close it, or check the indentation"
 _SYNTAX: Final = {
     "mapping values are not allowed in this context": (
-        "a ':' where no key can stand",
+        "unexpected ':'",
         "check the indentation, or quote the text",
     ),
     "did not find expected key": ("unexpected indentation", "check the indentation, quotes and brackets"),
-    "did not find expected '-' indicator": ("not an item of the list around it", "check the indentation"),
+    "did not find expected '-' indicator": ("expected a list item ('-')", "check the indentation"),
     "did not find expected ',' or ']'": ("a list is not closed with ']'", _CLOSE),
     "did not find expected ',' or '}'": ("a map is not closed with '}'", _CLOSE),
-    "did not find expected node content": ("a value is missing here", "write it, or remove the comma"),
+    "did not find expected node content": ("missing value", "add a value, or remove the comma"),
     "did not find expected <document start>": (
         "text after the end of the document",
         "check the indentation, or begin a document with ---",
     ),
-    "could not find expected ':'": ("a key without a ':'", "write key: value, or check the indentation"),
+    "could not find expected ':'": ("missing ':' after a key", "write key: value, or check the indentation"),
     "found character that cannot start any token": (
-        "a character that cannot begin a value",
+        "a value cannot begin with this character",
         "quote the text, and indent with spaces, not tabs",
     ),
     "found unexpected end of stream": ("a quoted text is not closed", "close the quotes"),
     "found unexpected document indicator": ("a quoted text is not closed", "close the quotes"),
-    "found unknown escape character": ("an unknown escape in double quotes", "use single quotes, or write \\\\"),
-    "found undefined tag handle": ("an unknown tag", "remove it"),
+    "found unknown escape character": ("unknown escape sequence in double quotes", "use single quotes, or write \\\\"),
+    "found undefined tag handle": ("unknown tag", "remove it, or quote the text"),
     "block sequence entries are not allowed in this context": (
-        "a '-' where no list can begin",
+        "unexpected '-'",
         "put the list on the next line",
     ),
-    "found a tab character where an indentation space is expected": ("a tab in the indentation", "indent with spaces"),
+    "found a tab character where an indentation space is expected": (
+        "tab character in the indentation",
+        "indent with spaces",
+    ),
 }
 
 
@@ -90,5 +93,5 @@ def syntax_problem(error: yaml_error.MarkedYAMLError, file: str) -> Problem:
     text, remedy = _SYNTAX.get(message, (message, ""))
     opened = error.context_mark
     if "not closed" in text and opened is not None:
-        text += f" (it begins in line {opened.line + 1}, column {opened.column + 1})"
+        text += f" (opened at line {opened.line + 1}, column {opened.column + 1})"
     return Problem(f"invalid YAML: {text}", remedy, position=where, code="invalid-yaml")

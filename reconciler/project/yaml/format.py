@@ -77,7 +77,11 @@ def _find_loss(before: yaml.Reading, text: str, laid_out: str, file: str) -> Pro
         for path, value in _differences(one.value, other.value, ()):
             remedy = "write it in double quotes" if isinstance(value, str) else ""
             return Problem(
-                "cannot be laid out without changing this", remedy, "", one.places.nearest(path), code="cannot-format"
+                "cannot be formatted without changing this value",
+                remedy,
+                "",
+                one.places.nearest(path),
+                code="cannot-format",
             )
     kept = _comments(laid_out)
     if kept == _comments(text):
@@ -87,7 +91,9 @@ def _find_loss(before: yaml.Reading, text: str, laid_out: str, file: str) -> Pro
             if comment not in kept:
                 where = Position(file, number, 1)
                 remedy = "move it above the key"
-                return Problem("cannot be laid out without losing the comment", remedy, "", where, code="cannot-format")
+                return Problem(
+                    "cannot be formatted without losing this comment", remedy, "", where, code="cannot-format"
+                )
             kept.remove(comment)
     return _cannot_format(file)
 
@@ -95,7 +101,7 @@ def _find_loss(before: yaml.Reading, text: str, laid_out: str, file: str) -> Pro
 def _cannot_format(file: str) -> Problem:
     where = Position(file, 1, 1)
     return Problem(
-        "cannot be laid out without losing something",
+        "cannot be formatted without losing a comment",
         "move comments to lines of their own",
         "",
         where,
@@ -150,7 +156,11 @@ def _marker_lines(text: str, file: str) -> set[int]:
         if line.startswith(("...", "%")):
             where = Position(file, number + 1, 1)
             raise Rejected(
-                [Problem("directives and '...' cannot be laid out", "remove them", "", where, code="cannot-format")]
+                [
+                    Problem(
+                        "directives and '...' are not supported by fmt", "remove them", "", where, code="cannot-format"
+                    )
+                ]
             )
         if line.startswith("---"):
             if not _MARKER.fullmatch(line):

@@ -93,11 +93,11 @@ def _check_size(text: bytes, file: str) -> Problem | None:
         return None
     marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
     if marks > MAX_VALUES:
-        return Problem(_TOO_MANY, "split it", position=Position(file, 1, 1), code="limit-exceeded")
+        return Problem(_TOO_MANY, "split the file", position=Position(file, 1, 1), code="limit-exceeded")
     if text.count(b"\n---") >= MAX_DOCUMENTS:
         return Problem(
             f"more than {MAX_DOCUMENTS:,} documents in one file",
-            "split it",
+            "split the file",
             position=Position(file, 1, 1),
             code="limit-exceeded",
         )
@@ -168,12 +168,12 @@ class _Reader:
 
     def _document(self, start: Any) -> None:
         if len(self._reading.documents) >= MAX_DOCUMENTS:
-            raise _Stop(start.start_mark, f"more than {MAX_DOCUMENTS:,} documents in one file", "split it")
+            raise _Stop(start.start_mark, f"more than {MAX_DOCUMENTS:,} documents in one file", "split the file")
         self._begin()
         root: list[Json] = []
         self._fill(root)
         if len(self._marks) > MAX_VALUES:
-            raise _Stop(start.start_mark, _TOO_MANY, "split it")
+            raise _Stop(start.start_mark, _TOO_MANY, "split the file")
         self._parser.get_event()  # the document's end
         documents = self._reading.documents
         places = Places(self._file, root[0], self._marks, self._start, len(documents))
@@ -197,7 +197,11 @@ class _Reader:
                 text = event.value
                 value = known.setdefault(text, text)
                 if is_long and len(value) > MAX_SCALAR:
-                    raise _Stop(mark, f"a text of more than {MAX_SCALAR // 1024 // 1024} MiB", "shorten it")
+                    raise _Stop(
+                        mark,
+                        f"text longer than {MAX_SCALAR // 1024 // 1024} MiB",
+                        "move it to a file, and read it with {from_file: PATH}",
+                    )
                 if event.tag is not None:
                     value = self._read_tagged_scalar(event)
                 elif not event.style and (not value or value[0] in MAY_BE_PLAIN):
@@ -241,13 +245,13 @@ class _Reader:
                 mark, "a key must be text", "write a list or map as a value, not as a key", code="unsupported-yaml"
             )
         if depth > MAX_DEPTH:
-            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
+            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "reduce the nesting")
         expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
         if event.tag not in (None, "!", _TAG + expected):
             self._problem(mark, f"unknown tag {_quote_tag(event.tag)}", "remove it, or quote the text")
         # Scalars were counted before anything was read; what nests, or is repeated by alias, is counted here.
         if len(self._marks) > MAX_VALUES:
-            raise _Stop(mark, _TOO_MANY, "split it")
+            raise _Stop(mark, _TOO_MANY, "split the file")
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor(value, len(self._marks) - 1)
@@ -260,23 +264,23 @@ class _Reader:
             # Its name is not repeated: it may be a secret that begins with a star and lacks quotes.
             raise _Stop(
                 mark,
-                "an alias (*) without its anchor above",
+                "undefined alias (*)",
                 "define the anchor first, or quote the text",
                 code="unsupported-yaml",
             )
         if not anchor.end:
             raise _Stop(
                 mark,
-                "the alias stands inside the value that it names",
-                "name the inner value instead",
+                "the alias refers to a value that contains it",
+                "refer to an inner value",
                 code="unsupported-yaml",
             )
         self._expanded += anchor.end - anchor.start
         if self._expanded > MAX_EXPANDED:
-            raise _Stop(mark, f"aliases expand to more than {MAX_EXPANDED:,} values", "write less by alias")
+            raise _Stop(mark, f"aliases expand to more than {MAX_EXPANDED:,} values", "use fewer aliases")
         anchor.height = anchor.height or _height(anchor.value)
         if depth + anchor.height > MAX_DEPTH:
-            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
+            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "reduce the nesting")
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
         self._marks.extend(self._marks[anchor.start + 1 : anchor.end])
         return anchor.value
@@ -314,18 +318,20 @@ class _Reader:
         if value == "<<" and (event.__class__ is events.AliasEvent or event.style):
             return "<<"  # quoted, it is text like any other
         if value == "<<":
-            self._problem(event.start_mark, "merge keys (<<) are not part of YAML 1.2", "write the fields out")
+            self._problem(
+                event.start_mark, "merge keys (<<) are not supported (YAML 1.2 has none)", "write the fields out"
+            )
         else:
             shown = getattr(event, "value", "") or "(empty)"
             self._problem(event.start_mark, f"the key {_quote(shown)} is not text", "quote it")
         return f"\0{len(self._marks)}"  # keeps the document's shape; no user's key holds a NUL
 
     def _duplicate(self, event: Any, container: dict[str, Json], key: str) -> str:
-        text = f"the key {_quote(key)} is written twice"
+        text = f"duplicate key {_quote(key)}"
         if len(self._marks) - self._start < _NEAR:
             first = position(self._file, key_mark(self._marks, container, key, len(self._marks) - 1))
-            text += f", first in line {first.line}, column {first.column}"
-        self._problem(event.start_mark, text, "keep one", code="duplicate-key")
+            text += f", first at line {first.line}, column {first.column}"
+        self._problem(event.start_mark, text, "remove one of the two", code="duplicate-key")
         return f"\0{len(self._marks)}"
 
     def _problem(self, mark: Any, text: str, remedy: str, code: str = "unsupported-yaml") -> None:

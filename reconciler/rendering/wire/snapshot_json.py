@@ -105,7 +105,7 @@ def encode(taken: SnapshotFile) -> dict[str, Json]:
 def decode(content: Mapping[str, Json]) -> SnapshotFile:
     """What `encode` was given. Raises Malformed."""
     if content.get("format") != FORMAT:
-        raise Malformed("it is no snapshot")
+        raise Malformed("it is not a snapshot file")
     if content.get("version") != VERSION:
         raise Malformed(f"it is a snapshot of version {content.get('version')}, not {VERSION}")
     body = {key: each for key, each in content.items() if key not in ("format", "version")}

@@ -21,8 +21,8 @@ def find_undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
         for declaration in declarations if secret is not None else ():
             if secret in declaration.deliver or declaration.ensure is not Ensure.PRESENT or declaration.id:
                 continue
-            remedy = f"say where, as in `deliver: {{{secret}: {{to_file: secrets/{declaration.address.name}}}}}`"
-            text = f"its {secret} can be read only once, and has nowhere to go: it cannot be created"
+            remedy = f"add `deliver: {{{secret}: {{to_file: secrets/{declaration.address.name}}}}}`"
+            text = f"its {secret} has no sink, so that the object cannot be created: it is shown only once"
             yield Problem(
                 text,
                 remedy,
@@ -52,8 +52,10 @@ def find_conflicting_deliveries(
         if delivery.way != "to_command":
             place = place_of(delivery.target)
             if (use := reserved.use(place)) is not None:
-                remedy = f"name a file of its own, as in secrets/{each.declaration.address.name}"
-                yield each.problem(f"goes to {delivery.target}, {use}", remedy, "reserved-delivery-target")
+                remedy = f"use another file, as in secrets/{each.declaration.address.name}"
+                yield each.problem(
+                    f"delivered to {delivery.target}, which is reserved: {use}", remedy, "reserved-delivery-target"
+                )
                 continue
             if (crossing := _check_file_paths(each, fold(place), by_file, by_folder)) is not None:
                 yield crossing
@@ -98,10 +100,10 @@ def _report_shared_by_environments(
 ) -> Problem:
     first = next(iter(by_environment.values()))
     names = [name or "the project without an environment" for name in by_environment]
-    text = f"goes to {_target(first.delivery, place_of)[1]} in several environments ({', '.join(names)})"
+    text = f"delivered to {_target(first.delivery, place_of)[1]} in several environments ({', '.join(names)})"
     address = first.declaration.address
     remedy = (
-        "the later apply would overwrite the other's secret: give each a place of its own in environments/NAME.yaml, "
+        "the later apply would overwrite the other's secret: set another target in each environments/NAME.yaml, "
         f"as in `{address}: {{deliver: {{{first.output}: {_suggest_patch(first)}}}}}`"
     )
     return first.problem(text, remedy, "shared-delivery-target", Severity.WARNING)
@@ -140,7 +142,7 @@ def _check_file_paths(
     other = by_folder.get(place) or next((by_file[folder] for folder in above if folder in by_file), None)
     if other is not None:
         where = f"{other.declaration.address} to {other.delivery.target} ({other.delivery.position})"
-        text = f"goes to {each.delivery.target}, and that of {where}: one would be file and folder"
+        text = f"delivered to {each.delivery.target}, and {where}: one path cannot be both a file and a folder"
         return each.problem(text, _APART, "shared-delivery-target")
     for folder in above:
         by_folder.setdefault(folder, each)
@@ -150,12 +152,12 @@ def _check_file_paths(
 
 
 def _report_shared_target(each: _DeclaredDelivery, other: _DeclaredDelivery, where: str) -> Problem:
-    text = f"goes to {where}, where that of {other.declaration.address} goes too ({other.delivery.position})"
+    text = f"delivered to {where}, as is the secret of {other.declaration.address} ({other.delivery.position})"
     is_same_line = other.delivery.position == each.delivery.position  # of for_each
-    return each.problem(text, "write ${{ each.key }} in it" if is_same_line else _APART, "shared-delivery-target")
+    return each.problem(text, "use ${{ each.key }} in the target" if is_same_line else _APART, "shared-delivery-target")
 
 
-_APART: Final = "give each a place of its own"
+_APART: Final = "use a different target for each"
 
 
 def _target(delivery: Delivery, place_of: Callable[[str], str]) -> tuple[Hashable, str]:

@@ -32,15 +32,15 @@ def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
                     yield _report_duplicate(
                         declaration,
                         first,
-                        f"the id {declaration.id}",
+                        f"id ({declaration.id})",
                         declaration.positions.get(("id",), declaration.position),
                     )
             key = _identity_key(named.get(declaration.address, declaration), kind) if kind.unique else None
             if key is None or (first := by_key.setdefault((same, key), declaration)) is declaration:
                 continue
             if kind.is_unique(declaration.spec) or kind.is_unique(first.spec):
-                what, share = f"the same {', '.join(kind.identity)}", kind.shared_while
-                remedy = f"keep one of them, or set {share} in all of them" if share else "keep one of them"
+                what, share = ", ".join(kind.identity), kind.shared_while
+                remedy = f"keep one of the two, or set {share} in both" if share else "keep one of the two"
                 yield _report_duplicate(declaration, first, what, declaration.at(kind.identity[-1]), remedy)
 
 
@@ -54,9 +54,9 @@ def _resolve_names(by_kind: ByKind) -> Mapping[Address, Declaration]:
 
 
 def _report_duplicate(
-    second: Declaration, first: Declaration, what: str, where: Position, remedy: str = "keep one of them"
+    second: Declaration, first: Declaration, what: str, where: Position, remedy: str = "keep one of the two"
 ) -> Problem:
-    text = f"has {what} as {first.address} ({first.position})"
+    text = f"has the same {what} as {first.address} ({first.position})"
     return Problem(
         text, remedy, str(second.address), where, code="duplicate-object", values={"first": str(first.address)}
     )
@@ -96,10 +96,10 @@ def _find_in_parent(
         above = declarations.get(link.target) if isinstance(link, Ref) else None
         if above is not None and parent.embedded in above.spec:
             where = above.at(parent.embedded)
-            text = f"{above.address} declares its {parent.embedded} itself ({where})"
+            text = f"also declared under {parent.embedded} of {above.address} ({where})"
             yield Problem(
                 text,
-                f"keep one of the two: remove this, or {parent.embedded} there",
+                f"keep one of the two: remove this manifest, or {parent.embedded} there",
                 str(child.address),
                 child.at(parent.field),
                 code="duplicate-object",
@@ -128,8 +128,8 @@ def find_conflicting_moves(declarations: Mapping[Address, Declaration]) -> Itera
             other = declarations.get(before) or claimed.setdefault(before, declaration)
             if other is not declaration:
                 text = (
-                    f"{before} is declared at {other.position}"
+                    f"{before} is still declared ({other.position})"
                     if before == other.address
-                    else f"{before} has moved to {other.address} already ({other.position})"
+                    else f"{before} is also a former address of {other.address} ({other.position})"
                 )
                 yield Problem(text, "remove one of the two", f"{declaration.address}.moved", where, code="invalid-move")

@@ -63,8 +63,8 @@ def find_exposed_secrets(
             reported.add(field)
             word, _, name = shown.source.partition(":")
             yield Problem(
-                f"{_SOURCES[word]} {name} is a secret, and this field is shown in plans and on the platform",
-                "put it only into fields that take secrets",
+                f"{_SOURCES[word]} {name} is used as a secret, but plans and the platform show this field",
+                "use it only in secret fields",
                 f"{shown.address}.{phrases.format_path(shown.path)}",
                 declarations[shown.address].at(*shown.path),
                 code="secret-shown",

@@ -30,8 +30,8 @@ def _check_one(declaration: Declaration, stack: str) -> Problem | None:
     if owners.KEY in text and _holds_record(text):
         where = declaration.at("metadata")
         return Problem(
-            f"holds {owners.KEY!r}, the place of our own record",
-            "use another name",
+            f"holds {owners.KEY!r}, the reserved key of the owner record",
+            "use another key",
             subject,
             where,
             code="reserved-metadata",
@@ -52,7 +52,7 @@ def _check_one(declaration: Declaration, stack: str) -> Problem | None:
     room = owners.room(text, record, kind)
     if size <= room:
         return None
-    text = f"has {size} bytes, and {room} are available beside the owner record"
+    text = f"has {size} bytes; {room} are available beside the owner record"
     where = declaration.at("metadata")
     return Problem(text, f"shorten it by {size - room} bytes", subject, where, code="metadata-too-long")
 

@@ -17,7 +17,7 @@ def find_retired_kinds(declarations: Iterable[Declaration], profile: Dialect) ->
             found.setdefault(declaration.address.kind, []).append(declaration)
     for kind, those in found.items():
         more = f"; {len(those)} are declared" if len(those) > 1 else ""
-        text = f"{profile.name} has retired this kind and refuses to make a {kind} ({profile.retired_code}){more}"
+        text = f"{profile.name} no longer creates objects of the kind {kind} ({profile.retired_code}){more}"
         remedy = "declare a CloudEndpoint with a traffic policy instead"
         first = those[0]
         yield Problem(text, remedy, str(first.address), first.position, Severity.WARNING, code="retired-kind")
