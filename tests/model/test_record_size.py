@@ -126,7 +126,7 @@ def test_validate_tells_to_the_byte_what_the_platform_would_refuse(kind: Kind, f
     assert wrong(room) == []
     assert wrong(room + 1) != []
     assert len(written(kind, form % ("x" * (room - len(form % "")))).encode()) == LIMIT
-    with pytest.raises(Refused, match="1 bytes too long"):
+    with pytest.raises(Refused, match="shorten it by 1 bytes"):
         written(kind, form % ("x" * (room + 1 - len(form % ""))))
 
 

@@ -77,7 +77,7 @@ def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> Non
         ),
         ("{from_file: nope.txt}", "there is no file nope.txt; paths are relative to the project's root"),
         ("'${{ var.tem }}'", "unknown variable tem; did you mean team?"),
-        ("'${{ var.team'", "'${{' is not closed with '}}'; close it, or write $${{ for a literal ${{"),
+        ("'${{ var.team'", "'${{' is not closed with '}}'; add '}}', or write $${{ for a literal ${{"),
         ("'${{ }}'", "'' is not a reference; write Kind/name or Kind/name.output"),
         ("{from_nowhere: x}", "expected text, found a map; write text"),
     ],
