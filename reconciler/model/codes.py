@@ -33,18 +33,19 @@ _FILES: Final = {
     "invalid-yaml": Code(
         "A file is not valid YAML.",
         "An indentation, a quote or a bracket is wrong at the position that the message names, or a little above it.",
-        "Correct the syntax there.",
+        "Check the indentation, quotes and brackets in that line and the line above.",
     ),
     "unsupported-yaml": Code(
         "A file uses a part of YAML that manifests do not support.",
-        "Unknown tags, merge keys (`<<`), keys that are not text, numbers that JSON cannot hold and texts that YAML "
-        "libraries read in different ways are refused.",
+        "Manifests have no unknown tags, merge keys (`<<`), keys that are "
+        "not text, numbers that JSON cannot represent, "
+        "or texts that YAML libraries read in different ways.",
         "Write the value out, or quote it if it is text.",
     ),
     "duplicate-key": Code(
-        "A key is written twice in one map.",
-        "YAML allows a key once; parsers that accept a second one keep only one of the values.",
-        "Keep one of the two.",
+        "A key occurs twice in one map.",
+        "YAML allows a key once. Parsers that accept a second one ignore one of the values.",
+        "Remove one of the two.",
     ),
     "invalid-encoding": Code(
         "A file or value is not UTF-8 text, or contains a control character.",
@@ -67,18 +68,18 @@ _FILES: Final = {
         "Check the path and the permissions.",
     ),
     "path-outside-project": Code(
-        "A path leads out of the project's folder.",
-        "Paths are relative to the project, without `..`, and no symlink on the way leads elsewhere.",
-        "Use a path below the project's folder, without symlinks.",
+        "A path is not inside the project's folder.",
+        "Paths are relative to the project, contain no `..`, and no symlink points outside the project.",
+        "Move or copy the file into the project's folder.",
     ),
     "several-documents": Code(
         "A file contains several YAML documents, or none, where one is expected.",
         "The project file and environment files are single documents.",
-        "Keep one document.",
+        "Remove the second `---` and what follows it.",
     ),
     "cannot-format": Code(
-        "`fmt` cannot lay out a file without changing what it says.",
-        "A comment or a text is in a place that the formatter cannot keep.",
+        "`fmt` cannot format a file without changing its meaning.",
+        "A comment or a text is in a place that the formatter cannot preserve.",
         "Move the comment to a line of its own, or quote the text, as the message says.",
     ),
 }
@@ -86,8 +87,8 @@ _FILES: Final = {
 _VALUES: Final = {
     "unknown-field": Code(
         "A key is not a field of this resource or section.",
-        "The name is misspelt, or belongs to another level of the manifest.",
-        f"Correct the name. {_EXPLAIN}",
+        "The name is misspelled, or belongs to another level of the manifest.",
+        f"Use a documented name. {_EXPLAIN}",
     ),
     "missing-field": Code(
         "A required field is missing.",
@@ -95,23 +96,24 @@ _VALUES: Final = {
         f"Add the field. {_EXPLAIN}",
     ),
     "wrong-type": Code(
-        "A value is of another type than the field takes.",
-        "For example a number in the place of text, or text in the place of a list.",
+        "A value has the wrong type.",
+        "For example, a number where the field takes text, or text where it takes a list.",
         f"Write a value of the expected type. {_EXPLAIN}",
     ),
     "unknown-choice": Code(
         "A value is not one of the field's choices.",
-        "The value is misspelt, or this version does not support it.",
+        "The value is misspelled, or this version does not support it.",
         "Use one of the choices that the message lists.",
     ),
     "invalid-value": Code(
         "A value does not have the form that its field requires.",
-        "For example a host name with a scheme, an address without a prefix length, or text that is no certificate.",
+        "For example, a host name with a scheme, an address without a prefix "
+        "length, or text that is not a certificate.",
         f"Correct the value as the message says. {_EXPLAIN}",
     ),
     "value-too-long": Code(
         "A value is longer than the platform accepts.",
-        "The platform limits texts in bytes of UTF-8, and lists in items.",
+        "The platform limits text in bytes of UTF-8, and lists in items.",
         "Shorten the value.",
     ),
     "value-out-of-range": Code(
@@ -125,22 +127,22 @@ _VALUES: Final = {
         "Use a name of the form that the message describes.",
     ),
     "empty-list": Code(
-        "A list is empty, and at least one item is required.",
+        "A list is empty where at least one item is required.",
         "The object would let everything or nothing pass, or could not be reached.",
         "Add an item, or leave the field out where it is optional.",
     ),
     "duplicate-item": Code(
-        "An item is repeated where each may occur once.",
-        "The platform keeps one of equal items, so that the object would always differ from its manifest.",
-        "Keep it once.",
+        "A list has a duplicate item.",
+        "The platform stores equal items once, so that the object would always differ from its manifest.",
+        "Remove the duplicate.",
     ),
     "conflicting-fields": Code(
         "Two fields that exclude each other are both set.",
         "The platform accepts one of them.",
-        "Keep one.",
+        "Remove one of the two.",
     ),
     "field-not-applicable": Code(
-        "A field is set that has no meaning beside the other values.",
+        "A field has no effect in combination with the other values.",
         "The field belongs to another kind, type or mode of the object.",
         "Remove the field, or change the value that it depends on.",
     ),
@@ -152,7 +154,7 @@ _VALUES: Final = {
     "invalid-period": Code(
         "A period of validity ends before it begins.",
         "`valid_until` is not after `valid_after`.",
-        "Choose a later end.",
+        "Set `valid_until` to a later time.",
     ),
     "binding-mismatch": Code(
         "The bindings of an endpoint do not fit its host name.",
@@ -162,29 +164,29 @@ _VALUES: Final = {
     "conflicting-agent-configs": Code(
         "Agent configurations that are rendered into one file contradict each other.",
         "Two of the manifests set one setting to different values.",
-        "Keep one of the two.",
+        "Set it to the same value, or in one of the manifests only.",
     ),
     "known-after-apply": Code(
         "An agent configuration contains a value that is known only after an apply.",
-        "The file is written without the platform's answers.",
-        "Write the value itself.",
+        "The file is rendered without a request to the platform, so that ids and other outputs are unknown.",
+        "Write the value itself instead of a reference.",
     ),
     "unknown-binding": Code(
         "A binding is not known to this version.",
-        "The name is misspelt, or the platform learned it later.",
-        "Check the spelling. The platform decides.",
+        "The name is misspelled, or the platform added it later.",
+        "Check the spelling. A new name of the platform needs no change: this is a warning only.",
         _WARNING,
     ),
     "unknown-event-type": Code(
         "An event type is not known to this version.",
-        "The name is misspelt, or the platform learned it later.",
-        "Check the spelling. The platform decides.",
+        "The name is misspelled, or the platform added it later.",
+        "Check the spelling. A new name of the platform needs no change: this is a warning only.",
         _WARNING,
     ),
     "unknown-provider": Code(
         "A webhook provider is not known to this version.",
-        "The name is misspelt, or the platform learned it later.",
-        "Check the spelling. The platform decides.",
+        "The name is misspelled, or the platform added it later.",
+        "Check the spelling. A new name of the platform needs no change: this is a warning only.",
         _WARNING,
     ),
     "module-without-effect": Code(
@@ -200,7 +202,7 @@ _TRAFFIC: Final = {
     "traffic-unreadable": Code(
         "A traffic policy is not a readable document.",
         "It is empty, too large, neither JSON nor YAML, or not a mapping of phases to rules.",
-        "Correct the document at the place that the message names.",
+        "Write a map of phases, such as `on_http_request`, to lists of rules.",
     ),
     "traffic-shape": Code(
         "A part of a traffic policy has the wrong type.",
@@ -225,36 +227,36 @@ _TRAFFIC: Final = {
     "traffic-condition": Code(
         "A condition of a traffic policy does not evaluate to true or false.",
         "The expression evaluates to a text, number or other value.",
-        "Compare the value with something.",
+        "Compare the value, as in `req.method == 'GET'`.",
     ),
     "traffic-action": Code(
         "A type of action in a traffic policy is not known to this version.",
-        "The name is misspelt, or the platform learned it later.",
-        "Check the spelling. The platform decides.",
+        "The name is misspelled, or the platform added it later.",
+        "Check the spelling. A new name of the platform needs no change: this is a warning only.",
         _WARNING,
     ),
     "traffic-function": Code(
         "An expression of a traffic policy calls an unknown function.",
-        "The name is misspelt (an error), or the platform learned it later (a warning).",
+        "The name is misspelled (an error), or the platform added it later (a warning).",
         "Correct the name.",
         _EITHER,
     ),
     "traffic-member": Code(
         "An interpolation names a member that a variable does not have.",
-        "The name is misspelt, or the value has no members.",
+        "The name is misspelled, or the value has no members.",
         "Correct the name.",
         _EITHER,
         is_strict=True,
     ),
     "traffic-method": Code(
         "An expression of a traffic policy calls an unknown method.",
-        "The name is misspelt or belongs to another type (an error), or the platform learned it later (a warning).",
+        "The name is misspelled or belongs to another type (an error), or the platform added it later (a warning).",
         "Correct the name.",
         _EITHER,
     ),
     "traffic-phase": Code(
         "A phase, or an action in this phase, is not known to this version.",
-        "The name is misspelt, the action belongs to another phase, or the platform learned it later.",
+        "The name is misspelled, the action belongs to another phase, or the platform added it later.",
         "Check the spelling, or move the action.",
         _WARNING,
     ),
@@ -272,7 +274,7 @@ _TRAFFIC: Final = {
     ),
     "traffic-setting": Code(
         "A setting of an action is unknown.",
-        "The name is misspelt (an error), or the platform learned it later (a warning).",
+        "The name is misspelled (an error), or the platform added it later (a warning).",
         "Correct the name.",
         _EITHER,
     ),
@@ -290,13 +292,13 @@ _TRAFFIC: Final = {
     ),
     "traffic-value": Code(
         "A value of a setting is not known to this version.",
-        "The value is misspelt, or the platform learned it later.",
-        "Check the spelling. The platform decides.",
+        "The value is misspelled, or the platform added it later.",
+        "Check the spelling. A new name of the platform needs no change: this is a warning only.",
         _WARNING,
     ),
     "traffic-variable": Code(
         "An expression of a traffic policy names an unknown variable.",
-        "The name is misspelt (an error), or the platform learned it later (a warning).",
+        "The name is misspelled (an error), or the platform added it later (a warning).",
         "Correct the name.",
         _EITHER,
     ),
@@ -318,24 +320,24 @@ _TRAFFIC: Final = {
 _REFERENCES: Final = {
     "unknown-kind": Code(
         "A kind does not exist.",
-        "The name is misspelt; kinds begin with a capital letter.",
+        "The name is misspelled; kinds begin with a capital letter.",
         "Correct the name. `reconciler kinds` lists all kinds.",
     ),
     "invalid-address": Code(
         "A text is not the address of a resource.",
-        "Addresses are written `Kind/name`.",
-        "Write `Kind/name`.",
+        "Addresses have the form `Kind/name`.",
+        "Write the kind and the name of the resource, as in `TLSEdge/payments`.",
     ),
     "duplicate-address": Code(
         "Two manifests declare the same address.",
         "The kind and the name are the same.",
-        "Rename or remove one of them.",
+        "Rename one of them, and set `moved` if its object exists, or remove one of them.",
     ),
     "duplicate-object": Code(
-        "Two manifests declare the same object of the platform.",
+        "Two manifests declare the same object on the platform.",
         "They name one id, or have equal values in fields that are unique on the platform, or a child is declared "
         "both in its parent's spec and in a manifest of its own.",
-        "Keep one of them.",
+        "Remove one of them.",
     ),
     "duplicate-name": Code(
         "Two policies have the same name.",
@@ -343,29 +345,29 @@ _REFERENCES: Final = {
         "Rename one.",
     ),
     "circular-reference": Code(
-        "Resources refer to each other in a circle.",
+        "Resources refer to each other in a cycle.",
         "None of them could be created first.",
         "Remove one of the references that the message lists.",
     ),
     "invalid-reference": Code(
         "A reference cannot be used here.",
-        "It is not written as `Kind/name` or `Kind/name.output`, leads to a kind that the field does not take, or to "
+        "It is not written as `Kind/name` or `Kind/name.output`, names a kind that the field does not take, or "
         "a resource without an object.",
         "Write a reference that the field takes, or the value itself.",
     ),
     "unknown-reference": Code(
-        "A reference leads to a resource that is not declared.",
-        "The address is misspelt, or the resource is declared in another project.",
+        "A reference names a resource that is not declared.",
+        "The address is misspelled, or the resource is declared in another project.",
         "Declare the resource, or use the id of the existing object.",
     ),
     "reference-to-absent": Code(
-        "A reference leads to a resource that is declared absent or left out.",
+        "A reference names a resource that is declared absent, or left out by the environment.",
         "`ensure` is `absent` or `forgotten` there, or the environment leaves the resource out.",
         "Remove the reference too.",
     ),
     "unknown-output": Code(
         "A resource does not have this output.",
-        "The name is misspelt, belongs to another kind, or is a field whose value is written in the manifest.",
+        "The name is misspelled, belongs to another kind, or is a field whose value is written in the manifest.",
         "Use one of the outputs that the message lists.",
     ),
     "one-time-secret-reference": Code(
@@ -379,13 +381,13 @@ _REFERENCES: Final = {
         "Correct the id.",
     ),
     "invalid-move": Code(
-        "An entry of `moved` cannot be an earlier address of this resource.",
-        "It is of another kind, is the present address, or belongs to another resource.",
-        "Name the earlier address, or remove the line.",
+        "An entry of `moved` is not a former address of this resource.",
+        "It has another kind, is the current address, or belongs to another resource.",
+        "Write the former address, or remove the line.",
     ),
     "undeclared-resource": Code(
         "An environment patches a resource that no manifest declares.",
-        "The address is misspelt, or its manifest was removed.",
+        "The address is misspelled, or its manifest was removed.",
         "Declare the resource, or remove the patch.",
     ),
 }
@@ -393,18 +395,18 @@ _REFERENCES: Final = {
 _SOURCES: Final = {
     "unknown-variable": Code(
         "A variable is not defined.",
-        "The name is misspelt, or missing below `variables:`.",
-        "Define it below `variables:` in `reconciler.yaml`.",
+        "The name is misspelled, or missing under `variables:`.",
+        "Define it under `variables:` in `reconciler.yaml`.",
     ),
     "variable-without-value": Code(
         "A variable has no value.",
         "It has no default, and neither the environment nor `--var` sets it.",
-        "Set it with `--var`, in the environment's file, or by a default.",
+        "Set it with `--var NAME=VALUE`, in `environments/NAME.yaml`, or with a default.",
     ),
     "unset-environment-variable": Code(
         "An environment variable that a manifest reads is not set, is empty, or is not text.",
         "The process was started without it.",
-        "Set the variable.",
+        "Export the variable in the shell or CI job that runs reconciler.",
     ),
     "reserved-environment-variable": Code(
         "A manifest reads an environment variable of this program.",
@@ -413,18 +415,18 @@ _SOURCES: Final = {
     ),
     "invalid-expression": Code(
         "An expression, a `${{ … }}` or a map such as `{from_env: NAME}`, is not valid.",
-        "It is not closed, has several sources or the wrong type of operand, or is used where nothing is substituted.",
+        "It is not closed, has several sources or an operand of the wrong type, or is used where it is not evaluated.",
         "Correct the expression as the message says.",
     ),
     "invalid-for-each": Code(
         "A manifest with `for_each` cannot be expanded.",
-        "`${{ each.… }}` names a value that an item does not have, or two instances would have one name.",
-        "Correct the expression, and use `${{ each.key }}` in the name.",
+        "`${{ each.… }}` names a value that an item does not have, or two instances would have the same name.",
+        "Use `${{ each.key }}` in the name, and values that every item has.",
     ),
     "unknown-environment": Code(
-        "An environment has no file.",
+        "An environment does not exist.",
         "There is no `environments/NAME.yaml`.",
-        "Correct the name, or write the file.",
+        "Correct the name, or create the file.",
     ),
     "no-manifests": Code(
         "A path under `manifests:` contains no manifests.",
@@ -433,19 +435,19 @@ _SOURCES: Final = {
         _WARNING,
     ),
     "missing-base-url": Code(
-        "The platform's address is not known.",
+        "The URL of the platform is not set.",
         "Neither `platform.base_url` nor `RECONCILER_BASE_URL` is set.",
         "Set one of them.",
     ),
     "missing-api-key": Code(
-        "There is no API key.",
+        "No API key is set.",
         "Neither `platform.api_key` nor `RECONCILER_API_KEY` is set.",
         "Set one of them.",
     ),
     "invalid-api-key": Code(
         "The API key cannot be sent.",
-        "It is blank, or holds a space, a line break or a character beyond ASCII.",
-        "Set it to the key alone.",
+        "It is empty, or contains a space, a line break or a non-ASCII character.",
+        "Set it to the key without spaces, quotes or line breaks.",
     ),
 }
 
@@ -453,7 +455,7 @@ _SECRETS: Final = {
     "literal-secret": Code(
         "A secret is written in plain text in a YAML file.",
         "Everyone who may read the repository may read the secret.",
-        "Write `{from_env: NAME}` or `{from_file: PATH}`, and replace the secret.",
+        "Write `{from_env: NAME}` or `{from_file: PATH}`, and rotate the secret if it was committed.",
         _WARNING,
         is_strict=True,
     ),
@@ -476,26 +478,26 @@ _SECRETS: Final = {
         "Use secrets only in secret fields.",
     ),
     "secret-in-template": Code(
-        "A secret is put together from references.",
-        "Values that are known only after an apply cannot be part of a secret.",
-        "Take the whole secret from a file or variable.",
+        "A secret is combined with references.",
+        "Outputs that are known only after an apply cannot be part of a secret.",
+        "Read the whole secret from a file or an environment variable.",
     ),
     "one-time-secret-undelivered": Code(
         "A resource cannot be created because its one-time secret has no sink.",
-        "The platform shows the secret only once, and it would be lost.",
-        "Add `deliver` to the manifest.",
+        "The platform shows the secret only once, in the response to the create, so that it would be lost.",
+        "Add `deliver` with a target, such as `{token: {to_file: secrets/token}}`.",
         _EITHER,
     ),
     "shared-delivery-target": Code(
         "Two deliveries write to the same target.",
         "The later delivery would overwrite the secret of the earlier one, in this environment or in another.",
-        "Give each a target of its own.",
+        "Use a different target for each.",
         _EITHER,
     ),
     "reserved-delivery-target": Code(
         "A delivery writes to a file of the project itself.",
         "Manifests, settings, the store and the folders of Git are never overwritten.",
-        "Name a file of its own, such as `secrets/NAME`.",
+        "Use another file, such as `secrets/NAME`.",
     ),
 }
 
@@ -508,7 +510,7 @@ _PLATFORM: Final = {
     ),
     "metadata-too-long": Code(
         "`metadata` leaves no room for the owner record.",
-        "The owner record is kept in the object's metadata, whose size the platform limits.",
+        "The owner record is stored in the object's metadata, whose size the platform limits.",
         "Shorten `metadata`.",
     ),
     "reserved-metadata": Code(
@@ -520,7 +522,7 @@ _PLATFORM: Final = {
 
 _PLANS: Final = {
     "circular-calls": Code(
-        "The calls of a plan wait for each other in a circle.",
+        "The calls of a plan wait for each other in a cycle.",
         "An object must be released, or deleted, before it is taken or created again, while others need it.",
         "Apply the change in two steps, as the message says.",
     ),
@@ -535,19 +537,19 @@ _PLANS: Final = {
         "Keep or add a part until the change is applied, or detach the object first.",
     ),
     "separated-parts": Code(
-        "An object that stays would be deleted with the object that it is part of.",
+        "A child that is to be kept would be deleted with its parent, or the other way round.",
         "Only one of the two is deleted or selected.",
         "Keep both or delete both, and select both.",
     ),
     "reference-unavailable": Code(
-        "A reference leads to an object that does not exist and will not be created by this plan.",
+        "A reference names an object that does not exist and will not be created by this plan.",
         "The target is not selected, or will be deleted.",
         "Select the target too, or correct the reference.",
     ),
     "shared-owner-record": Code(
         "Several objects carry the owner record of one resource.",
         "An object was copied with its metadata, or several runs created it.",
-        "Remove the record from all but one by hand, or delete the others.",
+        "Remove the owner record from the copies, or delete them.",
     ),
     "ambiguous-match": Code(
         "Several live objects could be the declared one.",
@@ -561,8 +563,8 @@ _PLANS: Final = {
     ),
     "unknown-id": Code(
         "`id:` names an object that does not exist.",
-        "The id is misspelt, of another account, or the object was deleted.",
-        "Correct the id, or remove the line to create the object anew.",
+        "The id is misspelled, of another account, or the object was deleted.",
+        "Correct the id, or remove the line to create a new object.",
     ),
     "owned-by-another-stack": Code(
         "A live object is managed by another stack.",
@@ -571,7 +573,7 @@ _PLANS: Final = {
     ),
     "not-owned": Code(
         "A live object that no stack manages would be deleted or replaced.",
-        "Objects without an owner record are changed in place at most.",
+        "Objects without an owner record are updated in place at most, and never deleted or replaced.",
         "Adopt the object first, or delete it by hand.",
     ),
     "cannot-be-replaced": Code(
@@ -580,12 +582,12 @@ _PLANS: Final = {
         "Undo the change, allow the replacement, or leave the resource out of `--replace`.",
     ),
     "ignored-field-needed": Code(
-        "A change needs the value of a field that is left to others.",
-        "The field is in `lifecycle.ignore`, so that no manifest has its value.",
+        "A change needs the value of a field in `lifecycle.ignore`.",
+        "The value of an ignored field is not declared.",
         "Declare the field.",
     ),
     "dependency-cannot-be-planned": Code(
-        "A resource waits for another one that cannot be planned.",
+        "A resource depends on one that cannot be planned.",
         "The other resource has a problem of its own.",
         "Solve the problem of the other resource first.",
         _WARNING,
@@ -605,7 +607,7 @@ _PLANS: Final = {
     "kind-not-listed": Code(
         "Objects of a kind could not be listed completely.",
         "The platform answered with an error before the last page. Objects that were not seen are never deleted.",
-        "Run the command again; the message tells what the platform answered.",
+        "Run the command again. The message contains the answer of the platform.",
         _EITHER,
     ),
     "kind-not-readable": Code(
@@ -621,20 +623,20 @@ _PLANS: Final = {
         _WARNING,
     ),
     "known-drift-expired": Code(
-        "An entry of `drift.ignore` is past its date and hides nothing.",
-        "The date in `until` is over.",
+        "An entry of `drift.ignore` has expired and has no effect.",
+        "The date in `until` has passed.",
         "Remove the entry, or set a later `until`.",
         _WARNING,
     ),
     "known-drift-unmatched": Code(
         "An entry of `drift.ignore`, or an `--ignore`, matches no difference.",
-        "The drift is gone, or the pattern is misspelt.",
+        "The drift is gone, or the pattern is misspelled.",
         "Remove the entry, or correct the pattern.",
         _WARNING,
     ),
     "delivered-file-gone": Code(
-        "A file to which a one-time secret was delivered is gone from this machine.",
-        "It was moved or deleted since.",
+        "A file to which a one-time secret was delivered no longer exists on this machine.",
+        "It was moved or deleted after the delivery.",
         "If the secret is lost, issue a new one with `apply --replace ADDRESS`.",
         (Severity.NOTE,),
     ),
@@ -646,12 +648,12 @@ _PLANS: Final = {
     "invalid-signing-key": Code(
         "A key that signs snapshots cannot be read.",
         "The value is not an Ed25519 private key in PEM.",
-        "Make one with `openssl genpkey -algorithm ed25519`.",
+        "Create one with `openssl genpkey -algorithm ed25519`.",
     ),
     "unusable-snapshot": Code(
         "A snapshot file cannot be planned from.",
         "It is damaged, not signed by the project's key, too old, or of another stack, account or version.",
-        "Take it again with `reconciler snapshot`.",
+        "Take a new one with `reconciler snapshot`.",
     ),
     "planned-from-snapshot": Code(
         "The plan was made from a snapshot file, not from the account.",
@@ -661,13 +663,13 @@ _PLANS: Final = {
     ),
     "not-adoptable": Code(
         "A resource to adopt is not declared, or is declared absent.",
-        "`adopt` connects a declaration with an existing object, so the declaration has to be there.",
+        "`adopt` connects a declaration with an existing object, so that a declaration is required.",
         "Declare it; `reconciler import --target Kind/name` writes a manifest for what exists.",
     ),
     "adoption-with-changes": Code(
         "`adopt` would change the object, or create one.",
-        "`adopt` only takes over an object that is as declared.",
-        "Declare what is live, or let `apply --adopt` take it over and change it.",
+        "`adopt` accepts only an object that is in sync with its declaration.",
+        "Declare the live values, or adopt and update the object with `apply --adopt`.",
     ),
     "different-account": Code(
         "The base commit of `plan --base` is about another stack or account.",
@@ -677,20 +679,20 @@ _PLANS: Final = {
     "unusable-plan-file": Code(
         "A plan file cannot be applied.",
         "It is damaged, was changed, is not signed by the key, or is of another version.",
-        "Plan again.",
+        "Create a new plan with `plan --out`.",
     ),
     "plan-file-rule": Code(
-        "A plan file breaks a rule that every plan keeps.",
+        "A plan file contains a call that no plan would contain.",
         "The file was edited, or was not made by `plan --out`.",
-        "Plan again.",
+        "Create a new plan with `plan --out`.",
     ),
     "plan-delivery-differs": Code(
         "A plan file delivers a one-time secret elsewhere than the manifests say.",
         "The manifests changed after the plan was made, cannot be read, or the file was edited.",
-        "Plan again.",
+        "Create a new plan with `plan --out`.",
     ),
     "policy": Code(
-        "A policy of the project is not met, or cannot be evaluated.",
+        "A policy of the project is violated, or cannot be evaluated.",
         "The policy's check is false for the resource, change or plan; its severity decides whether that is an error.",
         "Correct the resource, or write an exemption into the policy.",
         _EITHER,

@@ -28,7 +28,7 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
         ("HTTPSEdge.lifecycle.ignore", "Fields that are left to others"),
         ("TunnelCredential.rotate.after", "such as 90d"),
         ("TunnelCredential.deliver.to_dotenv", "* file  string. The file"),
-        ("TunnelCredential.deliver.token.to_dotenv.name", "The entry's name."),
+        ("TunnelCredential.deliver.token.to_dotenv.name", "Name of the entry."),
         ("HTTPSEdge.rotate", "HTTPSEdge has no one-time secret, and takes no rotate."),
         ("HTTPSEdge.deliver", "HTTPSEdge has no one-time secret, and takes no deliver."),
         ("AgentConfig.id", "AgentConfig is rendered to a file and has only kind, name and spec."),

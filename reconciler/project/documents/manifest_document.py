@@ -17,7 +17,7 @@ _OBJECT = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 _NAMESPACE = re.compile(_LABEL)
 _DATUM = re.compile(r"(?!\.\Z|\.\.)[A-Za-z0-9._-]{1,253}")
 EXAMPLE_OF_DURATION = "write a duration, as in 90d or 24h"
-NO_EXCEPTIONS = Lifecycle()  # one for all, since most manifests have none
+NO_EXCEPTIONS = Lifecycle()  # shared, since most manifests have none
 
 
 def _check_duration(text: str) -> str | None:
@@ -56,68 +56,71 @@ def _check_secret_key(text: str) -> str | None:
 
 
 class DotenvEntry(StrictModel):
-    """An entry of a dotenv file; its other lines stay as they are."""
+    """An entry of a dotenv file. Other lines of the file are not changed."""
 
-    file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, check_with(_check_entry_name), Doc("The entry's name.")]
+    file: Annotated[str, Doc("Path of the file, relative to the project's root.")]
+    name: Annotated[str, check_with(_check_entry_name), Doc("Name of the entry.")]
 
 
 class KubernetesSecret(StrictModel):
-    """A file with a Secret manifest, to be applied by whoever may."""
+    """A file with a Kubernetes Secret manifest, to be applied to the cluster by other means."""
 
-    file: Annotated[str, Doc("The file, below the project's root.")]
-    name: Annotated[str, check_with(_check_object_name), Doc("The Secret's name.")]
-    key: Annotated[str, check_with(_check_secret_key), Doc("The key of the secret within it.")] = "token"
-    namespace: Annotated[Annotated[str, check_with(_check_namespace)] | None, Doc("The Secret's namespace.")] = None
+    file: Annotated[str, Doc("Path of the file, relative to the project's root.")]
+    name: Annotated[str, check_with(_check_object_name), Doc("Name of the Secret.")]
+    key: Annotated[str, check_with(_check_secret_key), Doc("Key of the value within the Secret.")] = "token"
+    namespace: Annotated[Annotated[str, check_with(_check_namespace)] | None, Doc("Namespace of the Secret.")] = None
 
 
 class Command(StrictModel):
-    """A command that takes the secret from its standard input.
+    """A command that reads the secret from its standard input.
 
-    It is run in the project's root, without a shell, and sees PATH, HOME, the locale and what `env` lists of the
-    environment.
+    Runs in the project's root, without a shell, with PATH, HOME, the locale and the variables listed in `env`.
     """
 
-    run: Annotated[list[str], Field(min_length=1), Doc("The command and its arguments.")]
-    check: Annotated[list[str], Doc("A command whose success says that `run` would work.")] = []
+    run: Annotated[list[str], Field(min_length=1), Doc("Command and arguments.")]
+    check: Annotated[
+        list[str], Doc("Command that succeeds only if `run` would succeed; runs before the object is created.")
+    ] = []
     env: Annotated[
         list[Annotated[str, check_with(_check_variable_name)]],
-        Doc("Names of environment variables that both commands get, besides PATH, HOME, LANG, LANGUAGE and LC_*."),
+        Doc("Environment variables passed to both commands, besides PATH, HOME, LANG, LANGUAGE and LC_*."),
     ] = []
 
 
 class DeliveryTarget(StrictModel):
-    """Where a one-time secret goes."""
+    """Sink of a one-time secret: exactly one of the four."""
 
-    to_file: Annotated[str | None, Doc("A file that holds the secret and nothing else.")] = None
-    to_dotenv: Annotated[DotenvEntry | None, Doc("An entry of a dotenv file.")] = None
-    to_kubernetes_secret: Annotated[KubernetesSecret | None, Doc("A Kubernetes Secret manifest.")] = None
-    to_command: Annotated[Command | None, Doc("A command's standard input.")] = None
+    to_file: Annotated[str | None, Doc("File that contains only the secret.")] = None
+    to_dotenv: Annotated[DotenvEntry | None, Doc("Entry of a dotenv file.")] = None
+    to_kubernetes_secret: Annotated[KubernetesSecret | None, Doc("File with a Kubernetes Secret manifest.")] = None
+    to_command: Annotated[Command | None, Doc("Command that reads the secret from its standard input.")] = None
 
 
 class RotationSettings(StrictModel):
-    """When it is renewed: created anew, delivered, and the old one deleted after the overlap."""
+    """Rotation of a one-time secret: a new one is created and delivered, the old one is deleted after the overlap."""
 
-    after: Annotated[str, check_with(_check_duration), Doc("Its age at renewal, such as 90d.")]
-    overlap: Annotated[str, check_with(_check_duration), Doc("How long both live, such as 24h.")] = "0s"
+    after: Annotated[str, check_with(_check_duration), Doc("Age at which the secret is rotated, such as 90d.")]
+    overlap: Annotated[str, check_with(_check_duration), Doc("Time in which both secrets are valid, such as 24h.")] = (
+        "0s"
+    )
 
 
 class ManifestDocument(StrictModel):
-    """One declared resource."""
+    """A manifest: one declared resource."""
 
-    kind: Annotated[str, Doc("What it is.")]
-    name: Annotated[str, Doc("Its name, unique among its kind in the stack.")]
-    id: Annotated[str | None, Doc("The id of an existing object, to say which one is meant.")] = None
+    kind: Annotated[str, Doc("Kind of the resource.")]
+    name: Annotated[str, Doc("Name of the resource, unique within its kind and stack.")]
+    id: Annotated[str | None, Doc("Id of an existing object that this manifest manages.")] = None
     ensure: Annotated[
         Literal["present", "absent", "forgotten"],
-        Doc("present: it must exist. absent: it must not. forgotten: it stays, and is no longer ours."),
+        Doc("present: the object must exist. absent: it must not exist. forgotten: it is kept and no longer managed."),
     ] = "present"
     moved: Annotated[
         Any,
-        Doc("Its earlier address, as in Kind/oldname, or a list of them: the object stays, and takes the new name."),
+        Doc("Former address, as in Kind/oldname, or a list: the object is kept and managed under the new address."),
     ] = None
-    # By factory: of a default that is a value pydantic makes a deep copy for each resource.
+    # default_factory: pydantic deep-copies a plain default for each resource.
     lifecycle: Lifecycle = Field(default_factory=lambda: NO_EXCEPTIONS)
-    deliver: Annotated[dict[str, DeliveryTarget], Doc("Where one-time secrets go.")] = Field(default_factory=dict)
-    rotate: Annotated[RotationSettings | None, Doc("When a one-time secret is renewed.")] = None
-    spec: Annotated[dict[str, Any] | None, Doc("The resource itself, as the platform takes it.")] = None
+    deliver: Annotated[dict[str, DeliveryTarget], Doc("Sinks of one-time secrets.")] = Field(default_factory=dict)
+    rotate: Annotated[RotationSettings | None, Doc("Rotation of the one-time secret.")] = None
+    spec: Annotated[dict[str, Any] | None, Doc("Fields of the resource, as in the platform's API.")] = None

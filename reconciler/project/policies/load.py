@@ -53,40 +53,42 @@ _NO_DAY: Final = "is not a date; write it as 2030-12-31"
 
 
 class Scope(StrictModel):
-    """Whom a policy is about; all of what is said has to fit."""
+    """Which resources a policy applies to. A resource must match every filter."""
 
-    kinds: Annotated[list[NonEmpty], Doc("Kinds of resources; all of them if none is named.")] = []
-    addresses: Annotated[list[NonEmpty], Doc("Addresses, Kind/name, with * and ? as globs.")] = []
+    kinds: Annotated[list[NonEmpty], Doc("Kinds of resources. Default: all kinds.")] = []
+    addresses: Annotated[list[NonEmpty], Doc("Addresses Kind/name; * and ? are wildcards.")] = []
     actions: Annotated[
         list[Literal["create", "update", "replace", "delete", "adopt", "forget", "move"]],
-        Doc("What a plan does to the resource. A policy with actions is about changes only."),
+        Doc("Actions of a plan. A policy with actions applies to changes only."),
     ] = []
 
 
 class ExemptionEntry(StrictModel):
-    """What a policy does not hold for, why, and how long."""
+    """An exemption from a policy, with its reason and last day."""
 
-    address: Annotated[NonEmpty, Doc("An address, Kind/name, with * and ? as globs.")]
-    reason: Annotated[NonEmpty, Doc("Why, for whoever reviews it.")]
-    until: Annotated[Annotated[str, check_with(_check_day)], Doc("The last day it holds, as 2030-12-31, in UTC.")]
+    address: Annotated[NonEmpty, Doc("Address Kind/name; * and ? are wildcards.")]
+    reason: Annotated[NonEmpty, Doc("Reason, for reviewers.")]
+    until: Annotated[Annotated[str, check_with(_check_day)], Doc("Last day of the exemption, as 2030-12-31, in UTC.")]
 
 
 class PolicyDocument(StrictModel):
-    """One policy; a file may hold several, parted by ---."""
+    """One policy. A file can hold several, separated by ---."""
 
-    policy: Annotated[Annotated[str, check_with(_check_name)], Doc("Its name, unique in the project.")]
-    description: Annotated[str, Doc("What it is for.")] = ""
-    severity: Annotated[Literal["error", "warning"], Doc("An error blocks a plan; a warning tells.")] = "error"
+    policy: Annotated[Annotated[str, check_with(_check_name)], Doc("Name of the policy, unique in the project.")]
+    description: Annotated[str, Doc("Purpose of the policy.")] = ""
+    severity: Annotated[Literal["error", "warning"], Doc("An error blocks the plan, a warning does not.")] = "error"
     scope: Scope = Scope()
-    check: Annotated[NonEmpty, Doc("CEL over resource, change, plan and now; true where the policy is kept.")]
-    message: Annotated[NonEmpty, Doc("What is said where it is broken; ${…} holds CEL.")]
-    remedy: Annotated[str, Doc("What to do about it.")] = ""
-    field: Annotated[str, Doc("The field below spec that is marked, as tls_termination.min_version.")] = ""
-    exemptions: Annotated[list[ExemptionEntry], Doc("What it does not hold for.")] = []
+    check: Annotated[
+        NonEmpty, Doc("CEL expression over resource, change, plan and now; true if the policy is satisfied.")
+    ]
+    message: Annotated[NonEmpty, Doc("Message for a violation; ${…} contains a CEL expression.")]
+    remedy: Annotated[str, Doc("What to do about a violation.")] = ""
+    field: Annotated[str, Doc("Field under spec whose position is reported, such as tls_termination.min_version.")] = ""
+    exemptions: Annotated[list[ExemptionEntry], Doc("Exemptions from the policy.")] = []
 
 
 def load_policies(config: Config) -> tuple[Rule, ...]:
-    """Every rule of the project, by name. Rejected tells all that is wrong."""
+    """Returns the policies of the project, sorted by name. Raises Rejected with every problem."""
     problems: list[Problem] = []
     rules: dict[str, Rule] = {}
     for file, text in _texts(config, problems):

@@ -20,59 +20,63 @@ def check_stack_name(text: str) -> str | None:
     """What is wrong with a stack's name, as `what; what to do`."""
     if _STACK.fullmatch(text):
         return None
-    return (
-        "is not the name of a stack; use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
-    )
+    return "is not a valid stack name; use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
 class Platform(StrictModel):
-    """Where the account is, and the key to it."""
+    """The platform's API: URL, key, dialect and account."""
 
     base_url: Annotated[
         Annotated[str, check_with(check_platform_url), Deferred] | None,
-        Doc("The platform's address. The profile ngrok knows its own."),
+        Doc("Base URL of the API. The profile ngrok has a default."),
     ] = None
     api_key: Annotated[
         Annotated[str, Deferred] | None,
         Sensitive,
-        Doc("The API key, best {from_env: NAME}; line breaks at its end are cut off."),
+        Doc("API key, preferably {from_env: NAME}. Trailing line breaks are removed."),
     ] = None
-    profile: Annotated[dialect.Name, Doc("Which dialect of the API the platform speaks.")] = "specification"
-    account: Annotated[str | None, Doc("The account's name; a plan for another one is refused.")] = None
+    profile: Annotated[dialect.Name, Doc("Dialect of the API.")] = "specification"
+    account: Annotated[str | None, Doc("Name of the account. Plans and snapshots of another account are refused.")] = (
+        None
+    )
 
 
 class Agent(StrictModel):
-    """Where the agent is whose tunnels are declared."""
+    """The local API of the agent whose tunnels are declared."""
 
     base_url: Annotated[
         Annotated[str, check_with(check_agent_url), Deferred],
-        Doc("The address of its local API; no key is sent to it."),
+        Doc("Base URL of the agent's API. No key is sent to it."),
     ] = AGENT_URL
 
 
 class Limits(StrictModel):
-    """How much of the platform's budget may be used."""
+    """Limits for requests to the platform."""
 
     requests_per_minute: Annotated[
         Annotated[int, Between(2, 100_000)] | None,
-        Doc("Requests in any 60 seconds: 120 with the profile ngrok, else without limit, where nothing is said."),
+        Doc("Maximum number of requests in any 60 seconds. Default: 120 with the profile ngrok, otherwise unlimited."),
     ] = None
-    concurrency: Annotated[int, Between(1, 256), Doc("Requests at the same time.")] = 16
+    concurrency: Annotated[int, Between(1, 256), Doc("Maximum number of concurrent requests.")] = 16
     settle_seconds: Annotated[
         float,
         Between(0, 600),
         Doc(
-            "After a crash: how long a create that was cut off may still take effect. "
-            "Until then, what does not show is not created again."
+            "After a crash: seconds within which an interrupted create may still take effect. "
+            "A missing object is not created again before that."
         ),
     ] = 10.0
 
 
 class Guards(StrictModel):
-    """Shares of the owned objects that one plan may change without approval."""
+    """Shares of the managed objects that one plan may change without approval."""
 
-    max_delete_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may delete.")] = 30
-    max_update_percent: Annotated[int, Between(0, 100), Doc("Share of owned objects one plan may update.")] = 30
+    max_delete_percent: Annotated[
+        int, Between(0, 100), Doc("Share of managed objects, in percent, that one plan may delete without approval.")
+    ] = 30
+    max_update_percent: Annotated[
+        int, Between(0, 100), Doc("Share of managed objects, in percent, that one plan may update without approval.")
+    ] = 30
 
 
 def _check_date(text: str) -> str | None:
@@ -89,7 +93,7 @@ def _check_drift_pattern(text: str) -> str | None:
     kind, slash, name = text.partition("/")
     if slash and kind and name:
         return None
-    return f"{text!r} names no difference; write Kind/name or Kind/name.field, with * for any text"
+    return f"{text!r} is not a pattern; write Kind/name or Kind/name.field, with * for any text"
 
 
 def _check_reason(text: str) -> str | None:
@@ -97,19 +101,24 @@ def _check_reason(text: str) -> str | None:
 
 
 class ExpectedDrift(StrictModel):
-    """A difference that is expected for a while."""
+    """A difference that is expected until a given day."""
 
     match: Annotated[
-        str, check_with(_check_drift_pattern), Deferred, Doc("Kind/name, or Kind/name.field; * stands for any text.")
+        str,
+        check_with(_check_drift_pattern),
+        Deferred,
+        Doc("Pattern Kind/name or Kind/name.field; * matches any text."),
     ]
-    until: Annotated[str, check_with(_check_date), Deferred, Doc("The last day on which it is ignored, in UTC.")]
-    reason: Annotated[str, check_with(_check_reason), Deferred, Doc("Why it is expected.")]
+    until: Annotated[
+        str, check_with(_check_date), Deferred, Doc("Last day on which the difference is ignored, in UTC.")
+    ]
+    reason: Annotated[str, check_with(_check_reason), Deferred, Doc("Why the difference is expected.")]
 
 
 class Drift(StrictModel):
-    """What `drift` does not report."""
+    """Differences that `drift` does not report."""
 
-    ignore: Annotated[list[ExpectedDrift], Doc("Known drift, each with a date and a reason.")] = []
+    ignore: Annotated[list[ExpectedDrift], Doc("Known drift, each entry with a date and a reason.")] = []
 
 
 def _check_public_key(text: str) -> str | None:
@@ -119,32 +128,42 @@ def _check_public_key(text: str) -> str | None:
 
 
 class Snapshots(StrictModel):
-    """What `plan --snapshot` trusts."""
+    """Verification of snapshot files."""
 
     public_key: Annotated[
         Annotated[str, check_with(_check_public_key), Deferred] | None,
-        Doc("An Ed25519 public key in PEM, best {from_file: snapshot.pub}: only what it vouches for is read."),
+        Doc(
+            "Ed25519 public key in PEM, preferably {from_file: snapshot.pub}. `plan --snapshot` "
+            "refuses files that are not signed with its private key."
+        ),
     ] = None
 
 
 class ProjectFile(StrictModel):
     """The project file."""
 
-    version: Annotated[Literal[1], Doc("The version of this file's format.")] = 1
+    version: Annotated[Literal[1], Doc("Version of the file format.")] = 1
     stack: Annotated[
-        Annotated[str, check_with(check_stack_name), Deferred], Doc("The ownership scope, unique in the account.")
+        Annotated[str, check_with(check_stack_name), Deferred],
+        Doc("Name of the stack, the scope of ownership. Unique within the account."),
     ]
     platform: Platform = Platform()
     agent: Agent = Agent()
-    manifests: Annotated[list[str], Doc("Files and folders of manifests, below this file's folder.")] = ["manifests"]
-    policies: Annotated[list[str], Doc("Files and folders of policies, below this file's folder.")] = ["policies"]
+    manifests: Annotated[list[str], Doc("Manifest files and folders, relative to the project's root.")] = ["manifests"]
+    policies: Annotated[list[str], Doc("Policy files and folders, relative to the project's root.")] = ["policies"]
     limits: Limits = Limits()
     guards: Guards = Guards()
     snapshots: Snapshots = Snapshots()
     drift: Drift = Drift()
     variables: Annotated[
         dict[str, Any],
-        Doc("Values for ${{ var.name }}, or {type, default, description}; environments and --var override them."),
+        Doc(
+            "Variables for ${{ var.name }}: values, or declarations {type, default, description}. "
+            "Environments and --var override them."
+        ),
     ] = {}
-    defaults: Annotated[dict[str, Any], Doc("By kind: what each of its manifests says unless it says otherwise.")] = {}
-    store: Annotated[str | None, Doc("Where history is kept: a path below this folder, or a database address.")] = None
+    defaults: Annotated[dict[str, Any], Doc("Defaults by kind, applied below each manifest of the kind.")] = {}
+    store: Annotated[
+        str | None,
+        Doc("The store: a path relative to the project's root, or a database URL. Default: state/reconciler.db."),
+    ] = None
