@@ -213,7 +213,7 @@ BUGS: tuple[Bug, ...] = (
         (("if listing.complete else _report_unlisted(", "if True else _report_unlisted("),),
         "laws",
     ),
-    Bug("adopting needs no consent", RULES, (("needs_approval=not consent", "needs_approval=False"),)),
+    Bug("adopting needs no consent", RULES, (("needs_approval=not is_approved", "needs_approval=False"),)),
     Bug(
         "another stack's record is not respected",
         IDENTIFY,
@@ -255,7 +255,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a glance overlooks what responses never show",
         UNCHANGED,
-        (("if said is None and column.is_unread and not record.holds(field.name):", "if column.is_unread:"),),
+        (("if declared is None and column.is_unread and not record.holds(field.name):", "if column.is_unread:"),),
         "planning",
     ),
     Bug(

@@ -1,1 +1,1 @@
-"""Decides what happens to one resource."""
+"""Decides what happens to each resource: nothing, or one action with its reason."""

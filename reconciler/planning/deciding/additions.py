@@ -1,8 +1,7 @@
-"""Finds additions: children of our objects that exist on the platform and that no manifest declares.
+"""Finds additions: children on the platform, below objects of this stack, that no manifest declares (docs/drift.md).
 
-A rule that somebody posts into an IP policy of ours changes who may come in although each declared resource stays as it
-is. What the owner record of another stack claims is no addition, nor is what the store binds to an address of ours or
-of another stack.
+A rule that is created in an IP policy outside Git changes who has access, although no declared resource differs.
+Objects with an owner record or a binding of any stack are not additions.
 """
 
 from __future__ import annotations
@@ -32,26 +31,24 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Addition(NamedTuple):
-    """A child that nobody declares, as the decision that would delete it, and the decision about its parent."""
+    """An undeclared child, as the decision that would delete it, with the decision about its parent."""
 
     decision: Decision
     parent: Decision
 
     @property
     def is_to_be_deleted(self) -> bool:
-        """Whether the manifest asks for it to be deleted, which an approval has to allow."""
+        """Whether `unmanaged_children: delete` requests its deletion, which still needs approval."""
         declaration = self.parent.declaration
-        asked = declaration is not None and declaration.lifecycle.unmanaged_children == "delete"
-        return asked and self.parent.is_kept
+        is_requested = declaration is not None and declaration.lifecycle.unmanaged_children == "delete"
+        return is_requested and self.parent.is_kept
 
     def change(self) -> Change:
-        """As the plan shows it: with all that it says, which is what the platform has and Git has not."""
+        """The change that the plan shows, with every field that differs from its default."""
         kind, form, address = self.decision.kind, self.decision.have, self.decision.address
         through = kind.part_of.field if kind.part_of is not None else ""
-        told = collect_applied(
-            kind, {name: each for name, each in form.items() if each is not UNREAD and name != through}
-        )
-        values = show_fields(kind, dict(told), address)
+        readable = {name: value for name, value in form.items() if value is not UNREAD and name != through}
+        values = show_fields(kind, dict(collect_applied(kind, readable)), address)
         change = self.decision.change()
         assert change is not None
         return replace(
@@ -64,7 +61,11 @@ class Addition(NamedTuple):
 
 
 def find_additions(assignments: Assignments, decided: Iterable[Decision], options: PlanOptions) -> list[Addition]:
-    """Every addition below the parents that are declared, ours, and selected."""
+    """The additions below each declared and selected object of this stack, sorted by kind and locator.
+
+    `decided` are the decisions about declared resources. Children that the parent's own declaration lists in a field
+    are differences of the parent instead.
+    """
     index = assignments.index
     parents = _find_parents(index, decided)
     found: list[Addition] = []
@@ -84,13 +85,13 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
 
 
 def report_unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator[Problem]:
-    """Below which parents additions cannot be told, since a list did not reach its end."""
+    """A warning for each kind whose incomplete list may hide additions."""
     parents = _find_parents(index, decided)
     for kind in index.kinds.values():
         listing = index.snapshot.listings.get(kind.name)
         if listing is None or listing.complete or not listing.is_offered or kind.part_of is None:
             continue
-        above = [each for (name, _), each in parents.items() if name == kind.part_of.kind]
+        above = [decision for (name, _), decision in parents.items() if name == kind.part_of.kind]
         if above:
             yield Problem(
                 f"cannot determine whether {kind.name} objects were added on the platform: {listing.why}",
@@ -102,18 +103,21 @@ def report_unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> I
 
 
 def select_approved(additions: Sequence[Addition], options: PlanOptions) -> list[Addition]:
-    """The additions that are to go and may: of each kind all or none, as of every approval."""
+    """The additions that will be deleted: those of a kind whose approved count covers all of them."""
     wanted: dict[str, list[Addition]] = {}
     for addition in additions:
         if addition.is_to_be_deleted:
             wanted.setdefault(addition.decision.kind.name, []).append(addition)
     return [
-        each for kind, found in wanted.items() if options.allow.get(("delete", kind), 0) >= len(found) for each in found
+        addition
+        for kind, requested in wanted.items()
+        if options.allow.get(("delete", kind), 0) >= len(requested)
+        for addition in requested
     ]
 
 
 def _find_parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
-    """Our live objects that are declared and report what is added to them."""
+    """The declared live objects of this stack that do not ignore additions."""
     return {
         decision.live.key: decision
         for decision in decided
@@ -139,7 +143,7 @@ def _is_unclaimed(assignments: Assignments, live: Live) -> bool:
 
 
 def _declares_all(kind: Kind, parent: Decision) -> bool:
-    """Whether the parent's own declaration lists its children, so that each other one is a difference of the parent."""
+    """Whether the parent's declaration lists its children in a field, so that another child is a difference of it."""
     embedded = kind.parent.embedded if kind.parent is not None else ""
     return parent.declaration is not None and embedded in parent.declaration.spec
 
@@ -151,7 +155,7 @@ def _is_selected(options: PlanOptions, address: Address, parent: Address) -> boo
 
 
 def _choose_address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Address:
-    """A name for an object that has none: its id, or where that is unique within its parent only, both."""
+    """A name for an undeclared object: its id, preceded by the parent's name if ids are unique within a parent only."""
     text = live.id if kind.key == "id" else f"{parent.name}-{live.id}"
     best = _UNFIT.sub("-", text).strip("-._")[:_LONGEST] or kind.name.lower()
     found, number = Address(kind.name, best), 1

@@ -1,4 +1,4 @@
-"""What the store is to remember, and to forget, of the objects whose kinds have no metadata."""
+"""Which bindings the store has to write or delete, beyond those that calls write themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from reconciler.planning.matching.index import LiveIndex
 def find_binding_updates(
     assignments: Assignments, decided: Mapping[Address, Decision], options: PlanOptions
 ) -> dict[Address, Binding | None]:
-    """The bindings to write, beyond those that calls write; None: to forget."""
+    """The bindings to write, by address; None for those to delete.
+
+    A binding holds the id, the digests of the applied fields and the protection of an object without metadata.
+    """
     index = assignments.index
     found: dict[Address, Binding | None] = dict.fromkeys(_find_outdated(assignments, options))
     for address, decision in decided.items():
@@ -28,7 +31,7 @@ def find_binding_updates(
             continue
         if decision.action is Action.FORGET:
             others = [other for other in index.find_bound_addresses(live) if other not in index.manifest.declarations]
-            found |= dict.fromkeys((address, *others))  # whatever the object was called before
+            found |= dict.fromkeys((address, *others))  # its former addresses too
         elif decision.kind.keeps_owner or decision.is_new:
             continue
         elif decision.is_kept and not decision.differences:
@@ -43,15 +46,17 @@ def find_binding_updates(
 
 
 def _find_replaced_id(index: LiveIndex, kind: Kind, address: Address) -> str | None:
-    """What the object of an address was created to replace, while that is still there to be deleted."""
+    """The locator of the object that the bound one replaces, if it still exists and has to be deleted."""
     binding = index.snapshot.bindings.get(address)
     old = binding.replaces if binding is not None else None
     return old if (kind.name, str(old)) in index.by_locator else None
 
 
 def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[Address]:
-    """Bindings whose object no longer exists, since another may get the same name, or whose object's owner record names
-    another address, since it may be forgotten under that address."""
+    """Bindings to delete: the object no longer exists, or its owner record names another address.
+
+    Another object may get the name of a deleted one, and an object may be forgotten under its new address.
+    """
     index = assignments.index
     for address, binding in sorted(index.snapshot.bindings.items()):
         kind, declared = index.kinds.get(address.kind), index.manifest.declarations.get(address)
@@ -64,7 +69,7 @@ def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[A
             is_outdated = owner is not None and (owner.stack, owner.address) != (index.stack, address)
         else:
             is_listed = index.snapshot.of(kind.name).complete
-            # What is declared as another kind by now is assigned to that declaration.
+            # An object that is declared as its alias is assigned to that declaration.
             is_outdated = is_listed and (live is None or index.aliases.get(key) in assignments.by_key)
         if is_outdated and options.selects(address):
             yield address

@@ -1,6 +1,6 @@
-"""Decides what happens to one declared resource, given the object that it was matched with. Knows nothing of calls.
+"""Decides what happens to one declared resource, given its match: create, delete, forget, or what `rules` decide.
 
-What happens to a declared resource that has a live object is said in `rules`.
+`rules` decides about resources with a live object, `ordering.calls` about the calls of a decision.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from reconciler.planning.matching.match import Basis, Match
 
 
 class ResolvedDeclaration(NamedTuple):
-    """A declaration whose references are resolved as far as they can be.
+    """A declaration in which the references to objects that stay are replaced by ids.
 
     spec   the declared values
     want   the same in canonical form
@@ -47,13 +47,19 @@ class ResolvedDeclaration(NamedTuple):
 def decide(
     index: LiveIndex, resolved: ResolvedDeclaration, match: Match, options: PlanOptions, follows: Follows
 ) -> Decision:
-    """The decision for one declaration. `follows`: see `compare.Record`."""
+    """Decides about one declaration.
+
+    match     the live object that it was assigned, or the problem of its match
+    follows   see `LastApplied`
+
+    A problem is part of the decision, with `action` None; nothing is raised.
+    """
     kind, declaration = resolved.kind, resolved.declaration
     base = _start_decision(index, resolved, match)
     is_present = declaration.ensure is Ensure.PRESENT
     listing = index.snapshot.of(kind.name)
     unlisted = None if listing.complete else _report_unlisted(kind, declaration, listing)
-    # An object that is named by its id, and was listed, can be changed in place although the list has no end.
+    # An object that is named by id and was listed can be updated in place although the list is incomplete.
     is_named = is_present and match.live is not None and declaration.id is not None
     if unlisted is not None and not is_named:
         return replace(base, problem=unlisted)
@@ -70,7 +76,7 @@ def decide(
 
 
 def _start_decision(index: LiveIndex, resolved: ResolvedDeclaration, match: Match) -> Decision:
-    """The decision to do nothing, with what both sides say."""
+    """The decision to do nothing, with the values of both sides."""
     kind, declaration, spec, want = resolved
     is_compared = declaration.ensure is Ensure.PRESENT and match.live is not None
     return Decision(
@@ -87,7 +93,7 @@ def _start_decision(index: LiveIndex, resolved: ResolvedDeclaration, match: Matc
 
 
 def _check_metadata_size(stack: str, decision: Decision, declaration: Declaration) -> Problem | None:
-    """Text that is left to others may leave no room for our record."""
+    """The problem of metadata, set outside Git, that leaves no room for the owner record."""
     kind, live = decision.kind, decision.live
     if live is None or not kind.keeps_owner or "metadata" in decision.want:
         return None
@@ -120,11 +126,11 @@ def _report_unlisted(kind: Kind, declaration: Declaration, listing: Listing) -> 
 
 
 def _decide_removal(base: Decision, declaration: Declaration, match: Match) -> Decision:
-    """For `ensure: absent` and `ensure: forgotten`."""
+    """The decision for `ensure: absent` and `ensure: forgotten`."""
     if base.live is None:
         return base
     if declaration.ensure is Ensure.FORGOTTEN:
-        # A child without a record of its own has nothing to forget.
+        # A child of a kind without owner records has nothing to forget.
         is_recorded = match.is_ours and match.basis is not Basis.CHILD
         return replace(base, action=Action.FORGET, reason=Reason.FORGOTTEN) if is_recorded else base
     if not match.is_ours and not declaration.lifecycle.adopt:
@@ -141,7 +147,7 @@ def _decide_create(index: LiveIndex, base: Decision, declaration: Declaration, s
     )
     if problem is not None:
         return replace(base, problem=problem)
-    is_known = any(each in index.snapshot.bindings for each in (declaration.address, *declaration.moved))
+    is_known = any(address in index.snapshot.bindings for address in (declaration.address, *declaration.moved))
     return replace(
         base,
         action=Action.CREATE,

@@ -1,4 +1,4 @@
-"""A decision: what happens to one resource, with its values. `decide` makes it, `ordering.calls` its calls."""
+"""`Decision`: what happens to one resource, with its values, risks and the change that a plan shows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ _NOTHING: CanonicalFields = {}
 
 @dataclass(slots=True)
 class Decision:
-    """The outcome for one resource. `action` None: it is as declared, and nothing happens.
+    """What happens to one resource. `action` None: nothing.
 
-    Treated as frozen. Not made so, because there is one for each resource, and of twenty fields that costs 5 µs.
+    spec      the declared values, with references resolved as far as possible
+    want      the declared values in canonical form
+    have      the live values in canonical form
+    former    the address in the owner record, if the object is moved
+
+    Never mutated. Not declared frozen, since that costs 5 µs for each resource of a project.
     """
 
     address: Address
@@ -31,65 +36,66 @@ class Decision:
     reason: Reason = Reason.FIELDS
     live: Live | None = None
     declaration: Declaration | None = None
-    spec: dict[str, Value] = field(default_factory=lambda: _NOTHING)  # references resolved as far as they can be
+    spec: dict[str, Value] = field(default_factory=lambda: _NOTHING)
     want: CanonicalFields = field(default_factory=lambda: _NOTHING)
     have: CanonicalFields = field(default_factory=lambda: _NOTHING)
     differences: tuple[Difference, ...] = ()
     order: Order | None = None
     former: Address | None = None
-    moves_record: bool = False  # the owner record has to be written anew
-    modules_only: bool = False
-    needs_approval: bool = False  # to be adopted
-    keeps_predecessor: bool = False  # a renewal: what is replaced lives on for the overlap
-    address_reused: bool = False  # another object has its address now
-    confirms_delivery: bool = False  # its secret has arrived, only the owner record does not say so yet
-    live_protected: bool = False  # the live object says that it may not be deleted
+    moves_record: bool = False  # the owner record has to be written
+    modules_only: bool = False  # of an object that is named by id, only the modules are managed
+    needs_approval: bool = False  # of its adoption
+    keeps_predecessor: bool = False  # a rotation: the replaced object exists for the overlap
+    address_reused: bool = False  # another object has the address now
+    confirms_delivery: bool = False  # the secret was delivered, but the owner record still says `pending`
+    live_protected: bool = False  # the owner record or binding protects the object
     problem: Problem | None = None
 
     @property
     def is_new(self) -> bool:
-        """Whether another object will answer to the address."""
+        """Whether a new object gets the address."""
         return self.action in (Action.CREATE, Action.REPLACE)
 
     @property
     def ends_live(self) -> bool:
-        """Whether the live object goes."""
+        """Whether the live object is deleted."""
         return self.action in (Action.DELETE, Action.REPLACE) and not self.keeps_predecessor
 
     @property
     def is_kept(self) -> bool:
-        """Whether the live object is, or becomes, ours and as declared."""
+        """Whether the live object stays, managed and as declared, after the plan was applied."""
         present = self.declaration is not None and self.declaration.ensure is Ensure.PRESENT
         return present and self.problem is None and not self.is_new
 
     @property
     def interrupts_traffic(self) -> bool:
-        """Whether what lets traffic through is taken away for a while, since a way to sign in takes another's place."""
-        moved = [
+        """Whether the traffic module is removed for a moment, while authentication modules are exchanged."""
+        changed = [
             difference.field.name
             for difference in self.differences
             if difference.field.name in self.kind.exclusive_modules
         ]
-        swaps = {self.want.get(name) is not None for name in moved} == {True, False}
+        swaps = {self.want.get(name) is not None for name in changed} == {True, False}
         return swaps and self.have.get(str(self.kind.traffic_module)) is not None
 
     @property
     def protect(self) -> bool:
+        """Whether the manifest sets `lifecycle: {protect: true}`."""
         return self.declaration is not None and self.declaration.lifecycle.protect
 
     def change(self, protected: bool = False) -> Change | None:
-        """As the plan shows it."""
+        """The change that a plan shows; None if nothing happens."""
         if self.action is None:
             return None
-        told = tuple(change for difference in self.differences for change in difference.changes)
+        fields = tuple(change for difference in self.differences for change in difference.changes)
         if self.action is Action.CREATE and self.declaration is not None:
-            told = list_created_fields(self.kind, self.want, self.declaration)
+            fields = list_created_fields(self.kind, self.want, self.declaration)
         return Change(
             address=self.address,
             action=self.action,
             reason=self.reason,
             id=self.live.id if self.live else None,
-            fields=told,
+            fields=fields,
             order=self.order,
             risks=tuple(self._risks()),
             protected=protected,

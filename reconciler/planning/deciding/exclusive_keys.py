@@ -1,5 +1,8 @@
-"""What only one object may hold at a time: a unique key among its kind, a hostport among all edges, the way to sign in
-among the routes of an edge; and where an endpoint stands, no edge does, nor where some share a key anybody alone."""
+"""Exclusive keys: values that only one object may have at a time.
+
+A unique natural key within a kind, a hostport among all edges and endpoints, an authentication module among the routes
+of an edge. Endpoints that share a key (pooling) exclude only objects that claim it alone.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ KeysOf = Callable[[Kind, CanonicalFields], Iterator[ExclusiveKey]]
 def find_holders(
     index: LiveIndex, keys_of: KeysOf, decided: Container[LiveKey]
 ) -> Mapping[ExclusiveKey, list[LiveKey]]:
-    """The live objects that hold each key. Of an object that is listed as two kinds, the one that is `decided`."""
+    """The live objects that hold each key. Of an object that is listed as two kinds, the key in `decided` counts."""
     found: dict[ExclusiveKey, list[LiveKey]] = defaultdict(list)
     for key, live in sorted(index.by_locator.items()):
         if index.aliases.get(key) not in decided:
@@ -34,11 +37,11 @@ def find_holders(
 
 
 def find_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
-    """What nobody else may have."""
+    """The keys that no other object may have."""
     if kind.is_unique(form):
         yield from _find_natural_key(kind, form)
     if kind.parent is not None and any(form.get(name) is not None for name in kind.exclusive_modules):
-        # Not only of one object: no two below one parent.
+        # Such modules exclude each other in all children of one parent.
         yield "module", canonical(f"{' or '.join(kind.exclusive_modules)} below {form.get(kind.parent.field)}")
     yield from _find_list_keys(kind, form)
 
@@ -47,7 +50,7 @@ def _find_list_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]
     for field in kind.fields:
         value: Value = form.get(field.name)
         if Exclusive in field and isinstance(value, list):
-            # One name space for all kinds: a hostport is served by one edge of any sort.
+            # One namespace for all kinds: only one edge of any kind serves a hostport.
             yield from ((field.name, canonical(item)) for item in value if is_known(item))
 
 
@@ -57,19 +60,19 @@ def _find_natural_key(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKe
 
 
 def find_shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
-    """What nobody else may claim, while others of its own kind may stand there too."""
+    """The keys that objects of the same kind may share, and that no other object may have alone."""
     if kind.unique and not kind.is_unique(form):
         yield from _find_natural_key(kind, form)
     yield from _find_hostport(kind, form, https=False)
 
 
 def find_https_shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
-    """The hostport of an https url, which is free to the kinds that may stand beside it."""
+    """The hostport of an https url, which some kinds may use beside the object (`beside_https`)."""
     yield from _find_hostport(kind, form, https=True)
 
 
 def find_https_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
-    """The hostports at which no https url may be."""
+    """The hostports that no https url may have."""
     if not kind.beside_https:
         yield from _find_list_keys(kind, form)
 
@@ -89,4 +92,4 @@ CONFLICTS: Mapping[KeysOf, tuple[KeysOf, ...]] = {
     find_https_exclusive_keys: (find_https_shared_keys,),
     find_https_shared_keys: (find_https_exclusive_keys,),
 }
-"""Whose hold on the same stands against taking it in this way."""
+"""For each way to hold a key, the ways to hold it that conflict."""

@@ -1,7 +1,6 @@
-"""Tells at a glance that a resource is as it is declared: a short way for what most are, and no other meaning than
-`matching.match` and `decide` together.
+"""A fast check that a resource is up to date, with the same result as `matching.match` and `decide`.
 
-Values are compared as they were written and as they were read. Canonical forms are made only where these differ.
+Values are compared as written and as read; canonical forms are computed only where these differ.
 """
 
 from __future__ import annotations
@@ -27,7 +26,10 @@ Resolve = Callable[[Ref], Value]
 def is_up_to_date(
     assignments: Assignments, kind: Kind, declaration: Declaration, resolve: Resolve, follows: Follows
 ) -> Live | None:
-    """The live object, assigned to the declaration, if surely nothing has to be done. None: look closely."""
+    """The live object, assigned to the declaration, if it is certain that nothing has to be done.
+
+    None is no answer: `match` and `decide` have to find it.
+    """
     index = assignments.index
     live = index.find_sole(declaration)
     if (
@@ -45,16 +47,16 @@ def is_up_to_date(
     spec, body = declaration.spec, live.body
     if any(find_reverted_defaults(kind, spec, owner.applied)):
         return None
-    for column in columns(kind):  # every field of every resource comes by here
+    for column in columns(kind):  # hot path: runs for every field of every resource
         field, name, _, is_optional, is_unread, is_direct, blanks = column
-        said = spec.get(name)
-        shown = body.get(name) if is_direct else _read_value(field, live)
-        if said is None:
-            if is_optional or (not shown and shown.__class__ in blanks):
+        declared = spec.get(name)
+        value = body.get(name) if is_direct else _read_value(field, live)
+        if declared is None:
+            if is_optional or (not value and value.__class__ in blanks):
                 continue
-        elif said.__class__ is str and said == shown and not is_unread:
+        elif declared.__class__ is str and declared == value and not is_unread:
             continue
-        if not _is_same(field, said, shown, resolve):
+        if not _is_same(field, declared, value, resolve):
             record = LastApplied(owner.applied, owner.intent, follows)
             if _is_different(column, declaration, live, resolve, record):
                 return None
@@ -68,39 +70,39 @@ def _read_value(field: Field, live: Live) -> Json:
 
 
 def _is_different(column: Column, declaration: Declaration, live: Live, resolve: Resolve, record: LastApplied) -> bool:
-    """By their canonical forms, and by what was last applied where nothing is shown."""
-    field, said = column.field, declaration.spec.get(column.name)
-    if said is None and column.is_unread and not record.holds(field.name):
+    """Whether a field differs, by canonical forms, and by the last applied value if responses do not show it."""
+    field, declared = column.field, declaration.spec.get(column.name)
+    if declared is None and column.is_unread and not record.holds(field.name):
         return False
     return differs(
         field,
-        canonical_value(field, substitute(said, resolve)),
+        canonical_value(field, substitute(declared, resolve)),
         canonical_live_value(column, live),
         record,
         declaration,
     )
 
 
-def _is_same(field: Field, said: Value, shown: Json, resolve: Resolve) -> bool:
-    """Whether two values mean the same as they stand. False is no answer: their canonical forms have it."""
+def _is_same(field: Field, declared: Value, value: Json, resolve: Resolve) -> bool:
+    """Whether a declared and a live value are equal without canonicalization. False: their canonical forms decide."""
     if InputOnly in field.behaviors:
         return False
-    if said is None:
-        return any(shown.__class__ is absence.__class__ and shown == absence for absence in absences(field))
-    if said.__class__ is Ref:
-        said = resolve(said)
-    if said.__class__ is shown.__class__ and said == shown:
-        return field.is_exact or said.__class__ is str
+    if declared is None:
+        return any(value.__class__ is absence.__class__ and value == absence for absence in absences(field))
+    if declared.__class__ is Ref:
+        declared = resolve(declared)
+    if declared.__class__ is value.__class__ and declared == value:
+        return field.is_exact or declared.__class__ is str
     if not field.is_exact:
         return False
-    if said.__class__ is list and shown.__class__ is list:
-        return [resolve(each) if each.__class__ is Ref else each for each in said] == shown
-    if field.shape is Shape.OBJECT and said.__class__ is dict and shown.__class__ is dict:
+    if declared.__class__ is list and value.__class__ is list:
+        return [resolve(item) if item.__class__ is Ref else item for item in declared] == value
+    if field.shape is Shape.OBJECT and declared.__class__ is dict and value.__class__ is dict:
         for sub in field.fields:
-            inner = said.get(sub.name)
+            inner = declared.get(sub.name)
             if inner is None and ServerDefault in sub.behaviors:
                 continue
-            if not _is_same(sub, inner, read(sub, shown), resolve):
+            if not _is_same(sub, inner, read(sub, value), resolve):
                 return False
         return True
     return False

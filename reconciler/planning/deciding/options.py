@@ -1,4 +1,4 @@
-"""What the user allows this plan to do, as plain values."""
+"""`PlanOptions`: targets, approvals, replacements and guards of one plan."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from reconciler.model.address import Address
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """
-    allow                  consents given: ("delete", "ReservedDomain") → how many
-    adopt                  take over what nobody owns wherever a natural key finds it
-    destroy                everything is meant to go: an empty manifest is no mistake
-    targets, excludes      globs over addresses; no target means everything
-    to_replace             declared resources to be made anew, whether or not anything differs
-    max_…_percent          of ten or more owned objects, how many may go or change without consent
-    now                    seconds since 1970: tells what is due for renewal
-    requests_per_minute    the account's budget, 0 for none
+    """The options of one plan.
+
+    allow                  approvals: ("delete", "ReservedDomain") → approved count; kind "*" for guards of a whole plan
+    adopt                  approves the adoption of every unmanaged object that a natural key finds
+    destroy                delete the whole stack: empty manifests are intended
+    targets, excludes      globs over addresses; no target selects everything
+    to_replace             declared resources to replace even if nothing differs (`--replace`)
+    max_…_percent          the share of ten or more owned objects that may be deleted or updated without approval
+    requests_per_minute    the rate limit of the account, 0 for none; used by the forecast
+    commit                 the Git commit of the manifests, for display
+    now                    seconds since 1970, to find secrets that are due for rotation
     """
 
     allow: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -36,10 +38,11 @@ class PlanOptions:
 
     @property
     def is_limited(self) -> bool:
+        """Whether targets or excludes are given."""
         return bool(self.targets or self.excludes)
 
     def find_unmatched(self, addresses: Iterable[Address]) -> list[str]:
-        """The globs that match none of these: a name that is misspelt there would quietly select nothing."""
+        """The globs that match none of the addresses, for example since a name is misspelled."""
         texts = [str(address) for address in addresses]
         return [
             glob
@@ -48,6 +51,7 @@ class PlanOptions:
         ]
 
     def selects(self, address: Address) -> bool:
+        """Whether the plan covers the address: a target matches it, or none is given, and no exclude matches it."""
         if not self.is_limited:
             return True
         text = str(address)
@@ -55,5 +59,5 @@ class PlanOptions:
         return wanted and not self.is_excluded(address)
 
     def is_excluded(self, address: Address) -> bool:
-        """Whether it is excluded by name."""
+        """Whether an exclude matches the address."""
         return any(fnmatchcase(str(address), glob) for glob in self.excludes)

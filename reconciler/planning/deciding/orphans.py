@@ -1,4 +1,4 @@
-"""Deletes objects of this stack that no declaration was assigned, and names those of which that cannot be told."""
+"""Decides about orphans, objects of this stack without a declaration: deletes them, or reports why it does not."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from reconciler.planning.matching.unclaimed import find_orphans, find_shared_rec
 
 @dataclass(frozen=True)
 class OrphanRules:
-    """Decides about orphans, after every declaration was decided."""
+    """Decides about orphans, once every declaration is decided."""
 
     assignments: Assignments
     decided: Mapping[Address, Decision]
     options: PlanOptions
 
     def decide(self) -> Iterator[Decision | Problem]:
-        """The delete of each orphan, or the problem that prevents it."""
+        """The delete of each selected orphan, or the problem that prevents it.
+
+        Not deleted are orphans of unmatched declarations, of incomplete lists, and rotated secrets in their overlap.
+        """
         index, spared = self.assignments.index, self._find_spared()
         left = [
             (address, live)
@@ -42,7 +45,7 @@ class OrphanRules:
             yield self._delete(address, live) if listing.complete else _report_unlisted(address, live, listing.why)
 
     def _find_spared(self) -> set[Address]:
-        """The addresses of which nothing is an orphan: what is left out or could not be matched, under any name."""
+        """The present and former addresses of declarations that are not selected or could not be matched."""
         spared: set[Address] = set()
         for address, decision in self.decided.items():
             if decision.problem is not None or not self.options.selects(address):
@@ -72,17 +75,17 @@ class OrphanRules:
         )
 
     def _is_in_overlap(self, address: Address, live: Live) -> bool:
-        """Whether it was renewed, and stays for the rest of the overlap."""
+        """Whether the object was rotated, and stays for the rest of the overlap."""
         decision = self.decided.get(address) or self._find_renamed(address)
         if decision is None or decision.declaration is None or decision.live is None:
             return False
         return is_in_overlap(decision.declaration, decision.live, live, self.options.now)
 
     def _find_renamed(self, address: Address) -> Decision | None:
-        """The decision for the object whose owner record has the address, and that Git gives another one."""
+        """The decision about the object whose owner record has the address, and which was moved to another one."""
         by_key = self.assignments.by_key
-        bearers = self.assignments.index.by_owner.get(address, ())
-        found = (self.decided.get(by_key.get(live.key, address)) for live in bearers)
+        recorded = self.assignments.index.by_owner.get(address, ())
+        found = (self.decided.get(by_key.get(live.key, address)) for live in recorded)
         return next((decision for decision in found if decision is not None), None)
 
 
@@ -97,7 +100,7 @@ def _report_unlisted(address: Address, live: Live, why: str) -> Problem:
 
 
 def report_unreadable_kinds(snapshot: Snapshot) -> Iterator[Problem]:
-    """What a key for a part of the account does not show."""
+    """A warning that names the kinds that the API key may not read."""
     denied = sorted(name for name, listing in snapshot.listings.items() if listing.denied)
     if denied:
         text = f"the API key may not read these kinds: {', '.join(denied)}"

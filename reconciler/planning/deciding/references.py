@@ -1,4 +1,4 @@
-"""Resolves references to resources that are decided already, and names those that will not be available."""
+"""Resolves references to resources that are already decided, and reports references to unavailable ones."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from reconciler.planning.deciding.decision import Decision
 
 
 class References:
-    """References to what is decided so far: `decided` grows in dependency order."""
+    """Resolves references by the decisions so far; `decided` grows in dependency order."""
 
     def __init__(self, decided: Mapping[Address, Decision], snapshot: Snapshot) -> None:
         self._decided = decided
         self._snapshot = snapshot
 
     def resolve(self, ref: Ref) -> Value:
-        """The value behind a reference if the object stays; else the reference itself."""
+        """The referenced value if its object exists and stays; else the reference, which the apply resolves."""
         decision = self._decided.get(ref.target)
         if decision is None or decision.live is None:
             return ref
@@ -35,18 +35,18 @@ class References:
         return ref if value is None else value
 
     def follows(self, ref: Ref, live: Value) -> bool:
-        """Whether the live value is the id of the object that the reference's target is about to replace."""
+        """Whether the live value is the id of an object that the target of the reference replaces or has replaced."""
         target = self._decided.get(ref.target)
         ids = live if isinstance(live, list) else [live]
         if target is None or not target.is_new:
             return False
         if target.live is not None:
             return target.live.id in ids
-        existing = {each.id for each in self._snapshot.of(ref.target.kind).objects}
-        return any(isinstance(each, str) and each not in existing for each in ids)
+        existing = {live_object.id for live_object in self._snapshot.of(ref.target.kind).objects}
+        return any(isinstance(id, str) and id not in existing for id in ids)
 
     def find_confined(self, spec: Mapping[str, Value]) -> Address | None:
-        """A resource that the values refer to and that waits for a person's answer."""
+        """A referenced resource with a problem that a user has to resolve, and that is confined to its referrers."""
         targets = (self._decided.get(ref.target) for ref in references(dict(spec)))
         confined = (
             target
@@ -58,7 +58,7 @@ class References:
     def find_unavailable(
         self, declaration: Declaration, decision: Decision, dependencies: Iterable[Address]
     ) -> Iterator[Problem]:
-        """What the resource needs, and is neither on the platform nor created by this plan."""
+        """A problem for each dependency that neither exists on the platform nor is created by this plan."""
         if decision.action in (None, Action.DELETE, Action.FORGET):
             return
         needed = {str(ref): ref.target for ref in references(decision.spec) if not self._will_exist(ref.target)}
@@ -90,7 +90,7 @@ class References:
 
 
 def report_skipped_referrer(declaration: Declaration, target: Address) -> Problem:
-    """The problem of a resource that refers to one that waits for a person's answer."""
+    """The problem of a resource that refers to a credential of which several exist."""
     return Problem(
         f"it refers to {target}, of which several exist, so that nothing is planned for it",
         f"resolve {target} first",

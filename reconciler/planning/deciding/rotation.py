@@ -1,4 +1,4 @@
-"""How old a live object is, and whether a renewed one still has its overlap."""
+"""The creation time of live objects, and whether a rotated one is still in its overlap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.model.snapshot import Live
 
 
 def read_creation_time(live: Live) -> float | None:
-    """When the platform made it, in seconds since 1970; None where it does not say."""
+    """The creation time of an object in seconds since 1970; None if the response has no valid `created_at`."""
     text = live.body.get("created_at")
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
@@ -19,9 +19,13 @@ def read_creation_time(live: Live) -> float | None:
 
 
 def is_in_overlap(declaration: Declaration, successor: Live, old: Live, now: float) -> bool:
-    """Whether what was renewed is still to live beside its successor. What nobody holds the secret of is not."""
-    made = read_creation_time(successor)
-    if declaration.rotate is None or made is None or (old.owner is not None and old.owner.pending):
+    """Whether the rotated object `old` has to stay beside its successor. `now`: seconds since 1970.
+
+    The overlap (`rotate.overlap`, in seconds) begins once the secret of the successor is delivered. An object whose own
+    secret was never delivered has no overlap.
+    """
+    created = read_creation_time(successor)
+    if declaration.rotate is None or created is None or (old.owner is not None and old.owner.pending):
         return False
     waiting = successor.owner is not None and successor.owner.pending
-    return waiting or now < made + declaration.rotate.overlap
+    return waiting or now < created + declaration.rotate.overlap

@@ -1,4 +1,4 @@
-"""The rules that decide what happens to a declared resource whose live object was found. `rules` has their order."""
+"""The ordered rules that decide what happens to a declared resource with a live object; `rules` lists them."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from reconciler.planning.matching.match import Basis, Match
 
 
 def rules() -> tuple[Rule, ...]:
-    """Every rule, in order: the first that answers decides."""
+    """All rules in order: the first that returns a decision decides."""
     return (
-        # What cannot be carried out is refused, whatever else applies.
+        # Changes that are impossible are refused first.
         refuse_to_send_undeclared_values,
         refuse_to_interrupt_ignored_traffic,
-        refuse_to_replace_what_is_not_ours,
-        # Of an object that is not ours, only the modules are managed: no other rule is for it.
+        refuse_to_replace_unmanaged,
+        # Of an object that is not managed, only the declared modules are: no later rule applies to it.
         update_modules,
-        # A replacement sends every field, so that an update in place has nothing left to do.
+        # A replacement sets every field, so that no update in place is needed.
         replace_for_immutable_fields,
         replace_on_request,
-        # The state of a one-time secret: while it is not delivered, its age says nothing.
+        # The state of a one-time secret: its age counts only once it is delivered.
         defer_to_delivering_run,
         replace_undelivered,
         replace_overwritten,
         replace_due,
-        # In place: these write the owner record, and all fields that differ with it.
+        # Updates in place: each writes the owner record together with all differing fields.
         move,
         adopt,
         update_fields,
@@ -52,9 +52,9 @@ def rules() -> tuple[Rule, ...]:
 class Comparison:
     """A declared resource beside its live object.
 
-    unchanged   the decision to do nothing
-    decision    the same with the differences; rules answer with it or a changed copy
-    record      what was last applied
+    unchanged      the decision to do nothing
+    decision       the same with the differences; rules return it or a changed copy
+    last_applied   the digests of the last apply
     """
 
     index: LiveIndex
@@ -77,24 +77,28 @@ class Comparison:
 
     @property
     def is_undelivered(self) -> bool:
-        """Whether the owner record says that its one-time secret has not arrived."""
+        """Whether the owner record says that the one-time secret was not delivered."""
         return _is_undelivered(self.kind, self.live, self.match)
 
     @property
     def is_record_stale(self) -> bool:
-        """Whether the owner record, or else the binding, has to be written although no field differs."""
+        """Whether the owner record, or the binding of a kind without one, has to be written though no field differs."""
         if not self.match.is_ours:
             return False
         if self.decision.confirms_delivery or (self.kind.keeps_owner and self.live.owner is None):
-            return True  # of the latter, somebody overwrote the record
+            return True  # in the second case, the owner record was overwritten
         owned = self.live.owner if self.kind.keeps_owner else self.index.snapshot.bindings.get(self.decision.address)
         return owned is not None and owned.protect != self.declaration.lifecycle.protect
 
     def refuse(self, text: str, remedy: str, *, code: str) -> Decision:
+        """The decision to do nothing, with a problem."""
         return self._with_problem(build_problem(self.declaration, text, remedy, code=code))
 
     def decide_replacement(self, reason: Reason, *, keeps_predecessor: bool = False) -> Decision:
-        """Another object in its place, or the problem that prevents it."""
+        """The decision to replace the object, or the problem that prevents it.
+
+        `keeps_predecessor`: the old object is not deleted by this plan, since a rotation has an overlap.
+        """
         kind, decision = self.kind, replace(self.decision, reason=reason)
         if not self.declaration.lifecycle.replace:
             immutable = reason is Reason.IMMUTABLE
@@ -124,7 +128,7 @@ Rule = Callable[[Comparison], Decision | None]
 
 
 def apply_rules(comparison: Comparison) -> Decision:
-    """The answer of the first rule that has one; otherwise nothing happens."""
+    """The decision of the first rule that returns one; otherwise nothing happens."""
     for rule in rules():
         decision = rule(comparison)
         if decision is not None:
@@ -133,7 +137,12 @@ def apply_rules(comparison: Comparison) -> Decision:
 
 
 def compare(index: LiveIndex, base: Decision, match: Match, options: PlanOptions, follows: Follows) -> Comparison:
-    """Both sides of a declared resource whose live object is `match.live`, with what differs."""
+    """Compares a declared resource with its live object `match.live`.
+
+    base   the decision to do nothing, with the values of both sides
+
+    Ignored fields (`lifecycle.ignore`) do not differ; their live values are part of the spec that calls send.
+    """
     kind, declaration, live = base.kind, base.declaration, match.live
     assert declaration is not None
     assert live is not None
@@ -158,42 +167,47 @@ def compare(index: LiveIndex, base: Decision, match: Match, options: PlanOptions
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def refuse_to_send_undeclared_values(it: Comparison) -> Decision | None:
-    """An ignored secret inside a field that differs: the field cannot be sent without it."""
-    changed = {difference.field.name for difference in it.decision.differences}
-    hidden = (
-        ignore.find_undeclared_secrets(it.kind, it.decision.spec, it.declaration.lifecycle.ignore) if changed else []
-    )
+def refuse_to_send_undeclared_values(comparison: Comparison) -> Decision | None:
+    """Refuses to update a field that contains an ignored secret: it cannot be sent without its value."""
+    changed = {difference.field.name for difference in comparison.decision.differences}
+    if not changed:
+        return None
+    ignored = comparison.declaration.lifecycle.ignore
+    hidden = ignore.find_undeclared_secrets(comparison.kind, comparison.decision.spec, ignored)
     names = [path for path in hidden if path.partition(".")[0] in changed]
-    return it.refuse(*_explain_missing(names, "it cannot be changed"), code="ignored-field-needed") if names else None
+    if not names:
+        return None
+    return comparison.refuse(*_explain_missing(names, "it cannot be changed"), code="ignored-field-needed")
 
 
-def refuse_to_interrupt_ignored_traffic(it: Comparison) -> Decision | None:
-    """To exchange one way to sign in for another takes the traffic module away, and no manifest says what it was."""
-    module = str(it.kind.traffic_module)
-    if not it.decision.interrupts_traffic or module not in it.declaration.lifecycle.ignore:
+def refuse_to_interrupt_ignored_traffic(comparison: Comparison) -> Decision | None:
+    """Refuses to exchange authentication modules if the traffic module, removed meanwhile, is ignored."""
+    module = str(comparison.kind.traffic_module)
+    if not comparison.decision.interrupts_traffic or module not in comparison.declaration.lifecycle.ignore:
         return None
     text = f"{module} must be removed while the authentication module is exchanged, and no manifest declares its value"
-    return it.refuse(
+    return comparison.refuse(
         text,
         f"declare {module}; or remove the old authentication module, apply, then add the new one",
         code="ignored-field-needed",
     )
 
 
-def refuse_to_replace_what_is_not_ours(it: Comparison) -> Decision | None:
-    """`--replace` of an object that this stack does not own."""
-    if not it.is_requested:
+def refuse_to_replace_unmanaged(comparison: Comparison) -> Decision | None:
+    """Refuses `--replace` of an object that this stack does not own."""
+    if not comparison.is_requested:
         return None
-    if it.decision.modules_only:
-        return it.refuse(
-            f"only the modules of {it.live.id} are managed",
-            f"remove {it.declaration.address} from --replace",
+    if comparison.decision.modules_only:
+        return comparison.refuse(
+            f"only the modules of {comparison.live.id} are managed",
+            f"remove {comparison.declaration.address} from --replace",
             code="cannot-be-replaced",
         )
-    if not it.match.is_ours:
-        return it.refuse(
-            f"{it.live.id} is not managed by any stack and cannot be replaced", "adopt it first", code="not-owned"
+    if not comparison.match.is_ours:
+        return comparison.refuse(
+            f"{comparison.live.id} is not managed by any stack and cannot be replaced",
+            "adopt it first",
+            code="not-owned",
         )
     return None
 
@@ -201,106 +215,116 @@ def refuse_to_replace_what_is_not_ours(it: Comparison) -> Decision | None:
 # --- modules ----------------------------------------------------------------------------------------------------------
 
 
-def update_modules(it: Comparison) -> Decision | None:
-    """Of an object that is named by id, only the declared modules are managed."""
-    if not it.decision.modules_only:
+def update_modules(comparison: Comparison) -> Decision | None:
+    """Updates the declared modules of an unmanaged object that is named by id."""
+    decision = comparison.decision
+    if not decision.modules_only:
         return None
-    return replace(it.decision, action=Action.UPDATE) if it.decision.differences else it.decision
+    return replace(decision, action=Action.UPDATE) if decision.differences else decision
 
 
 # --- replacements -----------------------------------------------------------------------------------------------------
 
 
-def replace_for_immutable_fields(it: Comparison) -> Decision | None:
-    """A field differs that cannot be updated in place. An object that nobody owns is never replaced."""
-    if not any(difference.forces_replacement for difference in it.decision.differences):
+def replace_for_immutable_fields(comparison: Comparison) -> Decision | None:
+    """Replaces if a field differs that cannot be updated in place; refuses to replace unmanaged objects."""
+    if not any(difference.forces_replacement for difference in comparison.decision.differences):
         return None
-    if it.match.is_ours:
-        return it.decide_replacement(Reason.IMMUTABLE)
-    names = _immutable_paths(it.decision)
-    text = f"{it.live.id} is not managed by any stack, and differs in {names}, which cannot be updated in place"
-    return it.refuse(
+    if comparison.match.is_ours:
+        return comparison.decide_replacement(Reason.IMMUTABLE)
+    names = _immutable_paths(comparison.decision)
+    text = f"{comparison.live.id} is not managed by any stack, and differs in {names}, which cannot be updated in place"
+    return comparison.refuse(
         text, "declare its live values, adopt it, then change it; or delete it on the platform", code="not-owned"
     )
 
 
-def replace_on_request(it: Comparison) -> Decision | None:
-    return it.decide_replacement(Reason.ASKED) if it.is_requested else None
+def replace_on_request(comparison: Comparison) -> Decision | None:
+    """Replaces a resource that `--replace` names."""
+    return comparison.decide_replacement(Reason.ASKED) if comparison.is_requested else None
 
 
-def defer_to_delivering_run(it: Comparison) -> Decision | None:
-    """Another run, with another store, may be about to deliver the secret: the next plan sees what came of it."""
-    return it.unchanged if it.is_undelivered and it.declaration.address in it.index.pending_elsewhere else None
+def defer_to_delivering_run(comparison: Comparison) -> Decision | None:
+    """Does nothing while a run with another store may still deliver the secret: the next plan will decide."""
+    is_elsewhere = comparison.declaration.address in comparison.index.pending_elsewhere
+    return comparison.unchanged if comparison.is_undelivered and is_elsewhere else None
 
 
-def replace_undelivered(it: Comparison) -> Decision | None:
-    """The one-time secret never arrived, and cannot be read again."""
-    return (
-        it.decide_replacement(Reason.UNDELIVERED) if it.is_undelivered and not it.decision.confirms_delivery else None
-    )
-
-
-def replace_overwritten(it: Comparison) -> Decision | None:
-    """The secret of a later object, now gone, was delivered to the same target."""
-    owner = it.live.owner if it.match.is_ours and not it.is_undelivered else None
-    if owner is None or it.index.snapshot.overwritten.get(owner.intent) != it.declaration.address:
+def replace_undelivered(comparison: Comparison) -> Decision | None:
+    """Replaces a credential whose one-time secret was never delivered, since it cannot be read again."""
+    if not comparison.is_undelivered or comparison.decision.confirms_delivery:
         return None
-    return it.decide_replacement(Reason.OVERWRITTEN)
+    return comparison.decide_replacement(Reason.UNDELIVERED)
 
 
-def replace_due(it: Comparison) -> Decision | None:
-    """Its secret has reached the age at which `rotate` renews it. The old object stays for the overlap."""
-    rotate = it.declaration.rotate
-    if rotate is None or not it.match.is_ours or it.is_undelivered:
+def replace_overwritten(comparison: Comparison) -> Decision | None:
+    """Replaces a credential whose delivered secret was overwritten by that of a later, deleted object."""
+    owner = comparison.live.owner if comparison.match.is_ours and not comparison.is_undelivered else None
+    if owner is None or comparison.index.snapshot.overwritten.get(owner.intent) != comparison.declaration.address:
         return None
-    created = rotation.read_creation_time(it.live)
-    if created is None or it.options.now < created + rotate.after:
+    return comparison.decide_replacement(Reason.OVERWRITTEN)
+
+
+def replace_due(comparison: Comparison) -> Decision | None:
+    """Rotates a credential at the age that `rotate.after` sets, in seconds. The old object stays for the overlap."""
+    rotate = comparison.declaration.rotate
+    if rotate is None or not comparison.match.is_ours or comparison.is_undelivered:
         return None
-    return it.decide_replacement(Reason.ROTATION, keeps_predecessor=rotate.overlap > 0)
+    created = rotation.read_creation_time(comparison.live)
+    if created is None or comparison.options.now < created + rotate.after:
+        return None
+    return comparison.decide_replacement(Reason.ROTATION, keeps_predecessor=rotate.overlap > 0)
 
 
 # --- in place ---------------------------------------------------------------------------------------------------------
 
 
-def move(it: Comparison) -> Decision | None:
-    """The same object, recorded under another address."""
-    if it.match.former is None:
+def move(comparison: Comparison) -> Decision | None:
+    """Updates the owner record of an object that has a new address."""
+    if comparison.match.former is None:
         return None
-    return replace(it.decision, action=Action.MOVE, reason=Reason.RENAMED, moves_record=True)
+    return replace(comparison.decision, action=Action.MOVE, reason=Reason.RENAMED, moves_record=True)
 
 
-def adopt(it: Comparison) -> Decision | None:
-    """An object that no stack owns: needs approval, unless the manifest asks for it or names the object by id."""
-    if it.match.is_ours:
+def adopt(comparison: Comparison) -> Decision | None:
+    """Adopts an unmanaged object. Needs approval, unless the manifest requests it or names the object by id."""
+    if comparison.match.is_ours:
         return None
-    is_written = it.declaration.lifecycle.adopt or it.match.basis is Basis.ID
-    if is_written and not it.kind.keeps_owner and not it.decision.differences:
-        return it.decision  # a store that lives for one run would have it adopted in each
-    consent = is_written or it.options.adopt
+    is_written = comparison.declaration.lifecycle.adopt or comparison.match.basis is Basis.ID
+    if is_written and not comparison.kind.keeps_owner and not comparison.decision.differences:
+        return comparison.decision  # else every run with a temporary store would adopt it
+    is_approved = is_written or comparison.options.adopt
     return replace(
-        it.decision, action=Action.ADOPT, reason=Reason.UNOWNED, moves_record=True, needs_approval=not consent
+        comparison.decision,
+        action=Action.ADOPT,
+        reason=Reason.UNOWNED,
+        moves_record=True,
+        needs_approval=not is_approved,
     )
 
 
-def update_fields(it: Comparison) -> Decision | None:
-    """The owner record is written with the fields, unless it is right already."""
-    if not it.decision.differences:
+def update_fields(comparison: Comparison) -> Decision | None:
+    """Updates the differing fields, together with the owner record unless that is current."""
+    if not comparison.decision.differences:
         return None
-    moves_record = it.is_record_stale or not is_record_current(it.kind, it.decision.want, it.last_applied)
-    return replace(it.decision, action=Action.UPDATE, moves_record=moves_record)
+    moves_record = comparison.is_record_stale or not is_record_current(
+        comparison.kind, comparison.decision.want, comparison.last_applied
+    )
+    return replace(comparison.decision, action=Action.UPDATE, moves_record=moves_record)
 
 
-def update_record(it: Comparison) -> Decision | None:
-    if not it.is_record_stale:
+def update_record(comparison: Comparison) -> Decision | None:
+    """Writes only the owner record: `lifecycle.protect` changed, a delivery is confirmed, or the record was lost."""
+    if not comparison.is_record_stale:
         return None
-    return replace(it.decision, action=Action.UPDATE, reason=Reason.RECORD, moves_record=True)
+    return replace(comparison.decision, action=Action.UPDATE, reason=Reason.RECORD, moves_record=True)
 
 
 # --- problems ---------------------------------------------------------------------------------------------------------
 
 
 def check_secret_sink(kind: Kind, declaration: Declaration) -> Problem | None:
-    """A one-time secret that `deliver` gives no target."""
+    """The problem of a one-time secret without a target in `deliver`."""
     if not kind.one_time or kind.one_time in declaration.deliver:
         return None
     text = f"its {kind.one_time} can be read only once, and `deliver` names no target for it"
@@ -311,7 +335,7 @@ def check_secret_sink(kind: Kind, declaration: Declaration) -> Problem | None:
 def check_undeclared_values(
     kind: Kind, declaration: Declaration, spec: Mapping[str, Value], effect: str
 ) -> Problem | None:
-    """Ignored secrets without which the object cannot be sent as a whole. `effect`: what is impossible."""
+    """The problem of ignored secrets without which the object cannot be created. `effect`: what is impossible."""
     names = ignore.find_undeclared_secrets(kind, spec, declaration.lifecycle.ignore)
     return build_problem(declaration, *_explain_missing(names, effect), code="ignored-field-needed") if names else None
 
@@ -325,7 +349,7 @@ def build_problem(declaration: Declaration, text: str, remedy: str, *, code: str
     return Problem(text, remedy, str(declaration.address), declaration.position, code=code)
 
 
-# --- what is known of both sides --------------------------------------------------------------------------------------
+# --- the state of both sides --------------------------------------------------------------------------------------
 
 
 def _immutable_paths(decision: Decision) -> str:
@@ -338,12 +362,12 @@ def _is_undelivered(kind: Kind, live: Live, match: Match) -> bool:
 
 
 def _is_received(index: LiveIndex, live: Live) -> bool:
-    """Whether the store knows that the one-time secret arrived."""
+    """Whether the store has the receipt of the one-time secret."""
     return live.owner is not None and live.owner.intent in index.snapshot.receipts
 
 
 def _is_modules_only(kind: Kind, declaration: Declaration) -> bool:
-    """Whether an object of somebody else's is named by id, and only its modules are managed."""
+    """Whether an object that is not managed is named by id, and only its modules are declared."""
     return (
         bool(kind.modules_by_id)
         and declaration.id is not None
@@ -354,7 +378,7 @@ def _is_modules_only(kind: Kind, declaration: Declaration) -> bool:
 def _read_last_applied(
     index: LiveIndex, kind: Kind, declaration: Declaration, match: Match, follows: Follows
 ) -> LastApplied:
-    """What is known to have been applied last."""
+    """The last applied digests, from the owner record or else from the binding."""
     assert match.live is not None
     owner = match.live.owner
     if match.is_ours and owner is not None:

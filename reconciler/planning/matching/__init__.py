@@ -1,1 +1,1 @@
-"""Matches declarations to live objects."""
+"""Assigns live objects to declarations: by id, owner record, binding, former address or natural key."""

@@ -1,4 +1,4 @@
-"""Which declaration each live object is assigned to, while a plan is made."""
+"""The assignment of live objects to declarations while a plan is created."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from reconciler.planning.matching.index import LiveIndex
 
 
 class Assignments:
-    """The live objects that declarations have found so far."""
+    """The live objects that are assigned to a declaration so far, by (kind, locator)."""
 
     def __init__(self, index: LiveIndex) -> None:
         self.index = index
         self.by_key: dict[LiveKey, Address] = {}
 
     def assign(self, live: Live, address: Address) -> Address:
-        """The address that the object is assigned to: the first that asks."""
+        """Assigns the object, or its alias, to the address, unless another declaration has it. Returns its holder."""
         key = live.key
-        if (twin := self.index.aliases.get(key)) in self.by_key and twin is not None:
-            return self.by_key[twin]
+        if (alias := self.index.aliases.get(key)) in self.by_key and alias is not None:
+            return self.by_key[alias]
         return self.by_key.setdefault(key, address)
 
     def is_assigned(self, live: Live) -> bool:
+        """Whether the object or its alias is assigned to a declaration."""
         key = live.key
         return key in self.by_key or self.index.aliases.get(key) in self.by_key
 
     def is_free(self, live: Live, address: Address) -> bool:
-        """Whether the object is assigned or promised to no other declaration."""
+        """Whether a natural key may assign the object: it is neither assigned nor reserved for another declaration."""
         return not self.is_assigned(live) and self.index.reserved_addresses.get(live.key, address) == address

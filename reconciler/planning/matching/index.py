@@ -1,4 +1,7 @@
-"""Every live object of the account, findable by what says whose it is. Which of them a declaration means: `match`."""
+"""The index of live objects by id, owner record, binding, former address and natural key.
+
+`match` decides which of them a declaration is assigned.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,12 @@ from reconciler.planning.matching.ownership import Account, read_ownership
 
 @dataclass(frozen=True)
 class LiveIndex:
-    """Every live object, findable by id, owner record, binding, former address and natural key. Never changes.
+    """All live objects of one snapshot. Immutable.
 
+    by_locator          by (kind, locator)
     by_owner, superseded, duplicates, pending_elsewhere   see `Ownership`
-    twins      one object listed as two kinds: the key of the other
-    seconds    of each such two, the one that need not be mentioned
+    aliases             of an object that is listed as two kinds: the key of the other listing
+    secondary_aliases   of each such pair, the key that plans and listings leave out
     """
 
     stack: str
@@ -37,31 +41,32 @@ class LiveIndex:
     pending_elsewhere: frozenset[Address]
     aliases: Mapping[LiveKey, LiveKey]
     secondary_aliases: frozenset[LiveKey]
-    _forms: dict[LiveKey, CanonicalFields] = field(default_factory=dict, repr=False)  # made on demand
+    _forms: dict[LiveKey, CanonicalFields] = field(default_factory=dict, repr=False)  # cache of `form`
 
     @classmethod
     def of(cls, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> LiveIndex:
+        """The index of a snapshot, with the owner records of the manifest's stack."""
         catalogue = {kind.name: kind for kind in kinds}
         by_locator = {live.key: live for kind in kinds for live in snapshot.of(kind.name).objects}
-        owned = read_ownership(Account(manifest, snapshot, catalogue, by_locator))
-        twins, seconds = _find_aliases(snapshot, catalogue, by_locator)
+        ownership = read_ownership(Account(manifest, snapshot, catalogue, by_locator))
+        aliases, secondary_aliases = _find_aliases(snapshot, catalogue, by_locator)
         return cls(
             manifest.stack,
             manifest,
             snapshot,
             catalogue,
             by_locator,
-            owned.by_owner,
-            owned.superseded,
-            owned.duplicates,
-            owned.pending_elsewhere,
-            twins,
-            seconds,
+            ownership.by_owner,
+            ownership.superseded,
+            ownership.duplicates,
+            ownership.pending_elsewhere,
+            aliases,
+            secondary_aliases,
         )
 
     @cached_property
     def by_key(self) -> Mapping[tuple[str, tuple[object, ...]], list[Live]]:
-        """By natural key, which is asked for only where a declaration has found nothing in any other way."""
+        """The live objects by kind and natural key. Computed only if a declaration is not matched in another way."""
         found: dict[tuple[str, tuple[object, ...]], list[Live]] = defaultdict(list)
         for live in self.by_locator.values():
             kind = self.kinds[live.kind]
@@ -72,8 +77,11 @@ class LiveIndex:
 
     @cached_property
     def reserved_addresses(self) -> Mapping[LiveKey, Address]:
-        """Objects that a record, a binding, `moved` or an id promises to a declaration: no natural key leads there."""
-        # What has been replaced is about to go, and is nobody else's even if its key is wanted.
+        """Objects that an owner record, a binding, `moved` or an id leads to, with the declaration that they lead from.
+
+        The natural key of another declaration does not match them.
+        """
+        # A replaced object will be deleted. No other declaration may take it over, even by its natural key.
         reserved = {(live.kind, live.locator): address for address, live in self.superseded}
         declarations = self.manifest.declarations
         for address, lives in self.by_owner.items():
@@ -96,7 +104,7 @@ class LiveIndex:
         return reserved
 
     def find_sole(self, declaration: Declaration) -> Live | None:
-        """The one object with the declaration's record, if no other rung could lead elsewhere."""
+        """The only object with the declaration's owner record; None if `match` could choose another one."""
         owned = self.by_owner.get(declaration.address)
         if owned is None or len(owned) != 1 or declaration.moved or declaration.id is not None:
             return None
@@ -104,24 +112,29 @@ class LiveIndex:
 
     @cached_property
     def complete_kinds(self) -> frozenset[str]:
-        """The kinds that were listed to the end."""
+        """The kinds whose lists are complete."""
         return frozenset(name for name, listing in self.snapshot.listings.items() if listing.complete)
 
     @cached_property
     def knows_all_creates(self) -> bool:
-        """Whether the store surely knows of each create of the stack: it took part in an apply, and knows all of our
-        objects that are there. Of a store that is new, lost, or one of several, this cannot be said."""
+        """Whether the store is certain to know every create of the stack.
+
+        It took part in an apply and knows all live objects of the stack. Not so for a store that is new, was lost, or
+        is one of several.
+        """
         ours = (live for lives in self.by_owner.values() for live in lives)
         return self.snapshot.is_remembered and all(self.find_bound_addresses(live) for live in ours)
 
     @cached_property
     def replaced_addresses(self) -> frozenset[Address]:
-        """The addresses with an object that another took the place of."""
+        """The addresses of which another object replaces the former one."""
         return frozenset(address for address, _ in self.superseded)
 
     def find_recorded(self, kind: Kind, address: Address) -> Sequence[Live]:
-        """What carries the record of this address, or what the store binds to it if there is no record to be had:
-        the kind has no metadata, or somebody wrote over it."""
+        """The objects with the owner record of an address, or else the unrecorded object that the store binds to it.
+
+        A bound object has no owner record because its kind has no metadata, or because its metadata was overwritten.
+        """
         if owned := self.by_owner.get(address):
             return owned
         binding = self.snapshot.bindings.get(address)
@@ -143,7 +156,10 @@ class LiveIndex:
         return min(declared, key=lambda other: (declarations[other].ensure is not Ensure.PRESENT, other))
 
     def find_former(self, kind: Kind, declaration: Declaration) -> list[tuple[Address, Live]]:
-        """What is recorded under the addresses a declaration says it had, as far as nobody declares them now."""
+        """The objects recorded under the former addresses (`moved`) of a declaration, each with that address.
+
+        Former addresses that are declared again do not count.
+        """
         return [
             (former, live)
             for former in dict.fromkeys(declaration.moved)
@@ -152,7 +168,7 @@ class LiveIndex:
         ]
 
     def find_bound_addresses(self, live: Live) -> list[Address]:
-        """The addresses that the store binds to an object, in order."""
+        """The addresses that the store binds to an object, sorted."""
         return self._bound_addresses.get(live.key, [])
 
     @cached_property
@@ -163,24 +179,24 @@ class LiveIndex:
         return found
 
     def is_ours(self, live: Live) -> bool:
-        """Whether this stack's record is on it, or a binding leads to it."""
+        """Whether the object has an owner record of this stack or, without a record, a binding."""
         return live.owner.stack == self.stack if live.owner is not None else bool(self.find_bound_addresses(live))
 
     def is_protected(self, live: Live) -> bool:
-        """Whether the object is protected, which outlives its declaration."""
+        """Whether the owner record or a binding protects the object, even after its manifest was removed."""
         if live.owner is not None:
             return live.owner.protect
         return any(self.snapshot.bindings[address].protect for address in self.find_bound_addresses(live))
 
     def form(self, kind: Kind, live: Live) -> CanonicalFields:
-        """The live object in canonical form, made once."""
+        """The live object in canonical form; cached."""
         key = live.key
         if key not in self._forms:
             self._forms[key] = canonical_live(kind, live)
         return self._forms[key]
 
     def drop_form(self, live: Live | None) -> None:
-        """Of an object that stays as it is, the form is hardly asked for again."""
+        """Frees the cached form of an unchanged object."""
         if live is not None:
             self._forms.pop(live.key, None)
 
@@ -188,27 +204,27 @@ class LiveIndex:
 def _find_aliases(
     snapshot: Snapshot, kinds: Mapping[str, Kind], by_locator: Mapping[LiveKey, Live]
 ) -> tuple[Mapping[LiveKey, LiveKey], frozenset[LiveKey]]:
-    """Objects that are listed as two kinds, and of each two the one that need not be mentioned."""
-    twins: dict[LiveKey, LiveKey] = {}
-    seconds: set[LiveKey] = set()
+    """The keys of objects that are listed as two kinds, such as BotUser and ServiceUser, and the secondary ones."""
+    aliases: dict[LiveKey, LiveKey] = {}
+    secondary: set[LiveKey] = set()
     for kind in kinds.values():
         first = kinds.get(str(kind.same_as))
         for live in snapshot.of(kind.name).objects if first is not None else ():
             assert first is not None
             other = first.name, first.id_prefix + live.id.removeprefix(kind.id_prefix)
-            twins[live.key], twins[other] = other, live.key
+            aliases[live.key], aliases[other] = other, live.key
             if other in by_locator:
-                seconds.add(live.key)
-    return twins, frozenset(seconds)
+                secondary.add(live.key)
+    return aliases, frozenset(secondary)
 
 
 def _is_special(declaration: Declaration) -> bool:
-    """Whether it says more of its object than its own address."""
+    """Whether the declaration names its object by `moved` or `id`."""
     return bool(declaration.moved) or declaration.id is not None
 
 
 def describe_owner(live: Live) -> str:
-    """The owner record in a few words, for a plan's memory of what it saw."""
+    """The stack, address and protection in an owner record, as `Observed` holds them; empty without a record."""
     owner = live.owner
     if owner is None:
         return ""

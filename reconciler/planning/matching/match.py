@@ -1,8 +1,8 @@
-"""Pairs what is declared with what is live. Knows nothing of differences between the two; see `compare`.
+"""Finds the live object of a declaration; `compare` finds their differences.
 
-A declaration finds its object by explicit id, owner record, the store's binding (kinds without metadata only), its
-former addresses, and last its natural key: what nobody owns is taken over only with consent, what another stack owns
-never. Two matches are a problem, never a guess.
+In this order: `id`, owner record, binding of the store (kinds without metadata only), former addresses (`moved`),
+natural key. An unmanaged object is adopted only with approval, an object of another stack never. More than one match
+is a problem: nothing is guessed (docs/architecture.md, "How planning goes").
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.planning.matching.index import LiveIndex
 
 
 class Basis(StrEnum):
-    """By what a declaration found its object."""
+    """By what an object was matched."""
 
     NOTHING = "nothing"
     ID = "its id"
@@ -36,7 +36,10 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True)
 class Match:
-    """The live object that a declaration means, and how that is known."""
+    """The live object of a declaration and by what it was matched, or the problem that prevents a match.
+
+    former   the address in its owner record or binding, if that is not the declared one
+    """
 
     live: Live | None
     basis: Basis
@@ -45,6 +48,7 @@ class Match:
 
     @property
     def is_ours(self) -> bool:
+        """Whether this stack owns the object: not if it was only named by id or found by its natural key."""
         return self.basis in (Basis.OWNER, Basis.BINDING, Basis.FORMER, Basis.CHILD)
 
 
@@ -52,7 +56,12 @@ NO_MATCH = Match(None, Basis.NOTHING)
 
 
 def match(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
-    """The live object of one declaration, assigned to it. Its references must be resolved as far as they can be."""
+    """Finds the live object of one declaration and assigns it.
+
+    want   the canonical spec, with the references to existing objects resolved
+
+    An object that is assigned to another declaration is the problem `duplicate-object`.
+    """
     found = _find(assignments, kind, declaration, want)
     if found.live is not None:
         holder = assignments.assign(found.live, declaration.address)
@@ -76,7 +85,7 @@ def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: 
             return standing
         record = owned[0].owner
         if record is not None and record.address != declaration.address:
-            return Match(owned[0], Basis.FORMER, record.address)  # taken back, and renamed in between
+            return Match(owned[0], Basis.FORMER, record.address)  # reclaimed, and renamed since
         return Match(owned[0], Basis.BINDING if record is None else Basis.OWNER)
     if formers:
         former, live = formers[0]
@@ -85,8 +94,10 @@ def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: 
 
 
 def _find_reclaimed(index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields) -> list[Live]:
-    """The object that an interrupted replacement was to end, if the declaration wants its unique key again: then that
-    one stays, referrers and all, and what was to replace it goes."""
+    """The object that an interrupted replacement would delete, if the declaration has its unique key again.
+
+    It is kept with its referrers, and the object that was created to replace it is deleted.
+    """
     replaced = [live for address, live in index.superseded if address == declaration.address]
     key = natural_key(kind, want) if replaced and kind.is_unique(want) and kind.keeps_owner else None
     if key is None:
@@ -97,8 +108,10 @@ def _find_reclaimed(index: LiveIndex, kind: Kind, declaration: Declaration, want
 def _find_existing_child(
     assignments: Assignments, kind: Kind, want: CanonicalFields, bound: Live, declaration: Declaration
 ) -> Match | None:
-    """The child without a record that is where it is declared already, while the store binds one below another parent:
-    two runs may each have made the parent and the child, and of the parents the first stays."""
+    """The child without owner record below its declared parent, if the store binds one below another parent.
+
+    Two runs may each have created the parent and the child; the first parent is kept.
+    """
     if kind.keeps_owner or kind.parent is None:
         return None
     if natural_key(kind, want) == natural_key(kind, assignments.index.form(kind, bound)):
@@ -108,6 +121,7 @@ def _find_existing_child(
 
 
 def _refuse_shared_record(index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]) -> Match:
+    """The problem of several objects with the owner record of one address."""
     intents = {live.owner.intent for live in owned if live.owner is not None}
     if index.kinds[address.kind].one_time and len(intents) == len(owned):
         return Match(None, Basis.NOTHING, problem=_report_created_twice(index, declaration, address, owned))
@@ -117,7 +131,7 @@ def _refuse_shared_record(index: LiveIndex, declaration: Declaration, address: A
 def _report_created_twice(
     index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]
 ) -> Problem:
-    """Runs with different stores each created the credential, and each may have delivered the token of its own."""
+    """Runs with different stores each created the credential, and each may have delivered its token."""
     ids = sorted(live.id for live in owned)
     credentials = [_describe_credential(index, live) for live in sorted(owned, key=lambda live: live.id)]
     lines = " or ".join(f"`id: {id}`" for id in ids)
@@ -141,7 +155,7 @@ def _describe_credential(index: LiveIndex, live: Live) -> str:
 
 
 def report_shared_record(address: Address, owned: Sequence[Live], declaration: Declaration | None = None) -> Problem:
-    """Several objects carry one record, and nothing tells which of them is the one that was made with it."""
+    """The problem of several objects with one owner record, of which nothing says which was created with it."""
     ids = ", ".join(sorted(live.id for live in owned))
     intents = {live.owner.intent if live.owner else "" for live in owned}
     if len(intents) == len(owned):
@@ -177,7 +191,7 @@ def _find_by_id(
     parent = want.get(kind.parent.field) if kind.parent else None
     locator = f"{parent}/{declaration.id}" if isinstance(parent, str) else str(declaration.id)
     live = index.by_locator.get((kind.name, locator))
-    other = next((each for each in recorded if each is not live), None)
+    other = next((candidate for candidate in recorded if candidate is not live), None)
     if other is not None and _is_successor(index, other, declaration, live):
         return Match(other, Basis.OWNER)
     if other is not None:
@@ -201,7 +215,7 @@ def _find_by_id(
 
 
 def _is_successor(index: LiveIndex, other: Live, declaration: Declaration, named: Live | None) -> bool:
-    """Whether our object was made in the place of the one that is named, which is gone or about to go."""
+    """Whether our object replaced the one that `id` names, which is deleted or will be."""
     owner = other.owner
     if owner is None or owner.address != declaration.address or declaration.ensure is not Ensure.PRESENT:
         return False
@@ -214,7 +228,7 @@ def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration,
         return NO_MATCH
     lives = [live for live in index.by_key.get((kind.name, key), []) if assignments.is_free(live, declaration.address)]
     if not kind.is_unique(want):
-        # Another of the same may well belong to somebody: only consent makes it this one.
+        # An object with the same values may have another purpose: only approval makes it this one.
         lives = [live for live in lives if live.owner is None] if declaration.lifecycle.adopt else []
     if not lives:
         return NO_MATCH
@@ -235,13 +249,13 @@ def _parent_is_ours(index: LiveIndex, kind: Kind, live: Live) -> bool:
 
 
 def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, basis: Basis) -> Match:
-    """An object found without our record on it, or with another one."""
+    """The match of an object that was found by id or natural key, according to its owner record."""
     owner = live.owner
     if owner is None:
         return _claim_unmarked(index, kind, declaration, live, basis)
     if owner.stack != index.stack:
         if declaration.ensure is Ensure.FORGOTTEN:
-            return Match(live, basis)  # handed over: there is nothing left to forget
+            return Match(live, basis)  # another stack owns it: there is nothing to forget
         return _refuse(
             declaration,
             f"{live.id} is managed by stack {owner.stack!r} as {owner.address}",

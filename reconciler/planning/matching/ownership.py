@@ -1,4 +1,4 @@
-"""Which live objects carry the stack's owner records, once replacements and creates of other runs are told apart."""
+"""Which live objects a stack owns by their owner records, after renames, replacements and duplicates are resolved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.model.snapshot import Live, LiveKey, Snapshot
 
 @dataclass(frozen=True)
 class Account:
-    """What the passes read."""
+    """The input of the passes."""
 
     manifest: Manifest
     snapshot: Snapshot
@@ -24,11 +24,12 @@ class Account:
 
 @dataclass(frozen=True)
 class Ownership:
-    """
-    by_owner            the objects with the owner record of an address; more than one: no rule tells which is meant
-    superseded          objects that another took the place of, with the address
-    duplicates          of objects that several runs created at once, the keys of those that are deleted
-    pending_elsewhere   addresses of credentials whose token a run with another store may be about to deliver
+    """The ownership of live objects after some passes.
+
+    by_owner            the objects with the owner record of an address; several if no rule says which is the resource
+    superseded          replaced objects that still exist, with their address
+    duplicates          of objects that several runs created at once, the keys of those that will be deleted
+    pending_elsewhere   addresses of credentials whose token a run with another store may still deliver
     """
 
     by_owner: Mapping[Address, Sequence[Live]]
@@ -37,12 +38,12 @@ class Ownership:
     pending_elsewhere: frozenset[Address] = frozenset()
 
     def find_shared(self) -> list[tuple[Address, Sequence[Live]]]:
-        """The addresses that several objects carry the record of."""
+        """The addresses whose owner record is on several objects, with these objects."""
         return [(address, lives) for address, lives in self.by_owner.items() if len(lives) > 1]
 
 
 def read_ownership(account: Account) -> Ownership:
-    """The ownership of all live objects: each pass reads what the passes before it left."""
+    """The ownership of all live objects. Each pass takes the result of the one before it."""
     ownership = Ownership(_group_by_record(account))
     for settle in (follow_renames, set_aside_replaced, set_aside_replaced_bindings, settle_duplicates):
         ownership = settle(ownership, account)
@@ -63,8 +64,10 @@ def _group_by_record(account: Account) -> Mapping[Address, Sequence[Live]]:
 
 
 def follow_renames(ownership: Ownership, account: Account) -> Ownership:
-    """An object that was replaced and renamed at once keeps its former address in its record. It is entered beside its
-    successor, as if it had had that name before."""
+    """Lists a replaced object under the address of its successor, if the successor was renamed.
+
+    An object that is replaced and renamed in one plan keeps its former address in its owner record.
+    """
     successors = _find_successors(ownership)
     if not successors:
         return ownership
@@ -77,13 +80,13 @@ def follow_renames(ownership: Ownership, account: Account) -> Ownership:
     ]
     by_owner = dict(ownership.by_owner)
     for former, live, address in moves:
-        by_owner[former] = [each for each in by_owner[former] if each is not live]
+        by_owner[former] = [other for other in by_owner[former] if other is not live]
         by_owner[address] = [*by_owner.get(address, ()), live]
     return replace(ownership, by_owner=by_owner)
 
 
 def _find_successors(ownership: Ownership) -> Mapping[LiveKey, Live]:
-    """By kind and id of a replaced object, the one that took its place."""
+    """The objects that replaced another one, by the kind and id of the replaced object."""
     replacing = [
         live
         for lives in ownership.by_owner.values()
@@ -97,20 +100,20 @@ def _find_successors(ownership: Ownership) -> Mapping[LiveKey, Live]:
 
 
 def _address_after(live: Live, successors: Mapping[LiveKey, Live], heirs: Callable[[Address], set[Address]]) -> Address:
-    """The address of an object whose successors may have been renamed."""
+    """The address of an object, following the renames of its successors."""
     chain = [live]
     while (after := successors.get((live.kind, chain[-1].id))) is not None and after not in chain:
         chain.append(after)
     address = _address(chain.pop())
     for predecessor in reversed(chain):
         former = _address(predecessor)
-        # No other declaration has the former address, or says that it had.
+        # Only if no other declaration has the former address or names it in `moved`.
         address = address if heirs(address) and heirs(former) <= heirs(address) else former
     return address
 
 
 def _find_heirs(manifest: Manifest) -> Callable[[Address], set[Address]]:
-    """The declarations that an address leads to: its own, or else those that had it according to `moved`."""
+    """Finds the declarations of an address: its own, or else those that name it in `moved`."""
     moved: dict[Address, set[Address]] = defaultdict(set)
     for address, declaration in manifest.declarations.items():
         for former in declaration.moved:
@@ -128,19 +131,19 @@ def _address(live: Live) -> Address:
 
 
 def set_aside_replaced(ownership: Ownership, account: Account) -> Ownership:
-    """An interrupted replacement leaves two objects with one address; the newer names the older."""
+    """Sets aside the older of two objects with one address after an interrupted replacement; the newer names it."""
     superseded: list[tuple[Address, Live]] = []
-    kept: dict[Address, Sequence[Live]] = {}
+    remaining: dict[Address, Sequence[Live]] = {}
     for address, lives in ownership.find_shared():
         heads = _drop_replaced(lives)
         if len(heads) == 1:
             superseded += [(address, live) for live in lives if live is not heads[0]]
-            kept[address] = heads
-    return _set_aside(ownership, kept, superseded)
+            remaining[address] = heads
+    return _set_aside(ownership, remaining, superseded)
 
 
 def set_aside_replaced_bindings(ownership: Ownership, account: Account) -> Ownership:
-    """The same for kinds without metadata, as the store remembers it."""
+    """The same for kinds without metadata, by the bindings of the store."""
     superseded: list[tuple[Address, Live]] = []
     for address, binding in account.snapshot.bindings.items():
         kind = account.kinds.get(address.kind)
@@ -158,9 +161,9 @@ def _drop_replaced(lives: Sequence[Live]) -> list[Live]:
 
 
 def _set_aside(
-    ownership: Ownership, kept: Mapping[Address, Sequence[Live]], superseded: Iterable[tuple[Address, Live]]
+    ownership: Ownership, remaining: Mapping[Address, Sequence[Live]], superseded: Iterable[tuple[Address, Live]]
 ) -> Ownership:
-    by_owner = {**ownership.by_owner, **kept} if kept else ownership.by_owner
+    by_owner = {**ownership.by_owner, **remaining} if remaining else ownership.by_owner
     return replace(ownership, by_owner=by_owner, superseded=(*ownership.superseded, *superseded))
 
 
@@ -168,40 +171,42 @@ def _set_aside(
 
 
 def settle_duplicates(ownership: Ownership, account: Account) -> Ownership:
-    """Two runs without a common store may each create what neither has seen: all runs keep the first.
+    """Keeps the oldest of several objects that runs without a common store created for one address.
 
-    The rule rests on what never changes, so that runs which settle it at once agree. Credentials have a rule of
-    their own, after which several may be left: which of them is in use is for a person to say.
+    The rule uses only values that never change, so that concurrent runs come to the same result. Credentials have a
+    separate rule, after which several may remain: a user must then say which of them is in use.
     """
     superseded: list[tuple[Address, Live]] = []
-    kept: dict[Address, Sequence[Live]] = {}
+    remaining: dict[Address, Sequence[Live]] = {}
     duplicates: set[LiveKey] = set()
     pending: set[Address] = set()
     for address, lives in ownership.find_shared():
         if len({live.owner.intent for live in lives if live.owner is not None}) < len(lives):
-            continue  # a record that was copied
+            continue  # the owner record was copied
         heads = sorted(_drop_replaced(lives), key=lambda live: (str(live.body.get("created_at") or ""), live.id))
         if not heads:
-            continue  # they name each other
+            continue  # they replace each other
         stay = _select_kept_credentials(account, address, heads) if account.kinds[address.kind].one_time else heads[:1]
-        gone = [live for live in (lives if len(stay) == 1 else heads) if live not in stay]
-        superseded += [(address, live) for live in gone]
+        removed = [live for live in (lives if len(stay) == 1 else heads) if live not in stay]
+        superseded += [(address, live) for live in removed]
         duplicates |= {live.key for live in heads if live not in stay}
-        kept[address] = [live for live in lives if live not in gone]
+        remaining[address] = [live for live in lives if live not in removed]
         if len(stay) == 1 and not _is_delivered(account, stay[0]) and not _is_undelivered(account, stay[0]):
             pending.add(address)
     return replace(
-        _set_aside(ownership, kept, superseded), duplicates=frozenset(duplicates), pending_elsewhere=frozenset(pending)
+        _set_aside(ownership, remaining, superseded),
+        duplicates=frozenset(duplicates),
+        pending_elsewhere=frozenset(pending),
     )
 
 
 def _select_kept_credentials(account: Account, address: Address, heads: Sequence[Live]) -> list[Live]:
-    """The credentials of one address, oldest first, that no run may delete unless a person says so.
+    """The credentials of one address, oldest first, that no run may delete without approval.
 
-    The one that the manifest names by id stays alone. Otherwise a run deletes only those whose tokens its own store
-    knows to be undelivered: another store may have delivered the others. And it deletes the first of all only if
-    one of the others is delivered, which nobody deletes, or if it knows all of them to be undelivered and so made
-    all of them. So two runs that settle this at the same moment never delete every credential.
+    If the manifest names one by id, that one alone. Otherwise a run deletes only those whose tokens its own store
+    knows to be undelivered, since another store may have delivered the others. It deletes the oldest only if one of
+    the others is delivered, and therefore kept by every run, or if it knows all of them to be undelivered, and
+    therefore created all of them. So two concurrent runs never delete every credential.
     """
     declared = account.manifest.declarations.get(address)
     named = [live for live in heads if declared is not None and live.id == declared.id]

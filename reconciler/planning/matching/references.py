@@ -1,4 +1,4 @@
-"""What live objects refer to by id."""
+"""The references by id between live objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from reconciler.model.value import Json
 
 
 def find_live_references(kind: Kind, live: Live) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Field, and (kind, id) of everything a live object refers to by id. A field for several kinds names each."""
+    """(field, (kind, id)) for each object that a live object refers to by id, its parent among them.
+
+    An id in a field that may refer to several kinds is yielded once for each of them.
+    """
     for field in kind.fields:
         yield from ((field.name, target) for target in _find_field_references(field, live.body))
     if kind.parent is not None and live.parent_id is not None:
@@ -23,7 +26,7 @@ def _find_field_references(field: Field, body: Mapping[str, Json]) -> Iterator[t
     value = read(field, body)
     if field.refs:
         ids = value if isinstance(value, list) else [value]
-        yield from ((kind, each) for each in ids if isinstance(each, str) for kind in field.refs)
+        yield from ((kind, id) for id in ids if isinstance(id, str) for kind in field.refs)
         return
     parts, fields = (value, field.item.fields) if field.item and isinstance(value, list) else ([value], field.fields)
     for part in parts if fields else ():

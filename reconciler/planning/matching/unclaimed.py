@@ -1,4 +1,4 @@
-"""Live objects that no declaration was assigned: orphans of this stack, objects of other stacks, and unmanaged ones."""
+"""Live objects without a declaration: orphans of this stack, objects of other stacks, and unmanaged objects."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from reconciler.planning.matching.index import LiveIndex
 
 
 def find_orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[Address, Live]]:
-    """Objects of this stack that no declaration has found, with the address they were created under.
+    """The objects of this stack that are not assigned to a declaration, sorted by the address in their owner record.
 
-    `spared` are addresses of which nothing is an orphan: declared ones that could not be matched.
+    `spared` are addresses without orphans: declared ones that could not be matched, and ones that are not selected.
     """
     index = assignments.index
     found = [*index.superseded]
@@ -32,7 +32,7 @@ def find_orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[A
 
 
 def find_shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]]:
-    """Orphans that share more than an address: the very record. At most one of them was made with it."""
+    """The orphans with the same owner record, intent included, by address. At most one of them was created with it."""
     groups: dict[Address, list[Live]] = {}
     for address, live in orphaned:
         groups.setdefault(address, []).append(live)
@@ -44,20 +44,20 @@ def find_shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Addres
 
 
 def find_unmanaged(assignments: Assignments, ours: Sequence[Live]) -> tuple[LiveKey, ...]:
-    """What no declaration, record or binding of any stack claims."""
+    """The objects that no declaration, owner record or binding of any stack claims, sorted. `ours`: of this stack."""
     index = assignments.index
     unmarked = [live for live in index.by_locator.values() if live.owner is None]
     if not unmarked:
         return ()
     known = {live.key for live in ours} | assignments.by_key.keys()
-    known |= {twin for key in known if (twin := index.aliases.get(key)) is not None}
+    known |= {alias for key in known if (alias := index.aliases.get(key)) is not None}
     known |= index.secondary_aliases
     found = (live for live in unmarked if live.key not in known and not _is_within(assignments, live))
     return tuple(sorted(live.key for live in found if _find_other_stack(index, live) is None))
 
 
 def find_other_stacks(assignments: Assignments) -> dict[str, tuple[LiveKey, ...]]:
-    """By stack: what carries no record, and still is another stack's."""
+    """The objects without an owner record that other stacks own, by stack."""
     index = assignments.index
     found: dict[str, list[LiveKey]] = defaultdict(list)
     for live in index.by_locator.values():
@@ -68,8 +68,10 @@ def find_other_stacks(assignments: Assignments) -> dict[str, tuple[LiveKey, ...]
 
 
 def _find_other_stack(index: LiveIndex, live: Live) -> str | None:
-    """The other stack that an object without a record belongs to: by its binding in the same store, or by its parent's
-    record, where the object cannot have a record of its own."""
+    """The other stack that owns an object without an owner record, by a binding in the same store or by its parent.
+
+    The owner record of the parent counts for kinds that cannot have a record of their own.
+    """
     if (stack := index.snapshot.elsewhere.get(live.key)) is not None:
         return stack
     kind = index.kinds[live.kind]
@@ -81,7 +83,7 @@ def _find_other_stack(index: LiveIndex, live: Live) -> str | None:
 
 
 def _is_within(assignments: Assignments, live: Live) -> bool:
-    """Whether the declaration of its parent says everything of this kind below it."""
+    """Whether the declaration of its parent lists its children of this kind in a field of its own."""
     index = assignments.index
     parent = index.kinds[live.kind].parent
     address = assignments.by_key.get((parent.kind, str(live.parent_id))) if parent is not None else None
