@@ -1,1 +1,1 @@
-"""HTTP clients: of the platform, with pages, limits and failures; of agents, code hosts and webhooks."""
+"""HTTP clients of the platform, agents, code hosts and webhooks: paging, rate limits, errors."""

@@ -1,7 +1,4 @@
-"""The local API of an agent: the engine's ports for the kinds that live there, beside those of the platform.
-
-No key is ever sent to it.
-"""
+"""A client of an agent's local API, for the kinds whose objects the agent holds. It never sends the API key."""
 
 from __future__ import annotations
 
@@ -23,15 +20,18 @@ from reconciler.model.value import Json
 if TYPE_CHECKING:
     import httpx
 
-_TIMEOUT = 10.0  # seconds; it is on this machine, and opening a tunnel takes it one exchange with the platform
-_CONNECTING = 5.0  # seconds of these until there is a connection
+_TIMEOUT = 10.0  # seconds; the agent is local, and opening a tunnel takes it one request to the platform
+_CONNECTING = 5.0  # seconds until there is a connection
 _CONNECTIONS = 8
-LARGEST = 8 * 2**20  # bytes; a thousand tunnels are half of one MiB
-_NOT_YET = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)  # no session yet: surely not done
+LARGEST = 8 * 2**20  # bytes; a thousand tunnels take half a MiB
+_NOT_YET = (
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)  # the agent has no session yet: nothing was done
 
 
 class Agent:
-    """One agent, as the engine's platform. With `read_only` it sends nothing but GET."""
+    """One agent, with the methods of the engine's platform. With `read_only` it sends nothing but GET."""
 
     def __init__(self, origin: Origin, connection: Connection, *, read_only: bool) -> None:
         self._origin = origin
@@ -42,14 +42,14 @@ class Agent:
         return await self._exchange("GET", path, None)
 
     async def list(self, path: str, key: str) -> Sequence[Mapping[str, Json]]:
-        """The whole of a collection: an agent has no pages."""
+        """A whole collection: an agent's lists have no pages."""
         try:
             body = await self.get(path)
         except Gone as gone:
-            raise Refused(f"{gone}; is {self._origin} the address of an agent?") from None
+            raise Refused(f"{gone}; check that {self._origin} is the address of an agent") from None
         objects = body.get(key) if isinstance(body, Mapping) else None
-        if not isinstance(objects, list) or not all(isinstance(each, Mapping) for each in objects):
-            raise Refused(f"{self._origin} did not answer with a list of {key}; is it the address of an agent?")
+        if not isinstance(objects, list) or not all(isinstance(item, Mapping) for item in objects):
+            raise Refused(f"{self._origin} did not return a list of {key}; check that it is the address of an agent")
         return objects
 
     async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
@@ -57,7 +57,7 @@ class Agent:
 
     async def _exchange(self, method: str, path: str, body: Mapping[str, Json] | None) -> Json:
         if method not in self._methods:
-            raise Refused(f"{method} {path} is not for this client to send")
+            raise Refused(f"this client must not send {method} {path}")
         headers = _headers(with_body=body is not None)
         content = b"" if body is None else answers.encode(body)
         try:
@@ -72,13 +72,13 @@ class Agent:
         if not response.is_success:
             raise failure_of(method, response.status, body, self._origin)
         if content.strip() and not is_json:
-            text = f"{self._origin} answered with what is not JSON; is it the address of an agent?"
+            text = f"the response of {self._origin} is not JSON; check that it is the address of an agent"
             raise Refused(text) if method == "GET" else errors.failure_without_answer(method, text, sent=True)
         return body if content.strip() else None
 
 
 def is_agent_path(path: str) -> bool:
-    """Whether a path is one of the agent's API. No path of the platform begins like one."""
+    """Whether a path belongs to the agent's API. No path of the platform begins like one."""
     return any(path == collection or path.startswith(f"{collection}/") for collection in _collections())
 
 
@@ -88,21 +88,21 @@ def _collections() -> tuple[str, ...]:
 
 
 def failure_of(method: str, status: int, body: Json, origin: Origin) -> Failure:
-    """What an answer other than 2xx means. The agent quotes the platform in `details.err`, error code and all."""
-    said = body if isinstance(body, Mapping) else {}
-    details = said.get("details")
+    """The Failure for a status other than 2xx. In `details.err` the agent quotes the platform's error with its code."""
+    error = body if isinstance(body, Mapping) else {}
+    details = error.get("details")
     why = details.get("err") if isinstance(details, Mapping) else None
-    words = [errors.sanitize(each) for each in (said.get("msg"), why) if isinstance(each, str) and each.strip()]
+    texts = [errors.sanitize(text) for text in (error.get("msg"), why) if isinstance(text, str) and text.strip()]
     found = re.search(r"ERR_[A-Z]+_\d+", why) if isinstance(why, str) else None
     code = found[0] if found else ""
-    text = f"{': '.join(words) or 'no reason given'} (the agent at {origin}, status {status})"
+    text = f"{': '.join(texts) or 'no reason given'} (the agent at {origin}, status {status})"
     if status == HTTPStatus.NOT_FOUND:
         return Gone(text, code=code, status=status)
     if status in _NOT_YET:
         return Transient(text, code=code, status=status)
-    if status >= 500 and not code:  # with a code of the platform it is certain that nothing was started
+    if status >= 500 and not code:  # with an error code of the platform, nothing was started
         return errors.failure_without_answer(method, text, sent=True)
-    # Without its status: a refusal of the agent's says nothing about our key.
+    # Without its status: 401 and 403 of the agent are not about the API key.
     return Refused(text, code=code)
 
 
@@ -122,9 +122,9 @@ def _headers(*, with_body: bool) -> httpx.Headers:
 async def open_agent(
     base_url: str | None, *, read_only: bool, transport: httpx.AsyncBaseTransport | None = None
 ) -> AsyncIterator[Agent | None]:
-    """An agent, if there is one to be had; with a `transport`, requests go there instead of the network.
+    """A client of the agent at an address, None without an address. Raises ValueError for an invalid address.
 
-    ValueError if the address will not do.
+    transport  where requests are sent instead of the network
     """
     if base_url is None:
         yield None

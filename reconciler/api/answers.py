@@ -1,6 +1,4 @@
-"""Bodies of requests and responses as JSON. What JSON allows and no platform means is refused or repaired on decoding:
-NaN, halves of characters, too many levels.
-"""
+"""Encodes and decodes JSON bodies. Rejects NaN, infinity and deep nesting; repairs unpaired surrogates."""
 
 from __future__ import annotations
 
@@ -11,27 +9,30 @@ from typing import Any, Final
 
 from reconciler.model.value import Json
 
-DEEPEST = 100  # levels; the deepest known answer has nine, and walking a value takes a stack frame or two a level
+DEEPEST = 100  # levels; the deepest known response has nine, and walking a value takes two stack frames for each level
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
-_LONE: Final = re.compile(rb"\\u[dD]|\xed[\xa0-\xbf]")  # escaped, or in bytes that are not UTF-8 and pass for it
+_LONE: Final = re.compile(
+    rb"\\u[dD]|\xed[\xa0-\xbf]"
+)  # an escaped surrogate, or one in invalid UTF-8 that Python accepts
 
 
 def encode(body: Any) -> bytes:
+    """The body as compact JSON in UTF-8."""
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # half a character, which has no bytes
+    except UnicodeEncodeError:  # an unpaired surrogate has no UTF-8 form
         return json.dumps(body, separators=(",", ":")).encode()
 
 
 def decode(content: bytes) -> tuple[Json, bool]:
-    """The value, and whether the bytes are JSON that we accept."""
+    """The value, and whether the bytes are acceptable JSON."""
     try:
         value = json.loads(content, parse_constant=_refuse, parse_float=_parse_finite)
     except (ValueError, RecursionError):
         return None, False
     if not _is_shallow(value):
         return None, False
-    # Nearly every answer is spared the walk.
+    # Nearly no response needs the repair.
     return (_repair(value) if _LONE.search(content) else value), True
 
 
@@ -48,11 +49,11 @@ def _parse_finite(text: str) -> float:
 
 def _is_shallow(value: Json) -> bool:
     level: list[Any] = [[value]]
-    for _ in range(DEEPEST + 1):  # level by level: a walk by recursion takes longer than decoding did
+    for _ in range(DEEPEST + 1):  # level by level: recursion would take longer than the decoding
         level = [
             inside
-            for each in level
-            for inside in (each.values() if each.__class__ is dict else each)
+            for container in level
+            for inside in (container.values() if container.__class__ is dict else container)
             if inside.__class__ in _CONTAINERS
         ]
         if not level:
@@ -61,7 +62,7 @@ def _is_shallow(value: Json) -> bool:
 
 
 def _repair(value: Json) -> Json:
-    """Halves of characters, which no file and no terminal takes, become the sign for what cannot be read."""
+    """The value with unpaired surrogates, which cannot be written to a file, replaced by U+FFFD."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,7 +1,7 @@
-"""The requests of the last minute in a file that several processes share: the platform counts them all together.
+"""Counts the requests of the last minute in a file that processes share, since the platform counts them together.
 
-A convenience, never a duty: where the file cannot be had or read, each process counts its own, and what the platform
-turns away is tried again. What one request costs here does not grow with how many there were.
+Best effort: if the file cannot be used, each process counts its own requests, and rejected requests are retried. The
+cost of one request does not depend on the number of requests.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-FLIGHT = 60.0  # seconds for which a request that was never answered may be on its way: more than any deadline of ours
-_GLANCE = 0.2  # seconds until another look, where only requests on their way stand before us
-_UNCOUNTED: Final = -1  # the ticket of a request that no ledger knows of
+FLIGHT = 60.0  # seconds for which a request without a response may be in flight: more than any request timeout
+_POLL = 0.2  # seconds until the next attempt if only requests in flight use up the budget
+_UNCOUNTED: Final = -1  # the ticket of a request that is not in the file
 
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -26,15 +26,16 @@ PRAGMA synchronous = OFF;
 CREATE TABLE IF NOT EXISTS requests (ticket INTEGER PRIMARY KEY AUTOINCREMENT, moment REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS moments ON requests (moment);
 """
-# No fewer than there are, told by two looks; only where that may be too many are they counted.
+# An upper bound by two index lookups; the requests are counted only if it reaches the budget.
 _AT_MOST = "SELECT 1 + (SELECT max(ticket) FROM requests) - (SELECT min(ticket) FROM requests)"
 
 
 class Ledger:
-    """When each request was answered; for one on its way, when that must have been at the latest.
+    """The file: for each request when its response arrived, or for one in flight, when that will be at the latest.
 
-    Moments are of the machine's monotonic clock, which all its processes share. `timeout` is in seconds: for another
-    process to end its transaction, which takes far less.
+    Times are those of the machine's monotonic clock, which all its processes share.
+
+    timeout  seconds to wait for the transaction of another process
     """
 
     def __init__(self, file: Path, timeout: float = 1.0) -> None:
@@ -43,12 +44,15 @@ class Ledger:
         self._opened: sqlite3.Connection | None = None
 
     def enter(self, clock: Callable[[], float], budget: int, window: float) -> tuple[int | None, float]:
-        """A ticket for one request; or no ticket, and the seconds after which to ask again."""
+        """A ticket for one request; or None, and the seconds after which to try again.
+
+        budget  requests within any `window` of seconds
+        """
         try:
             with self._connection() as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                now = clock()  # not before: another process may have entered while we waited for the file
-                # Far later ones than can be are from before the machine started.
+                now = clock()  # after the lock: another process may have entered meanwhile
+                # Times far in the future are from before the machine was restarted.
                 connection.execute(
                     "DELETE FROM requests WHERE moment <= ? OR moment > ?", (now - window, now + 2 * FLIGHT)
                 )
@@ -61,14 +65,14 @@ class Ledger:
             return _UNCOUNTED, 0.0
 
     def record_answers(self, moments: Mapping[int, float]) -> None:
-        """When the requests with these tickets were answered; one transaction for all of them."""
-        told = [(moment, ticket) for ticket, moment in moments.items() if ticket != _UNCOUNTED]
-        if not told:
+        """Stores when the responses to requests arrived, by ticket, in one transaction."""
+        rows = [(moment, ticket) for ticket, moment in moments.items() if ticket != _UNCOUNTED]
+        if not rows:
             return
         try:
             with self._connection() as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                connection.executemany("UPDATE requests SET moment = ? WHERE ticket = ?", told)
+                connection.executemany("UPDATE requests SET moment = ? WHERE ticket = ?", rows)
         except (OSError, sqlite3.Error) as error:
             self._give_up(error)
 
@@ -78,11 +82,11 @@ class Ledger:
             self._opened = None
 
     def _connection(self) -> sqlite3.Connection:
-        """Commits at the end of a `with`, or takes back."""
+        """The connection; as a context manager it commits, or rolls back on an exception."""
         if self._opened is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            # One thread at a time uses it, and not always the same one.
+            # It is used by one thread at a time, but not always by the same.
             self._opened = sqlite3.connect(
                 self._file, timeout=self._timeout, isolation_level=None, check_same_thread=False
             )
@@ -90,7 +94,7 @@ class Ledger:
         return self._opened
 
     def _give_up(self, error: Exception) -> None:
-        """What is no database any more, or never was, is made anew by the next request."""
+        """Closes the file; deletes it if it is not a database, so that the next request creates it again."""
         self.close()
         if type(error) is sqlite3.DatabaseError:
             with suppress(OSError):
@@ -99,7 +103,7 @@ class Ledger:
 
 
 def _is_full(connection: sqlite3.Connection, now: float, budget: int, window: float) -> float | None:
-    """The seconds after which to ask again; None if there is room."""
+    """The seconds after which to try again; None if the budget is not used up."""
     (most,) = connection.execute(_AT_MOST).fetchone()
     if (most or 0) < budget:
         return None
@@ -108,13 +112,13 @@ def _is_full(connection: sqlite3.Connection, now: float, budget: int, window: fl
     ).fetchone()
     if oldest is None:
         return None
-    return float(oldest[0]) + window - now if oldest[0] <= now else _GLANCE
+    return float(oldest[0]) + window - now if oldest[0] <= now else _POLL
 
 
 class BackgroundLedger:
-    """Runs a ledger in a thread of its own: while another process holds the file, the event loop goes on.
+    """Runs a ledger in its own thread, so that the event loop does not wait for the file.
 
-    Answers that arrive while the thread waits for the file are written together, so that the wait is not multiplied.
+    Responses that arrive while the thread waits are written in one transaction.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -123,7 +127,7 @@ class BackgroundLedger:
         self._unwritten = deque[tuple[int, float]]()
 
     async def enter(self, clock: Callable[[], float], budget: int, window: float) -> tuple[int | None, float]:
-        """As `Ledger.enter`. A ticket that nobody waits for any more is given back."""
+        """As `Ledger.enter`. If the caller is cancelled, its ticket is returned."""
         entering = self._thread.submit(self._ledger.enter, clock, budget, window)
         try:
             return await asyncio.wrap_future(entering)
@@ -132,12 +136,12 @@ class BackgroundLedger:
             raise
 
     def record_answers(self, ticket: int, now: float) -> None:
-        """As `Ledger.answered`, for one request; returns before it is written."""
+        """As `Ledger.record_answers`, for one request; returns before it is written."""
         self._unwritten.append((ticket, now))
         self._thread.submit(self._write)
 
     async def close(self) -> None:
-        """Writes what is still to be written, and closes the file."""
+        """Writes what is pending, and closes the file."""
         self._thread.submit(self._ledger.close)
         await asyncio.to_thread(self._thread.shutdown)
 

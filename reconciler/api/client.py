@@ -1,4 +1,4 @@
-"""Requests to the platform: key and headers, budget, the last check before a change; a response as JSON or Failure."""
+"""Sends requests to the platform: key, headers, rate limit, check before a change. Returns JSON or raises a Failure."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ if TYPE_CHECKING:
     from reconciler.api.budget import BackgroundLedger
 
 LARGEST = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
-_QUOTED = 20_000  # characters of an error that are looked at; a few hundred are shown
+_QUOTED = 20_000  # characters of an error text that are redacted; a few hundred are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Which platform, with which key, and how hard it may be pressed. None: what the profile says.
+    """An account of a platform: address, key and limits.
 
-    The budget is for any `window` of seconds; `budget` is a file shared with other processes that use it up.
+    requests_per_minute  None: that of the profile; 0: no limit
+    timeout              seconds for one request
+    connections          at the same time
+    window               seconds for which the budget of requests applies
+    ledger               file that counts requests together with other processes; see `api.budget`
     """
 
     base_url: str
@@ -44,33 +48,34 @@ class Account:
     requests_per_minute: int | None = None
     timeout: float = 30.0
     connections: int = 32
-    secrets: tuple[Secret, ...] = ()  # what the platform knows besides the key, and might quote in an error
+    secrets: tuple[Secret, ...] = ()  # redacted in errors, beside the key
     window: float = WINDOW
     ledger: Path | None = None
-    agent: str | None = None  # address of the agent beside the platform
+    agent: str | None = None  # address of the agent's local API
     observer: Observer | None = None
 
     @property
     def budget(self) -> int:
+        """Requests per window; 0: no limit."""
         granted = DIALECTS[self.profile].requests_per_minute
         return granted if self.requests_per_minute is None else self.requests_per_minute
 
 
 class LastCheck(Protocol):
-    """Asked when a request may leave, behind every wait."""
+    """Completes a request right before it is sent, after every wait."""
 
     async def prepare(self) -> None:
-        """Awaited before each wait; may send requests of its own."""
+        """Awaited before each wait; may send other requests."""
 
     def is_due(self) -> bool:
-        """Whether `complete` has to read something."""
+        """Whether `complete` has to send a request."""
 
     async def complete(self, read: Callable[[str], Awaitable[Json]]) -> Mapping[str, Json] | None:
-        """The body to send; raises a Failure if nothing is to be sent. `read` takes an address of the origin."""
+        """The body to send; raises a Failure if nothing may be sent. `read` gets an address of the origin."""
 
 
 class Client:
-    """Sends requests to one origin and nowhere else. With `read_only` it sends nothing but GET."""
+    """Sends requests to one origin only. With `read_only` it sends nothing but GET."""
 
     def __init__(
         self,
@@ -103,7 +108,7 @@ class Client:
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
         }
-        # Made once: httpx takes longer over the headers of a request than over most of the rest.
+        # Built once: headers are most of what httpx takes for a request.
         self._headers = httpx.Headers(headers)
         self._headers_of_json = httpx.Headers({**headers, "Content-Type": "application/json"})
 
@@ -118,13 +123,14 @@ class Client:
         body: Mapping[str, Json] | None = None,
         last_check: LastCheck | None = None,
     ) -> Json:
-        """The decoded answer, None where there is none. `address` comes from `origin`; raises a Failure.
+        """The decoded body of the response, None if it is empty; raises a Failure.
 
-        `last_check` is completed behind every wait. Where it has to read first, there is room for both requests at
-        once: with a wait between them, what was read would be old again.
+        address     of the origin; anything else is refused
+        last_check  completed after every wait. If it has to read first, both requests are admitted at once: with a
+                    wait between them, the reading would be too old again
         """
         if method not in self._methods or not address.startswith(f"{self._origin}/"):
-            raise Refused(f"{method} {address} is not for this client to send")
+            raise Refused(f"this client must not send {method} {address}")
         for turn in count():
             if last_check is not None:
                 await last_check.prepare()
@@ -132,14 +138,14 @@ class Client:
             async with self._limiter.slot(2 if reads else 1) as slot:
                 slot.used = 0
                 if method != "GET":
-                    await self.may_write()  # behind every wait: a process may have slept in one
+                    await self.may_write()  # after every wait: the process may have been suspended
                 if last_check is not None:
                     if last_check.is_due() and not reads:
-                        continue  # it became due while it waited
+                        continue  # it became due during the wait
                     body = await last_check.complete(partial(self._send_once, slot, "GET"))
                     await self.may_write()
                 return await self._send_once(slot, method, address, body)
-        raise AssertionError  # never: the third turn has room for both
+        raise AssertionError  # unreachable: the third turn admits both requests
 
     async def _send_once(self, slot: Slot, method: str, address: str, body: Mapping[str, Json] | None = None) -> Json:
         slot.used += 1
@@ -153,7 +159,7 @@ class Client:
             raise
 
     async def may_write(self) -> None:
-        """Raises NotSent if the platform is not to be changed any more."""
+        """Raises NotSent if nothing may be changed any more, for example because the lock was lost."""
         if self._before_write is not None:
             try:
                 await self._before_write()
@@ -186,29 +192,33 @@ class Client:
             return self._decode(method, response)
         except Failure:
             raise
-        except Exception as failure:  # whatever it was that nobody thought of: it was answered, and may have been done
-            text = f"{self._origin} answered with something that cannot be read ({type(failure).__name__})"
+        except Exception as failure:  # an unexpected response: the request may have been done
+            text = f"the response of {self._origin} cannot be decoded ({type(failure).__name__})"
             raise errors.failure_without_answer(method, text, sent=True) from failure
 
     def _decode(self, method: str, response: Response) -> Json:
         status = response.status
         if 300 <= status < 400:
-            text = f"{self._origin} redirects to {self._redact(self._redirect_target(response))}; it was not followed"
-            # "See what came of it there" is one meaning of a redirect: a create may have been carried out.
+            target = self._redact(self._redirect_target(response))
+            text = f"{self._origin} redirects to {target}; the redirect was not followed"
+            # A redirect may mean that the result is at that address: the create may have been done.
             raise Lost(text, status=status) if method == "POST" else Refused(text, status=status)
         body, is_json = answers.decode(response.content)
         if not response.is_success:
             wait = errors.retry_after(response.headers.get("Retry-After"))
-            # Before anything is cut to length: a piece of a secret would not be found any more.
+            # Redacted before the text is shortened: a part of a secret would not be found.
             raise errors.failure_of(method, status, self._redact_body(body), retry_after=wait)
         if not response.content.strip():
             return None
         if is_json:
             return body
-        kind = errors.sanitize(response.headers.get("Content-Type", "").partition(";")[0], 60) or "an unnamed type"
-        text = f"{self._origin} answered with {self._redact(kind)} that is not JSON (status {status})"
+        kind = (
+            errors.sanitize(response.headers.get("Content-Type", "").partition(";")[0], 60)
+            or "content of an unknown type"
+        )
+        text = f"{self._origin} returned {self._redact(kind)}, not JSON (status {status})"
         if method == "GET" and "json" not in kind:
-            raise Refused(f"{text}; is base_url the address of the platform's API?", status=status)
+            raise Refused(f"{text}; check platform.base_url", status=status)
         raise errors.failure_without_answer(method, text, sent=True)
 
     def _redirect_target(self, response: Response) -> str:
@@ -218,9 +228,9 @@ class Client:
         return host[:100] or "another path"
 
     def _redact_body(self, body: Json) -> Json:
-        """What an error says, without our secrets in it."""
+        """The texts of an error's body, with key and secrets redacted."""
         if isinstance(body, dict):
-            return {name: self._redact_body(each) for name, each in body.items()}
+            return {name: self._redact_body(value) for name, value in body.items()}
         if not isinstance(body, str):
             return None
         return self._redact(body if len(body) <= _QUOTED else f"{body[:_QUOTED]}…")
@@ -233,7 +243,7 @@ class Client:
 
 @asynccontextmanager
 async def _open_ledger(file: Path | None) -> AsyncIterator[BackgroundLedger | None]:
-    """The file in which processes count together, for as long as it is needed; None if there is none."""
+    """The shared counter of requests, open until the end of the block; None without a file."""
     if file is None:
         yield None
         return
@@ -265,9 +275,13 @@ async def open_client(
     before_write: Callable[[], Awaitable[None]] | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Client]:
-    """A client whose connections are closed at the end; with a `transport`, requests go there instead of the network.
+    """A client, whose connections are closed at the end of the block.
 
-    ValueError if the base address will not do, Refused if the environment names a proxy or certificates that will not.
+    on_wait       called with the seconds for which requests wait for the budget
+    before_write  awaited right before each request that changes anything; raises if it must not be sent
+    transport     where requests are sent instead of the network
+
+    Raises ValueError for an invalid base URL, and Refused if the environment names an unusable proxy or certificate.
     """
     origin = Origin.parse(account.base_url)
     if account.observer is not None:

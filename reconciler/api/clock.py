@@ -10,11 +10,11 @@ import time
 
 class MachineClock:
     def now(self) -> float:
-        """Goes on while the machine sleeps, unlike `time.monotonic`: so do the platform and its other users."""
+        """Monotonic seconds, including the time for which the machine sleeps, which `time.monotonic` excludes."""
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio  # 30 ms of the start of a command that never sleeps
+        import asyncio  # 30 ms, which most commands do not need
 
         await asyncio.sleep(seconds)
 
@@ -24,4 +24,4 @@ class MachineRandom:
         return base64.b32encode(secrets.token_bytes(10)).decode().lower()  # 10 bytes are 16 characters, without padding
 
     def fraction(self) -> float:
-        return random.random()  # noqa: S311 - jitter guards no secret
+        return random.random()  # noqa: S311 - jitter needs no secure randomness

@@ -1,7 +1,7 @@
-"""Comments of a review at GitHub or GitLab: finds our own one that begins with a marker, and keeps it current.
+"""Creates or updates the comment of a pull request at GitHub or a merge request at GitLab, found by its marker.
 
-The token goes to one origin only: every request is built on it, no redirect and no link of a response is followed. What
-somebody else wrote is never changed, whatever marker it carries, since its author could change it again after us.
+The token is sent to one origin only: no redirect and no link of a response is followed. Comments of other authors are
+never changed, even with the marker, since their authors could change them afterwards.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from reconciler.engine.ports import Failure, Gone, Refused, Transient
 from reconciler.model.redaction import redact
 from reconciler.model.value import Secret
 
-_PAGE = 100  # comments: the largest page of both
-_PAGES = 200  # a review with more comments than that has other troubles
+_PAGE = 100  # comments: the largest page that both hosts allow
+_PAGES = 200  # of comments that are read at most
 _TIMEOUT = 30.0  # seconds
-LARGEST = 64 * 2**20  # bytes; a full page of GitHub's longest comments is half of that
-_WORKFLOWS = "Resource not accessible by integration"  # what GitHub tells a workflow's token that asks who it is
+LARGEST = 64 * 2**20  # bytes; a page of GitHub's longest comments is half of that
+_WORKFLOWS = "Resource not accessible by integration"  # GitHub's error for GET /user with a workflow's token
 
 
 class CommentResult(StrEnum):
+    """What `upsert_comment` did."""
+
     ADDED = "added"
     UPDATED = "updated"
-    CURRENT = "current"  # it said the same already
+    CURRENT = "current"  # it had this text already
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +44,22 @@ class Comment:
 
 
 class Review(ABC):
-    """One pull or merge request. Its requests raise a Failure."""
+    """One pull or merge request. Every method raises a Failure if the code host cannot be used."""
 
     def __init__(self, base_url: str, token: Secret) -> None:
-        """ValueError says what is wrong with the address."""
+        """Raises ValueError for an invalid base URL."""
         self._origin = Origin.parse(base_url)
         self._token = token
 
     def upsert_comment(self, body: str, marker: str) -> CommentResult:
-        """The review has one comment of ours that begins with the marker, and this is what it says."""
+        """Sets the text of the token owner's comment that begins with the marker; creates it if it is missing."""
         earlier = next((comment for comment in self._list_own() if comment.body.startswith(marker)), None)
         if earlier is not None and earlier.body.strip() == body.strip():
             return CommentResult.CURRENT
         if earlier is not None:
             try:
                 self._change(earlier.id, body)
-            except Gone:  # somebody deleted it since
+            except Gone:  # it was deleted meanwhile
                 earlier = None
             else:
                 return CommentResult.UPDATED
@@ -69,7 +71,7 @@ class Review(ABC):
 
     @abstractmethod
     def _list_own(self) -> Iterator[Comment]:
-        """The comments that the token's owner wrote, oldest first."""
+        """Yields the comments written by the owner of the token, oldest first."""
 
     @abstractmethod
     def _add(self, body: str) -> None: ...
@@ -78,18 +80,18 @@ class Review(ABC):
     def _change(self, comment: int, body: str) -> None: ...
 
     def _pages(self, path: str) -> Iterator[Any]:
-        """Every item of a collection, page by page."""
+        """Yields every item of a collection, page by page."""
         sign = "&" if "?" in path else "?"
         for number in range(1, _PAGES + 1):
             response = self._ask("GET", f"{path}{sign}per_page={_PAGE}&page={number}")
             items = self._decode(response)
             if not isinstance(items, list):
-                raise Refused(f"{self._origin} did not answer with a list of comments")
+                raise Refused(f"the response of {self._origin} is not a list of comments")
             yield from (item for item in items if isinstance(item, dict))
-            # The link is looked at, not followed: only the number of the page is ours to choose.
+            # The link only tells whether there is a next page; it is not followed.
             if not items or not _NEXT.search(response.headers.get("Link", "")):
                 return
-        raise Refused(f"there are more than {_PAGES * _PAGE} comments")
+        raise Refused(f"the review has more than {_PAGES * _PAGE} comments, which is not supported")
 
     def _ask(self, method: str, path: str, body: Any = None) -> Response:
         headers = self._headers()
@@ -109,44 +111,45 @@ class Review(ABC):
     def _decode(self, response: Response) -> Any:
         body, is_json = answers.decode(response.content)
         if not is_json:
-            raise Refused(f"{self._origin} did not answer with JSON")
+            raise Refused(f"the response of {self._origin} is not JSON")
         return body
 
     def _failure(self, method: str, path: str, response: Response) -> Failure:
-        told = self._message(response)
-        text = f"{self._origin} answered {response.status} to {method} {path}" + (f": {told}" if told else "")
+        message = self._message(response)
+        text = f"{self._origin} returned {response.status} for {method} {path}" + (f": {message}" if message else "")
         if response.status == HTTPStatus.NOT_FOUND and method != "GET":
             return Gone(text, status=404)
-        if _is_limit(response, told) or response.status >= 500:
+        if _is_limit(response, message) or response.status >= 500:
             return Transient(f"{text}; run it again", status=response.status)
         if response.status in (401, 403):
-            return Refused(f"{text}; check the token and whether it may write comments", status=response.status)
+            return Refused(f"{text}; check the token and its permission to write comments", status=response.status)
         if response.status == HTTPStatus.NOT_FOUND:
-            return Refused(f"{text}; check the repository, the number of the review, and what the token may see")
+            return Refused(f"{text}; check the repository, the number of the review, and what the token can read")
         if 300 <= response.status < 400:
-            return Refused(f"{text}, a redirect; it was not followed, and the token was not sent there")
+            return Refused(f"{text}; the redirect was not followed, and the token was not sent to its target")
         return Refused(text, status=response.status)
 
     def _unknown_user(self) -> Refused:
-        return Refused(f"{self._origin} did not say whose the token is")
+        return Refused(f"the response of {self._origin} does not name the owner of the token")
 
     def _message(self, response: Response) -> str:
-        """GitHub and GitLab say it as `message`, and GitLab of some tokens as OAuth does."""
+        """The error text: in `message`, and for some tokens of GitLab in the fields of OAuth."""
         body, _ = answers.decode(response.content)
-        said = [body.get(name) for name in ("message", "error", "error_description")] if isinstance(body, dict) else []
-        told = ": ".join(str(each) for each in said if each)
-        return errors.sanitize(redact(told, [self._token.reveal()]), 200)  # a piece of a token would not be found
+        texts = [body.get(name) for name in ("message", "error", "error_description")] if isinstance(body, dict) else []
+        message = ": ".join(str(text) for text in texts if text)
+        # Redacted before it is shortened: a part of the token would not be found.
+        return errors.sanitize(redact(message, [self._token.reveal()]), 200)
 
 
 _NEXT = re.compile(r'rel="?next\b')
 
 
-def _is_limit(response: Response, told: str) -> bool:
-    """Too many requests, of which GitHub speaks as 403 too, with one of three signs."""
+def _is_limit(response: Response, message: str) -> bool:
+    """Whether the rate limit is exceeded: 429, or at GitHub a 403 with one of three signs."""
     if response.status != HTTPStatus.FORBIDDEN:
         return response.status == HTTPStatus.TOO_MANY_REQUESTS
     headers = response.headers
-    return "Retry-After" in headers or headers.get("X-RateLimit-Remaining") == "0" or "rate limit" in told.lower()
+    return "Retry-After" in headers or headers.get("X-RateLimit-Remaining") == "0" or "rate limit" in message.lower()
 
 
 def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
@@ -155,7 +158,11 @@ def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 class GitHub(Review):
-    """`repository`: owner/name. `number`: of the pull request."""
+    """A pull request at GitHub.
+
+    repository  OWNER/NAME
+    number      of the pull request
+    """
 
     def __init__(self, base_url: str, token: Secret, repository: str, number: int) -> None:
         super().__init__(base_url, token)
@@ -175,20 +182,20 @@ class GitHub(Review):
         login = self._login()
         for page in self._pages(f"{self._repository}/issues/{self._number}/comments"):
             author = _part(page, "user")
-            # A workflow's token may not ask who it is: it writes as a bot, which no visitor of the review can be.
-            ours = author.get("login") == login if login else author.get("type") == "Bot"
-            if ours and isinstance(page.get("id"), int):
+            # A workflow's token may not read its user: it writes as a bot, which no visitor of the review can be.
+            is_own = author.get("login") == login if login else author.get("type") == "Bot"
+            if is_own and isinstance(page.get("id"), int):
                 yield Comment(page["id"], str(page.get("body") or ""))
 
     def _login(self) -> str:
-        """Empty for a workflow's token."""
+        """The login of the token's owner; empty for a workflow's token."""
         try:
-            said = self._decode(self._ask("GET", "/user"))
+            user = self._decode(self._ask("GET", "/user"))
         except Refused as refused:
             if refused.status == HTTPStatus.FORBIDDEN and _WORKFLOWS in str(refused):
                 return ""
             raise
-        login = said.get("login") if isinstance(said, dict) else None
+        login = user.get("login") if isinstance(user, dict) else None
         if not login or not isinstance(login, str):
             raise self._unknown_user()
         return login
@@ -201,7 +208,12 @@ class GitHub(Review):
 
 
 class GitLab(Review):
-    """`base_url` ends with `/api/v4`. `project`: its number or path. `number`: of the merge request."""
+    """A merge request at GitLab.
+
+    base_url  ends with `/api/v4`
+    project   number or path
+    number    of the merge request
+    """
 
     def __init__(self, base_url: str, token: Secret, project: str, number: int) -> None:
         super().__init__(base_url, token)
@@ -211,13 +223,13 @@ class GitLab(Review):
         return {"PRIVATE-TOKEN": self._token.reveal(), "User-Agent": "reconciler"}
 
     def _list_own(self) -> Iterator[Comment]:
-        said = self._decode(self._ask("GET", "/user"))
-        user = said.get("id") if isinstance(said, dict) else None
-        if user is None:
+        user = self._decode(self._ask("GET", "/user"))
+        user_id = user.get("id") if isinstance(user, dict) else None
+        if user_id is None:
             raise self._unknown_user()
         for page in self._pages(f"{self._notes}?sort=asc&order_by=created_at"):
-            ours = _part(page, "author").get("id") == user
-            if ours and not page.get("system") and isinstance(page.get("id"), int):
+            is_own = _part(page, "author").get("id") == user_id
+            if is_own and not page.get("system") and isinstance(page.get("id"), int):
                 yield Comment(page["id"], str(page.get("body") or ""))
 
     def _add(self, body: str) -> None:

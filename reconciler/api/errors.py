@@ -1,7 +1,7 @@
-"""What a response means: from status, error code and body to one of the engine's five failures.
+"""Maps an error response to one of the engine's failures, by status, error code and body.
 
-The one place that knows which statuses and codes may be tried again. Whatever text the platform sends is shown only
-after it has been made harmless.
+Only this module decides which statuses and codes may be retried. Texts of the platform are sanitized before they are
+shown.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Tran
 from reconciler.model.value import Json
 
 CLEARS = frozenset({446, 511, 18016, 18017, 381, 7122})
-"""Codes of a 400 that says: something else is still in the way. Domain still attached, dangling CNAME, pooling being
-changed, hostport still in use."""
+"""Codes of a 400 that is caused by the state of another object and may be retried: domain still attached, dangling
+CNAME, pooling being changed, hostport still in use."""
 
 
 class Unreachable(Transient):
-    """There was no connection. Before the first response the address is probably wrong."""
+    """No connection could be opened. Before the first response this means that the address is probably wrong."""
 
 
-_NOT_YET = (HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)  # turned away at the door: surely not done
+_NOT_YET = (HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)  # rejected before processing: not done
 _PERMANENT = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
-_LONGEST = 500  # characters of the platform's own text; its longest known message has half of that
+_LONGEST = 500  # characters of a text of the platform; the longest known message has half of that
 
 
 def failure_of(method: str, status: int, body: Json, *, retry_after: float | None = None) -> Failure:
-    """What an answer other than 2xx means for a request of this method."""
+    """The Failure for a status other than 2xx, for a request of this method."""
     code = _code(body)
     text = _text(status, body, code)
     match status:
@@ -45,34 +45,34 @@ def failure_of(method: str, status: int, body: Json, *, retry_after: float | Non
             return Transient(text, code=code, status=status, retry_after=retry_after)
         case _ if (status == HTTPStatus.REQUEST_TIMEOUT or status >= 500) and status not in _PERMANENT:
             if method == "POST":
-                return Lost(f"{text}; whether it was done is not known", code=code, status=status)
+                return Lost(f"{text}; outcome unknown", code=code, status=status)
             return Transient(text, code=code, status=status, retry_after=retry_after)
     return Refused(text, code=code, status=status)
 
 
 def failure_without_answer(method: str, text: str, *, sent: bool) -> Failure:
-    """What a broken connection or a missing answer means. `sent`: the request may have reached the platform."""
+    """The Failure for a missing response. `sent`: the request may have reached the platform."""
     return Lost(text) if sent and method != "GET" else Transient(text)
 
 
 def retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """The header's seconds, given as a number or as a date; None for anything else."""
+    """The seconds of a Retry-After header, which is a number or a date; None for anything else."""
     if value is None:
         return None
     if re.fullmatch(r"\s*\d{1,9}(\.\d+)?\s*", value):
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, OverflowError, TypeError, IndexError):  # all of which it raises for one garbled date or another
+    except (ValueError, OverflowError, TypeError, IndexError):  # for invalid dates it raises any of these
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
 
 
 def sanitize(text: str, longest: int = _LONGEST) -> str:
-    """Text from the platform on one line, without anything a terminal would obey, and not too long."""
+    """A text of the platform on one line, without control characters and escape sequences, shortened to `longest`."""
     plain = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?", "", text)
-    plain = "".join(" " if unicodedata.category(each) in _UNPRINTED else each for each in plain)
+    plain = "".join(" " if unicodedata.category(char) in _UNPRINTED else char for char in plain)
     plain = " ".join(plain.split())
     return plain if len(plain) <= longest else plain[: longest - 1] + "…"
 
@@ -81,8 +81,8 @@ _UNPRINTED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def _text(status: int, body: Json, code: str) -> str:
-    said = body.get("msg") if isinstance(body, Mapping) else None
-    text = sanitize(said) if isinstance(said, str) and said.strip() else _phrase(status)
+    message = body.get("msg") if isinstance(body, Mapping) else None
+    text = sanitize(message) if isinstance(message, str) and message.strip() else _phrase(status)
     details = body.get("details") if isinstance(body, Mapping) else None
     operation = details.get("operation_id") if isinstance(details, Mapping) else None
     marks = [f"status {status}", code, sanitize(operation, 60) if isinstance(operation, str) else ""]
@@ -93,7 +93,7 @@ def _phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:
-        return "the platform answered"
+        return "error of the platform"
 
 
 def _code(body: Json) -> str:
@@ -102,6 +102,6 @@ def _code(body: Json) -> str:
 
 
 def _number(code: str) -> int | None:
-    """`ERR_NGROK_446` is 446, under whatever brand."""
+    """The number of an error code: 446 for `ERR_NGROK_446`, with any prefix."""
     digits = re.search(r"(\d+)$", code)
     return int(digits[1]) if digits else None

@@ -1,7 +1,7 @@
-"""Sends one HTTP request and reads its response: under one deadline, up to a largest size, without following redirects.
+"""Sends one HTTP request and reads its response: with one timeout and a maximum size, without following redirects.
 
-Every request of this package is sent here: to the platform, an agent, code hosts and webhooks. aiohttp below httpx is
-imported when the first connection is opened: a command that sends nothing does not pay for it.
+Every HTTP request of this package is sent here: to the platform, an agent, code hosts and webhooks. aiohttp is imported
+when the first connection is opened, so that commands without requests start faster.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _CONNECTING = 10.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Response:
+    """A response with its whole body."""
+
     status: int
     headers: httpx.Headers
     content: bytes
@@ -35,11 +37,12 @@ class Response:
 
 
 class NoResponse(Exception):
-    """There is no response, or none that can be read. `what` names the peer by its origin, not by an address.
+    """There is no response, or it cannot be read.
 
-    why      what the libraries say; a proxy may have had a say in it
+    what     the problem, with the peer's origin but no path
+    why      the error text of the libraries, which may contain text of a proxy
     sent     the request may have reached the peer
-    lasting  it would fail in the same way again
+    lasting  a retry would fail in the same way
     """
 
     def __init__(self, what: str, why: str = "", *, sent: bool, lasting: bool = False) -> None:
@@ -50,7 +53,7 @@ class NoResponse(Exception):
         self.lasting = lasting
 
     def as_failure(self, method: str, redact: Callable[[str], str] = str) -> Failure:
-        """What it means for a request of this method; what the libraries say is passed through `redact`."""
+        """The Failure for a request of this method. `redact` is applied to the error text of the libraries."""
         text = f"{self._what}: {redact(self._why)}" if self._why else self._what
         if self.sent and method != "GET":
             return Lost(text)
@@ -60,11 +63,11 @@ class NoResponse(Exception):
 
 
 class Connection:
-    """The way to one origin; every exchange over it is one request.
+    """Sends requests to one origin; every exchange is exactly one request.
 
-    seconds     for an exchange as a whole: a body that drips never trips a read timeout
-    connecting  seconds of these until there is a connection; None: all of them
-    peer        what errors call the other side
+    seconds     timeout of a whole exchange, since a slow body never exceeds a read timeout
+    connecting  timeout of opening a connection; None: only `seconds` applies
+    peer        the name of the server in errors
     """
 
     def __init__(
@@ -77,12 +80,15 @@ class Connection:
         self._seconds = seconds
         self._connecting = connecting
         self._extensions: Mapping[str, Any] = {"timeout": httpx.Timeout(None, connect=connecting).as_dict()}
-        self._url = lru_cache(maxsize=256)(httpx.URL)  # httpx takes longer over an address than over all the rest
+        self._url = lru_cache(maxsize=256)(httpx.URL)  # parsing the URL is most of what httpx takes
 
     async def send(
         self, method: str, address: str, headers: httpx.Headers, content: bytes = b"", *, largest: int
     ) -> Response:
-        """The response, whatever its status. Raises NoResponse. `largest`: bytes of its body; 0: it is not read."""
+        """The response, whatever its status; raises NoResponse.
+
+        largest  maximum size of the body in bytes; 0: the body is not read
+        """
         try:
             async with asyncio.timeout(self._seconds):
                 response = await self._transport.handle_async_request(self._request(method, address, headers, content))
@@ -91,16 +97,16 @@ class Connection:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            raise NoResponse(f"no answer from {self._peer} within {self._seconds:g} s", sent=True) from None
+            raise NoResponse(f"no response from {self._peer} within {self._seconds:g} s", sent=True) from None
         except NoResponse:
             raise
-        except Exception as failure:  # noqa: BLE001 - two libraries' worth of network errors, and some unwrapped
+        except Exception as failure:  # noqa: BLE001 - network errors of two libraries, some of them unwrapped
             raise self._explain(failure) from None
 
     def _request(self, method: str, address: str, headers: httpx.Headers, content: bytes) -> httpx.Request:
         import httpx
 
-        # As a stream, which is read at once: for content httpx would look through the headers, as aiohttp does again.
+        # As a stream that is read at once: for `content` httpx would parse the headers, which aiohttp does anyway.
         stream = httpx.ByteStream(content)
         request = httpx.Request(
             method, self._url(address), headers=headers, stream=stream, extensions=dict(self._extensions)
@@ -114,7 +120,7 @@ class Connection:
             async for chunk in response.aiter_bytes():
                 content += chunk
                 if len(content) > largest:
-                    text = f"{self._peer} answered with more than {largest // 2**20} MB"
+                    text = f"the response of {self._peer} is larger than {largest // 2**20} MB"
                     raise NoResponse(text, sent=True, lasting=True)
         return bytes(content)
 
@@ -122,7 +128,7 @@ class Connection:
         from reconciler.api.transport import explain
 
         broken = explain(failure, self._connecting)
-        what = f"{self._peer} broke off" if broken.sent else f"cannot reach {self._peer}"
+        what = f"lost the connection to {self._peer}" if broken.sent else f"cannot reach {self._peer}"
         return NoResponse(what, broken.why, sent=broken.sent, lasting=broken.lasting)
 
 
@@ -136,9 +142,11 @@ async def open_connection(
     peer: str = "",
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Connection]:
-    """Up to so many connections, closed at the end; with a `transport`, requests go there instead of the network.
+    """Opens up to `connections` connections to an origin, and closes them at the end of the block.
 
-    Raises Refused if the environment names a proxy or certificates that cannot be used.
+    transport  where requests are sent instead of the network
+
+    Other parameters as in `Connection`. Raises Refused if the environment names an unusable proxy or certificate.
     """
     if transport is None:
         from reconciler.api.transport import open_transport
@@ -158,9 +166,9 @@ def ask(
     seconds: float,
     largest: int,
 ) -> Response:
-    """One exchange over a connection of its own, for callers without an event loop.
+    """Sends one request over a new connection, for callers without an event loop.
 
-    Raises Transient or Refused where there is no response; a request of these callers may be repeated.
+    Raises Transient or Refused without a response, never Lost: these requests may be repeated.
     """
     import httpx
 

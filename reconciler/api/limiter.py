@@ -1,7 +1,7 @@
-"""Keeps all requests of a run within the platform's budget: so many in any window of so many seconds.
+"""Limits the requests of a run to the platform's budget within any window of seconds, in the order of arrival.
 
-First come, first served. A request counts from the moment it leaves until a whole window after its answer, because the
-platform counts it at some moment in between.
+A request counts from the moment it is sent until one window after its response, because the platform counts it at some
+moment in between.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ if TYPE_CHECKING:
     from reconciler.api.budget import BackgroundLedger
 
 WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
-_INSTANT = 1e-6  # seconds; sums of floats that differ by less are the same time, or a sleep could end short for ever
+_INSTANT = 1e-6  # seconds; smaller differences are rounding errors, which would cause an endless loop of sleeps
 
 
 @dataclass
 class Slot:
-    """Room for requests, of which so many were `used`."""
+    """Requests that were admitted together, and how many of them were sent."""
 
     used: int
 
 
 class Limiter:
-    """`budget` requests per window; 0: no limit. `on_wait` hears how long everybody has to wait.
+    """Admits requests.
 
-    With a ledger the requests of other processes count as well.
+    budget   requests per window; 0: no limit
+    window   seconds
+    on_wait  called with the seconds that all requests have to wait
+    ledger   counts the requests of other processes too
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Limiter:
         self._clock = clock
         self._window = window
         self._on_wait = on_wait or (lambda seconds: None)
-        self._turn = asyncio.Lock()  # wakes waiters in the order they came
+        self._turn = asyncio.Lock()  # wakes waiting requests in their order
         self._in_flight = 0
         self._answered: deque[float] = deque()
         self._new_answer = asyncio.Event()
@@ -58,7 +61,7 @@ class Limiter:
 
     @asynccontextmanager
     async def slot(self, requests: int = 1) -> AsyncIterator[Slot]:
-        """Room for so many requests, one after the other, from sending the first to the answer to the last."""
+        """Admits this number of requests, sent one after the other; the block covers all of them."""
         requests = min(requests, self._budget or requests)
         tickets: list[int | None] = []
         slot = Slot(0)
@@ -83,19 +86,19 @@ class Limiter:
         self._new_answer.set()
 
     def hold(self, seconds: float) -> None:
-        """Lets nothing leave for so many seconds, as the platform asked; if that is too long, requests fail at once."""
+        """Delays all requests, as a Retry-After asks. If that is longer than the patience for reads, requests fail."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
 
     async def _wait_for_room(self, requests: int) -> int | None:
-        """Waits for room for so many requests. The ledger's ticket for one of them, None where there is no ledger."""
+        """Waits until this number of requests fits into the budget; returns the ledger's ticket for one, or None."""
         while True:
             now = self._clock.now()
             while self._answered and self._answered[0] + self._window <= now + _INSTANT:
                 self._answered.popleft()
-            if (held := self._held_until - now) > retry.READS.patience:
-                raise Transient(f"the platform asks for a wait of {held:.0f} s", status=429, retry_after=held)
-            if held > _INSTANT:
-                await self._sleep(held)
+            if (delay := self._held_until - now) > retry.READS.patience:
+                raise Transient(f"the platform asks for a wait of {delay:.0f} s", status=429, retry_after=delay)
+            if delay > _INSTANT:
+                await self._sleep(delay)
             elif not self._budget or self._in_flight + len(self._answered) + requests <= self._budget:
                 ticket, wait = None, 0.0
                 if self._ledger:

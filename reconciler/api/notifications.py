@@ -1,7 +1,6 @@
-"""Sends notifications: posts to a webhook, or sends a mail. Their text is made in `rendering.notice`.
+"""Sends notifications: posts to a webhook, or sends a mail. Their text is rendered in `rendering.notice`.
 
-An address may be a secret itself, as Slack's are, so that no failure repeats more of it than its host. No redirect is
-followed.
+The URL of a webhook may be a secret, as Slack's are: errors name only its host. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from reconciler.engine.ports import Refused, Transient
 
 SIGNATURE = "X-Reconciler-Signature"
 _TIMEOUT = 15.0  # seconds
-MAIL_TIMEOUT = 60.0  # seconds for a mail as a whole: servers may let one wait on purpose
+MAIL_TIMEOUT = 60.0  # seconds for one mail: servers may delay it on purpose
 _PORTS = {"smtp": 587, "smtps": 465}
 _T = TypeVar("_T")
 _ADDRESS = re.compile(r"[!#-'*+/-9=?A-Z^-~-]+(\.[!#-'*+/-9=?A-Z^-~-]+)*@[A-Za-z0-9.-]+")
@@ -35,7 +34,11 @@ _ADDRESS = re.compile(r"[!#-'*+/-9=?A-Z^-~-]+(\.[!#-'*+/-9=?A-Z^-~-]+)*@[A-Za-z0
 
 @dataclass(frozen=True)
 class Webhook:
-    """`address` must be https, or http on this machine. Requests are signed with `key`, if there is one."""
+    """A webhook.
+
+    address  an https URL, or http on this machine
+    key      signs the requests; see `signature`
+    """
 
     address: str = field(repr=False)
     key: bytes | None = field(default=None, repr=False)
@@ -44,11 +47,11 @@ class Webhook:
         return str(_parse_origin(self.address))
 
     def check(self) -> None:
-        """Refused if this is no address of a webhook."""
+        """Raises Refused if the address is invalid."""
         _parse_origin(self.address)
 
     def post(self, body: str, now: float) -> None:
-        """Raises a Failure unless it was taken."""
+        """Posts a body; raises a Failure unless the response is 2xx. `now`: seconds since 1970."""
         content = body.encode()
         headers = {"Content-Type": "application/json", "User-Agent": "reconciler"}
         if self.key is not None:
@@ -56,7 +59,7 @@ class Webhook:
         origin = _parse_origin(self.address)
         answer = ask(origin, "POST", self.address, headers, content, seconds=_TIMEOUT, largest=0)
         if not answer.is_success:
-            raise Refused(f"{self} answered {answer.status}", status=answer.status)
+            raise Refused(f"{self} returned status {answer.status}", status=answer.status)
 
 
 def signature(content: bytes, key: bytes, at: int) -> str:
@@ -66,7 +69,10 @@ def signature(content: bytes, key: bytes, at: int) -> str:
 
 @dataclass(frozen=True)
 class Mail:
-    """`server` is smtp://user:password@host:port, or smtps. Nothing is sent in the clear but on this machine."""
+    """A mail.
+
+    server  smtp://user:password@host:port, or smtps://. smtp uses STARTTLS, except on this machine
+    """
 
     server: str = field(repr=False)
     sender: str
@@ -76,14 +82,14 @@ class Mail:
         return f"mail to {', '.join(self.recipients)}"
 
     def check(self) -> None:
-        """Refused if there is no such server, or nobody to write to."""
+        """Raises Refused if the server's address or a mail address is invalid, or no recipient is given."""
         _parse_server(self.server)
-        wrong = next((each for each in (self.sender, *self.recipients) if not _ADDRESS.fullmatch(each)), None)
+        wrong = next((address for address in (self.sender, *self.recipients) if not _ADDRESS.fullmatch(address)), None)
         if wrong is not None or not self.recipients:
-            raise Refused(f"{wrong!r} is not a mail address" if wrong else "there is no mail address after mailto:")
+            raise Refused(f"{wrong!r} is not a mail address" if wrong else "no mail address follows mailto:")
 
     def send(self, subject: str, text: str) -> None:
-        """Raises a Failure unless the server took it for everybody."""
+        """Sends a mail; raises a Failure unless the server accepts it for all recipients."""
         self.check()
         message = EmailMessage()
         message["Subject"] = " ".join(subject.split())
@@ -94,14 +100,14 @@ class Mail:
         except smtplib.SMTPAuthenticationError:
             raise Refused(f"{self}: the server does not accept the user or password") from None
         except (smtplib.SMTPException, OSError) as error:
-            raise Transient(f"{self}: the server cannot be reached, or did not take it: {_explain(error)}") from None
+            raise Transient(f"{self}: the server cannot be reached or rejected the mail: {_explain(error)}") from None
         if refused is None:
-            raise Transient(f"{self}: the server did not take it within {MAIL_TIMEOUT:g} s")
+            raise Transient(f"{self}: the server did not accept the mail within {MAIL_TIMEOUT:g} s")
         if refused:
-            raise Refused(f"{self}: the server did not take it for {', '.join(refused)}")
+            raise Refused(f"{self}: the server rejected the recipients {', '.join(refused)}")
 
     def _deliver(self, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
-        """Whom the server did not take it for."""
+        """Sends a message; returns the recipients that the server rejected."""
         with self._connect() as server:
             return server.send_message(message)
 
@@ -125,12 +131,12 @@ class Mail:
 
 
 def _parse_origin(address: str) -> Origin:
-    """Of a webhook, whose query and path are its own business. Refused for what is none."""
+    """The origin of a webhook's URL, which may have any path and query. Raises Refused if it is invalid."""
     no_address = "this is not the address of a webhook"
     try:
         parts = urlsplit(address)
         httpx.URL(address)
-    except (ValueError, httpx.InvalidURL):  # which may quote it
+    except (ValueError, httpx.InvalidURL):  # whose text may quote the URL
         raise Refused(f"{no_address}: write https://host/path") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Refused(f"{no_address}: write https://host/path")
@@ -141,16 +147,16 @@ def _parse_origin(address: str) -> Origin:
     if parts.scheme == "https":
         return secure
     if not secure.is_loopback:
-        raise Refused(f"{no_address}: plain http would let everybody on the way read it: use https")
+        raise Refused(f"{no_address}: plain http is not encrypted; use https")
     return Origin.parse(f"http://{parts.netloc}")
 
 
 def _parse_server(server: str) -> SplitResult:
-    """Refused for what is not the address of a mail server."""
+    """The parts of a mail server's URL. Raises Refused if it is invalid."""
     wrong = Refused("this is not the address of a mail server: write smtp://user:password@host:port, or smtps://")
     try:
         parts = urlsplit(server)
-        _ = parts.port  # raises for a port that is no number
+        _ = parts.port  # raises for a port that is not a number
         host = parts.hostname or ""
         Origin.parse(f"https://[{host}]" if ":" in host else f"https://{host}")
     except ValueError:
@@ -158,18 +164,21 @@ def _parse_server(server: str) -> SplitResult:
     if parts.scheme not in _PORTS:
         raise wrong
     if not (unquote(parts.username or "") + unquote(parts.password or "")).isascii():
-        raise Refused("the user or password of the mail server holds characters beyond ASCII, which it cannot be sent")
+        raise Refused("the user or password of the mail server contains characters other than ASCII")
     return parts
 
 
 def _run_within(seconds: float, work: Callable[[], _T]) -> _T | None:
-    """None if it takes longer, and is left to itself: smtplib knows no time but that between two bytes."""
+    """The result of `work`, run in a thread; None after `seconds`, when the thread is abandoned.
+
+    smtplib has no timeout for a whole mail.
+    """
     ended: Future[_T] = Future()
 
     def run() -> None:
         try:
             ended.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised by `ended.result()`
             ended.set_exception(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -179,18 +188,18 @@ def _run_within(seconds: float, work: Callable[[], _T]) -> _T | None:
 
 
 def _explain(error: OSError) -> str:
-    """In words of the machine's or of ours: a server's own text may say anything."""
+    """The reason without the server's own text, which cannot be trusted."""
     match error:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {error.verify_message}"
         case ssl.SSLError():
-            return "there is no TLS with it"
+            return "TLS negotiation failed"
         case TimeoutError():
-            return f"no answer within {_TIMEOUT:g} s"
+            return f"no response within {_TIMEOUT:g} s"
         case smtplib.SMTPResponseException():
-            return f"it answered {error.smtp_code}"
+            return f"it returned {error.smtp_code}"
         case smtplib.SMTPNotSupportedError():
-            return "it knows no STARTTLS, or no way to sign in"
+            return "it does not support STARTTLS or authentication"
         case smtplib.SMTPServerDisconnected():
             return "it closed the connection"
     return (error.strerror or type(error).__name__).lower()

@@ -1,7 +1,4 @@
-"""Whoever wants to know of every request: how long it took and what came of it. Never of what is in it.
-
-Observers only listen. Where there is none, nothing is spent on it.
-"""
+"""The interface of an observer of requests, for telemetry: duration and status of each, never its content."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Protocol
 
 
 class Exchange(Protocol):
-    """One request under way."""
+    """One request that is observed."""
 
     def on_response(self, status: int) -> None: ...
 
@@ -18,11 +15,13 @@ class Exchange(Protocol):
 
 
 class Observer(Protocol):
+    """Notified of every request, list and wait."""
+
     def watch_request(self, method: str, path: str) -> AbstractContextManager[Exchange]:
-        """Around one request, from sending to answer. The path has no query."""
+        """A context around one request, from sending to response. The path has no query."""
 
     def watch_list(self, path: str) -> AbstractContextManager[None]:
-        """Around all pages of one collection."""
+        """A context around the reading of all pages of a collection."""
 
     def on_wait(self, seconds: float) -> None:
-        """The budget makes everybody wait."""
+        """Called when all requests wait for the budget."""

@@ -1,7 +1,7 @@
-"""The one place the key may go to: scheme, host and port of the configured base address.
+"""The origin that requests may be sent to: scheme, host and port of the configured base URL.
 
-An address that the platform hands out is only ever read for its path and query; the request is built on our own origin,
-so that no trick of spelling can lead it elsewhere.
+Of an address that the platform returns only path and query are used. The request is built on the configured origin, so
+that no malformed address can send the key elsewhere.
 """
 
 from __future__ import annotations
@@ -14,34 +14,36 @@ from urllib.parse import SplitResult, urlsplit
 from reconciler.engine.ports import Refused
 
 _PORTS = {"http": 80, "https": 443}
-_PLAIN = re.compile(r"[!-~]+")  # printable ASCII without the blank: all that a proper address is made of
+_PLAIN = re.compile(r"[!-~]+")  # printable ASCII without space: the characters of a valid address
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a platform is: requests go there and nowhere else."""
+    """The only origin that requests are sent to."""
 
     scheme: str
     host: str
     port: int
-    prefix: str = ""  # path of the base address, without a slash at its end
+    prefix: str = ""  # path of the base URL, without a trailing slash
 
     @classmethod
     def parse(cls, base_url: str) -> Origin:
-        """ValueError says what is wrong with the address."""
+        """Parses a base URL; raises ValueError with what is wrong."""
         if not base_url.isascii():
-            raise ValueError("it holds characters beyond ASCII: write a host's name as xn--…, and others as %…")
+            raise ValueError(
+                "it contains characters other than ASCII: write a host name as xn--…, other characters as %…"
+            )
         parts = _split(base_url)
         if parts is None or parts.scheme not in _PORTS or not parts.hostname:
-            raise ValueError("it is not the address of a server: write https://host")
+            raise ValueError("it is not a URL: write https://host")
         if not _is_name(parts.hostname):
-            raise ValueError(f"{parts.hostname[:80]} is no name of a host")
+            raise ValueError(f"{parts.hostname[:80]} is not a valid host name")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("it must not hold a user name or password")
+            raise ValueError("it must not contain a user name or password")
         if parts.query or parts.fragment:
-            raise ValueError("it must end with its path: no '?' or '#'")
+            raise ValueError("it must not contain a query or fragment")
         if parts.scheme == "http" and not _is_loopback(parts.hostname):
-            raise ValueError("plain http would send the key readable to everybody on the way: use https")
+            raise ValueError("plain http would send the key unencrypted: use https")
         return cls(parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme], parts.path.rstrip("/"))
 
     @property
@@ -54,16 +56,16 @@ class Origin:
         return f"{self.scheme}://{host}{port}"
 
     def at(self, path: str) -> str:
-        """The address of a path below the base address; raises Refused for what is not a path."""
+        """The address of a path below the base URL; raises Refused if it is not a plain path."""
         if not path.startswith("/") or path.startswith("//") or not _PLAIN.fullmatch(path) or _has_dot_segments(path):
             raise Refused(f"{path!r} is not a path of the platform")
         return f"{self}{self.prefix}{path}"
 
     def follow(self, address: str) -> str:
-        """The address of a next page, on our own origin; raises Refused if it leads elsewhere."""
+        """The address of a next page, on this origin; raises Refused if it is on another one."""
         parts = _split(address)
         if parts is None or "\\" in address or _has_dot_segments(parts.path):
-            raise Refused("the platform's next_page_uri is not an address; it was not followed")
+            raise Refused("the platform's next_page_uri is not a valid address; it was not followed")
         if not (parts.scheme or parts.netloc) and address.startswith("/"):
             return self._rebuild(parts)
         if not self._is_same(parts):
@@ -74,8 +76,8 @@ class Origin:
         return self._rebuild(parts)
 
     def _is_same(self, parts: SplitResult) -> bool:
-        there = (parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme))
-        return "@" not in parts.netloc and there == (self.scheme, self.host, self.port)
+        other = (parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme))
+        return "@" not in parts.netloc and other == (self.scheme, self.host, self.port)
 
     def _rebuild(self, parts: SplitResult) -> str:
         return f"{self}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
@@ -86,14 +88,14 @@ def _split(address: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(address)
-        _ = parts.port  # raises for a port that is no number
+        _ = parts.port  # raises for a port that is not a number
     except ValueError:
         return None
     return parts
 
 
 def _is_name(host: str) -> bool:
-    """Whether it can be looked up: what cannot be would pass for a network that is down."""
+    """Whether a host name has valid lengths: for an invalid one the lookup would fail like a network that is down."""
     labels = host.removesuffix(".").split(".")
     return len(host) <= 253 and all(0 < len(label) <= 63 for label in labels)
 
@@ -112,4 +114,4 @@ def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"  # not evil.localhost: many resolvers ask the network for it
+        return host == "localhost"  # not NAME.localhost: many resolvers send it to the network

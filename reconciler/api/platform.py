@@ -1,6 +1,6 @@
-"""The engine's ports over HTTP: a reader that can only read, and the platform with everything it can do.
+"""The engine's ports `Reader` and `Platform` over HTTP: paging, retries of reads, translation by the dialect.
 
-Reads are repeated here, because whoever reads has nothing to decide about it. Writes are one attempt each.
+Reads are retried here. A write is one attempt: the engine decides about its retries.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from reconciler.model.value import Json
 if TYPE_CHECKING:
     import httpx
 
-# Of one list; more of either counts as a list that never ends. Pages hold 100 objects at most.
+# Limits of one list, beyond which it is considered endless. A page has at most 100 objects.
 MAX_PAGES = 5_000
 MAX_OBJECTS = 500_000
 
 OnWait = Callable[[float], None]
 OnRetry = Callable[[float, str], None]
-"""Hears of every read that is tried again: in how many seconds, and why."""
+"""Called before a read is retried, with the seconds until then and the reason."""
 
 
 class ReadOnlyClient:
@@ -51,7 +51,7 @@ class ReadOnlyClient:
         self._retries = retries
 
     def agent(self, path: str) -> Agent | None:
-        """The agent if the path is one of its API; then no request goes to the platform."""
+        """The agent, if the path belongs to its API: then the request is not sent to the platform."""
         return self._agent if self._agent is not None and is_agent_path(path) else None
 
     async def get(self, path: str) -> Json:
@@ -74,18 +74,18 @@ class ReadOnlyClient:
         ids: set[str] = set()
         while address is not None:
             if address in seen:
-                raise Refused(f"the pages of {path} lead in a circle; the list is not complete")
+                raise Refused(f"a page of {path} links to an earlier page; the list is not complete")
             seen.add(address)
             objects, following = _parse_page(
                 self._client.profile.translate_response(path, await self._get(address)), path, key
             )
-            fresh = {str(each.get("id", each.get("type", place))) for place, each in enumerate(objects)} - ids
+            fresh = {str(item.get("id", item.get("type", place))) for place, item in enumerate(objects)} - ids
             if following is not None and not fresh:
-                raise Refused(f"a page of {path} shows nothing new and still leads on; the list is not complete")
+                raise Refused(f"a page of {path} has no new objects but links to a next page; the list is not complete")
             ids |= fresh
             if following is not None and (len(seen) >= MAX_PAGES or len(ids) >= MAX_OBJECTS):
                 read = f"{len(seen):,} pages and {len(ids):,} objects"
-                raise Refused(f"{path} still leads on after {read}; the list is not complete")
+                raise Refused(f"{path} has a next page after {read}; the list is not complete")
             yield objects
             address = None if following is None else self._client.origin.follow(following)
 
@@ -108,7 +108,7 @@ class ReadOnlyClient:
 
 
 class HTTPPlatform(ReadOnlyClient):
-    """Reads and writes."""
+    """Reads and changes the account."""
 
     async def send(
         self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
@@ -120,13 +120,13 @@ class HTTPPlatform(ReadOnlyClient):
         if check is not None:
             last_check = _LastCheck(self._client, check, path, body)
             return profile.translate_response(path, await self._client.exchange(method, address, last_check=last_check))
-        spelt = None if body is None else profile.translate_request(path, body)
-        return profile.translate_response(path, await self._client.exchange(method, address, spelt))
+        translated = None if body is None else profile.translate_request(path, body)
+        return profile.translate_response(path, await self._client.exchange(method, address, translated))
 
 
 @dataclass(frozen=True, slots=True)
 class _LastCheck:
-    """The engine's check of a request in the platform's spelling."""
+    """The engine's check of a request, with paths and bodies translated by the dialect."""
 
     client: Client
     check: Check
@@ -148,13 +148,13 @@ class _LastCheck:
 
 
 def _parse_page(body: Json, path: str, key: str) -> tuple[list[Mapping[str, Json]], str | None]:
-    """The objects of a page and the address of the next one; raises Refused for what is no page."""
+    """The objects of a page, and the address of the next page or None; raises Refused if it is not a page."""
     objects = body.get(key) if isinstance(body, dict) else None
-    if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
-        raise Refused(f"{path} did not answer with a list of {key}; is base_url the address of the platform's API?")
+    if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
+        raise Refused(f"the response to GET {path} is not a list of {key}; check platform.base_url")
     following = body.get("next_page_uri")
     if following is not None and not isinstance(following, str):
-        raise Refused(f"the next_page_uri of {path} is not text; the list is not complete")
+        raise Refused(f"the next_page_uri of {path} is not a string; the list is not complete")
     return objects, following or None
 
 
@@ -168,9 +168,13 @@ async def open_reader(
     on_retry: OnRetry | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[ReadOnlyClient]:
-    """The account, for commands that change nothing. ValueError if the base address will not do.
+    """A client that reads an account and cannot change it.
 
-    With a `transport`, requests go there instead of the network.
+    on_wait    called with the seconds for which requests wait for the budget
+    on_retry   called before a read is retried
+    transport  where requests are sent instead of the network
+
+    Raises ValueError for an invalid base URL, and Refused for an unusable proxy or certificate.
     """
     clock = clock or MachineClock()
     opening = client.open_client(account, clock, read_only=True, on_wait=on_wait, transport=transport)
@@ -189,10 +193,9 @@ async def open_platform(
     before_write: Callable[[], Awaitable[None]] | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[HTTPPlatform]:
-    """The account, for commands that may change it. ValueError if the base address will not do.
+    """A client that reads and changes an account. Parameters and errors as in `open_reader`.
 
-    `before_write` is awaited right before each request that changes anything, and raises if it must not leave. With a
-    `transport`, requests go there instead of the network.
+    before_write  awaited right before each request that changes anything; raises if it must not be sent
     """
     clock = clock or MachineClock()
     opening = client.open_client(

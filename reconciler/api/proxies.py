@@ -1,6 +1,6 @@
-"""Which proxy stands between us and an origin, as the environment says: HTTPS_PROXY, ALL_PROXY, NO_PROXY.
+"""The proxy for an origin, from the environment: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY.
 
-What is on this machine is spoken to directly. The proxy's address may hold a password, and appears in no message.
+Hosts on this machine need no proxy. A proxy's URL may contain a password, so no message quotes it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from reconciler.engine.ports import Refused
 
 
 def proxy_of(origin: Origin) -> httpx.Proxy | None:
-    """None where there is none; Refused if it is one that cannot be used."""
-    if origin.is_loopback or any(proxy_bypass(each) for each in (origin.host, f"{origin.host}:{origin.port}")):
+    """The proxy for an origin, or None; raises Refused if its URL is invalid."""
+    if origin.is_loopback or any(proxy_bypass(host) for host in (origin.host, f"{origin.host}:{origin.port}")):
         return None
     named = getproxies()
     address = named.get(origin.scheme) or named.get("all")
@@ -31,10 +31,10 @@ def _parse_proxy(address: str) -> httpx.Proxy:
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
     except ValueError:
         raise _unusable_proxy() from None
-    # A path is what is left of a password that holds a slash.
+    # There is a path if the password contains a slash that is not encoded.
     if parts.scheme not in ("http", "https") or not host or parts.path.strip("/") or parts.query or parts.fragment:
         raise _unusable_proxy()
-    if ":" in user:  # basic authentication has no way to say it
+    if ":" in user:  # basic authentication does not allow it
         raise _unusable_proxy()
     place = f"[{host}]" if ":" in host else host
     url = f"{parts.scheme}://{place}" + (f":{port}" if port else "")
@@ -45,12 +45,12 @@ def _parse_proxy(address: str) -> httpx.Proxy:
 
 
 def _login(user: str, password: str) -> dict[str, str]:
-    """As a header: aiohttp's own way takes Latin-1 only."""
+    """The header with the credentials; aiohttp's own parameter allows only Latin-1."""
     return {"Proxy-Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 def _unusable_proxy() -> Refused:
     return Refused(
-        "HTTPS_PROXY or ALL_PROXY names a proxy that cannot be used; write it like http://user:password@host:port, "
-        "with %40, %2F and the like for characters that mean something there, or name the platform in NO_PROXY"
+        "HTTPS_PROXY or ALL_PROXY is not a valid proxy URL; write http://user:password@host:port, with special "
+        "characters encoded as %40, %2F and so on, or add the platform's host to NO_PROXY"
     )

@@ -1,7 +1,7 @@
-"""The transport of httpx over aiohttp: proxy, certificates, one request for each exchange; and what its errors mean.
+"""Opens the HTTP transport, httpx over aiohttp, with proxy and certificates, and explains its errors.
 
-Imported when the first connection is opened: aiohttp is heavy. httpx's own transport takes ten times as long as soon as
-there are many requests at once.
+Imported when the first connection is opened, since aiohttp is large. httpx's own transport takes ten times as long with
+many concurrent requests.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from reconciler.api.origin import Origin
 from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Refused
 
-_IDLE = 4.0  # seconds; servers commonly close an idle connection after five, and a POST must not meet that moment
+_IDLE = 4.0  # seconds; servers often close idle connections after five, and no POST may be sent at that moment
 
 
 def open_transport(origin: Origin, connections: int) -> httpx.AsyncBaseTransport:
-    """Goes by the proxy that the environment names for the origin. Raises Refused if that, or SSL_CERT_FILE, cannot
-    be used."""
+    """A transport to an origin, through the proxy of the environment. Raises Refused if the proxy or the certificates
+    of SSL_CERT_FILE cannot be used."""
     context = _ssl_context(origin)
 
     def open_session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=_IDLE, ssl=context)
         session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        # aiohttp sends a PUT or DELETE whose connection broke a second time, unseen by limiter and engine; there is no
-        # public way to say that it must not.
+        # By default aiohttp repeats a PUT or DELETE after a broken connection, which limiter and engine would not
+        # notice. There is no public setting for it.
         session._retry_connection = False
         return session
 
@@ -42,23 +42,23 @@ def open_transport(origin: Origin, connections: int) -> httpx.AsyncBaseTransport
 
 def _ssl_context(origin: Origin) -> ssl.SSLContext:
     if origin.scheme == "http":
-        # Plain http meets no certificate: a context that trusts nobody is free, reading the machine's takes 15 ms.
+        # Plain http needs no certificates, and reading those of the machine takes 15 ms.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         return httpx.create_ssl_context()
     except ssl.SSLError:
-        raise Refused("the file that SSL_CERT_FILE names holds no certificate") from None
-    except OSError as error:  # of which ssl does not say what it could not read
+        raise Refused("the file in SSL_CERT_FILE contains no certificate") from None
+    except OSError as error:  # which does not name the file
         why = (error.strerror or str(error)).lower()
-        raise Refused(f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {why}") from None
+        raise Refused(f"the certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {why}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
     """How a connection failed.
 
-    sent     the request may have left
-    lasting  it would fail in the same way again
+    sent     the request may have been sent
+    lasting  a retry would fail in the same way
     """
 
     why: str
@@ -67,9 +67,9 @@ class Broken:
 
 
 def explain(failure: Exception, connecting: float | None) -> Broken:
-    """What the libraries' error means; anything not recognized counts as sent. `connecting`: seconds that were
-    allowed for a connection."""
-    # httpx-aiohttp calls a connection that broke after sending a connect timeout: the cause is what counts.
+    """Explains an error of the libraries; for an unknown error the request counts as sent. `connecting`: the timeout in
+    seconds for opening a connection."""
+    # httpx-aiohttp reports a connection that broke after sending as a connect timeout: only the cause is right.
     cause = failure.__cause__ if isinstance(failure.__cause__, Exception) else failure
     if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ssl.SSLError):
         return _explain_tls(cause.os_error)
@@ -84,15 +84,21 @@ def explain(failure: Exception, connecting: float | None) -> Broken:
 
 
 def _explain_tls(error: ssl.SSLError) -> Broken:
-    """Why there was no TLS: nothing is sent without."""
+    """Explains a failed TLS handshake, before which nothing is sent."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        told = errors.sanitize(error.verify_message, 200).rstrip(".")
-        remedy = "; SSL_CERT_FILE names the authorities to trust" if error.verify_code in _UNKNOWN_AUTHORITY else ""
-        told = told if told[1:2].isupper() else f"{told[:1].lower()}{told[1:]}"  # `IP address mismatch`
-        return Broken(f"its certificate is not trusted: {told}{remedy}", sent=False, lasting=True)
+        reason = errors.sanitize(error.verify_message, 200).rstrip(".")
+        remedy = (
+            "; set SSL_CERT_FILE to a file with the certificate of its authority"
+            if error.verify_code in _UNKNOWN_AUTHORITY
+            else ""
+        )
+        reason = reason if reason[1:2].isupper() else f"{reason[:1].lower()}{reason[1:]}"  # `IP address mismatch`
+        return Broken(f"its certificate is not trusted: {reason}{remedy}", sent=False, lasting=True)
     if error.reason in _NOT_TLS:
         return Broken("it does not speak TLS", sent=False, lasting=True)
-    return Broken(f"no TLS with it: {str(error.reason or 'broken off').replace('_', ' ').lower()}", sent=False)
+    return Broken(
+        f"TLS handshake failed: {str(error.reason or 'connection closed').replace('_', ' ').lower()}", sent=False
+    )
 
 
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})  # X509_V_ERR_…: no issuer, self-signed, in a chain, no first link
@@ -100,20 +106,19 @@ _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LE
 
 
 def _explain_proxy(status: int) -> Broken:
-    """A proxy refused the connection, which was all that was asked of it."""
-    phrase = next(
-        (f" {httpstatu.phrase}" for httpstatu in HTTPStatus if httpstatu == status), ""
-    )  # ours: theirs is anybody's text
+    """Explains the status with which a proxy refused to open a connection."""
+    # Not the phrase of the response, which cannot be trusted.
+    phrase = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
     remedy = "; check the user and password in HTTPS_PROXY" if status == 407 else ""
     passing = status >= 500 or status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-    return Broken(f"the proxy answered {status}{phrase}{remedy}", sent=False, lasting=not passing)
+    return Broken(f"the proxy returned {status}{phrase}{remedy}", sent=False, lasting=not passing)
 
 
 def _reason(cause: Exception) -> str:
-    """In the machine's own words where there are some: `connection refused`."""
+    """The error text of the operating system if there is one, such as `connection refused`."""
     if isinstance(cause, aiohttp.ClientConnectorError):
         number = cause.os_error.errno
-        if number is None:  # asyncio's own, while TLS was being agreed on
+        if number is None:  # from asyncio, during the TLS handshake
             return "it closed the connection"
         why = (os.strerror(number) if number > 0 else str(cause.os_error.strerror)).lower()
         by_proxy = isinstance(cause, aiohttp.ClientProxyConnectionError)

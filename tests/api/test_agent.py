@@ -78,7 +78,7 @@ def test_a_failure_names_the_agent_that_it_is_of() -> None:
 async def test_what_has_no_tunnels_is_no_agent_rather_than_a_platform_without_them() -> None:
     async with wire(answer(None, 404)) as beside, agent.open_agent(beside.base_url, read_only=True) as opened:
         assert opened is not None
-        with pytest.raises(Refused, match=f"is {beside.base_url} the address of an agent"):
+        with pytest.raises(Refused, match=f"check that {beside.base_url} is the address of an agent"):
             await opened.list("/api/tunnels", "tunnels")
 
 
@@ -106,7 +106,7 @@ async def test_a_connection_that_breaks_after_a_start_was_sent_leaves_it_in_doub
 async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
     async with agent.open_agent("http://127.0.0.1:4040", read_only=True) as opened:
         assert opened is not None
-        with pytest.raises(Refused, match="not for this client"):
+        with pytest.raises(Refused, match="this client must not send"):
             await opened.send("POST", "/api/tunnels", {})
 
 
@@ -114,5 +114,5 @@ async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
 async def test_what_is_no_list_of_tunnels_is_refused_and_not_empty(body: Any) -> None:
     async with wire(answer(body)) as beside, agent.open_agent(beside.base_url, read_only=True) as opened:
         assert opened is not None
-        with pytest.raises(Refused, match="is it the address of an agent"):
+        with pytest.raises(Refused, match="check that it is the address of an agent"):
             await opened.list("/api/tunnels", "tunnels")

@@ -56,7 +56,7 @@ async def test_an_answer_that_never_ends_is_not_waited_for(serve: Serve) -> None
     async with listening(serve) as port:
         failure = await failing(f"http://127.0.0.1:{port}", seconds=0.4)
     assert isinstance(failure, Transient)
-    assert str(failure) == f"no answer from http://127.0.0.1:{port} within 0.4 s"
+    assert str(failure) == f"no response from http://127.0.0.1:{port} within 0.4 s"
 
 
 async def pouring(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,7 +70,7 @@ async def test_an_answer_without_end_is_cut_off() -> None:
     async with listening(pouring) as port:
         failure = await failing(f"http://127.0.0.1:{port}", largest=2**20)
     assert isinstance(failure, Refused)
-    assert str(failure) == f"http://127.0.0.1:{port} answered with more than 1 MB"
+    assert str(failure) == f"the response of http://127.0.0.1:{port} is larger than 1 MB"
 
 
 async def test_a_body_that_nobody_wants_is_not_read() -> None:
@@ -84,7 +84,7 @@ async def test_a_connection_that_breaks_is_told_without_the_address(content: byt
     async with wire(content) as there:
         failure = await failing(there.base_url)
     assert isinstance(failure, Transient)
-    assert str(failure).startswith(f"{there.base_url} broke off: ")
+    assert str(failure).startswith(f"lost the connection to {there.base_url}: ")
 
 
 async def test_a_certificate_that_is_not_trusted_is_called_so(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ async def test_a_certificate_that_is_not_trusted_is_called_so(tmp_path: Path) ->
     assert isinstance(failure, Refused)
     assert str(failure) == (
         f"cannot reach https://localhost:{there.port}: its certificate is not trusted: self-signed certificate; "
-        "SSL_CERT_FILE names the authorities to trust"
+        "set SSL_CERT_FILE to a file with the certificate of its authority"
     )
 
 
 async def test_certificates_that_cannot_be_read_are_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/absent.pem")
-    assert "SSL_CERT_FILE or SSL_CERT_DIR names cannot be read" in str(await failing("https://localhost:1"))
+    assert "SSL_CERT_FILE or SSL_CERT_DIR cannot be read" in str(await failing("https://localhost:1"))

@@ -284,7 +284,7 @@ async def test_html_instead_of_json_is_named() -> None:
     page = answer(b"<html>Welcome</html>", content_type="text/html; charset=utf-8")
     failure = await failing("GET", page)
     assert isinstance(failure, Refused)
-    assert "answered with text/html that is not JSON (status 200)" in str(failure)
+    assert "returned text/html, not JSON (status 200)" in str(failure)
     assert isinstance(await failing("POST", page), Lost)
 
 
@@ -336,7 +336,7 @@ async def test_a_redirect_is_not_followed_and_its_host_named(status: int) -> Non
         for method, expected in (("GET", Refused), ("PATCH", Refused), ("POST", Lost)):
             failure = await failing(method, answer(None, status, Location=f"{elsewhere.base_url}/x"))
             assert isinstance(failure, expected)
-            assert f"redirects to 127.0.0.1:{elsewhere.port}; it was not followed" in str(failure)
+            assert f"redirects to 127.0.0.1:{elsewhere.port}; the redirect was not followed" in str(failure)
     assert elsewhere.asked == []
 
 
@@ -361,7 +361,7 @@ async def test_a_reader_cannot_change_anything() -> None:
     async with wire(answer({})) as there, open_reader(there.account()) as reader:
         assert not hasattr(reader, "send")
         for method in METHODS:
-            with pytest.raises(Refused, match="not for this client to send"):
+            with pytest.raises(Refused, match="this client must not send"):
                 await reader._client.exchange(method, f"{there.base_url}/x", {})
     assert there.asked == []
 

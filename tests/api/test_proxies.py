@@ -138,7 +138,7 @@ async def test_a_login_that_the_proxy_does_not_take_is_told_without_it(monkeypat
     failure, by = await failing(said, monkeypatch)
     assert isinstance(failure, Refused)
     assert str(failure) == (
-        f"cannot reach https://{PLATFORM}: the proxy answered 407 Proxy Authentication Required; "
+        f"cannot reach https://{PLATFORM}: the proxy returned 407 Proxy Authentication Required; "
         "check the user and password in HTTPS_PROXY"
     )
     assert len(by.asked) == 1
@@ -147,7 +147,7 @@ async def test_a_login_that_the_proxy_does_not_take_is_told_without_it(monkeypat
 async def test_a_proxy_that_finds_no_way_now_may_find_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
     failure, _ = await failing(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", monkeypatch)
     assert isinstance(failure, Unreachable)  # not Lost: the create never left
-    assert str(failure) == f"cannot reach https://{PLATFORM}: the proxy answered 503 Service Unavailable"
+    assert str(failure) == f"cannot reach https://{PLATFORM}: the proxy returned 503 Service Unavailable"
 
 
 async def test_a_proxy_that_is_not_there_is_named_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_a_proxy_that_cannot_be_used_is_refused_without_its_login(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", address)
-    with pytest.raises(Refused, match="names a proxy that cannot be used; write it like") as refused:
+    with pytest.raises(Refused, match="is not a valid proxy URL; write") as refused:
         proxy_of(Origin.parse(f"https://{PLATFORM}"))
     assert "canary" not in str(refused.value)
 
@@ -188,6 +188,6 @@ async def test_webhooks_and_reviews_go_by_the_same_proxy(monkeypatch: pytest.Mon
             lambda: hook.post("{}", 0.0),
             lambda: GitHub(review, Secret(KEY, "test"), "octo/infra", 1).upsert_comment("text", "text"),
         ):
-            with pytest.raises(Refused, match=r"cannot reach .*: the proxy answered 403 Forbidden"):
+            with pytest.raises(Refused, match=r"cannot reach .*: the proxy returned 403 Forbidden"):
                 await asyncio.to_thread(told)
     assert by.asked == ["CONNECT hooks.example:443 HTTP/1.1", "CONNECT api.example:443 HTTP/1.1"]

@@ -35,7 +35,7 @@ async def test_a_self_signed_certificate_is_called_so(tmp_path: Path, method: st
     assert isinstance(failure, Refused)
     assert str(failure) == (
         f"cannot reach {base_url}: its certificate is not trusted: self-signed certificate; "
-        "SSL_CERT_FILE names the authorities to trust"
+        "set SSL_CERT_FILE to a file with the certificate of its authority"
     )
     assert there.asked == []
 
@@ -46,7 +46,10 @@ async def test_an_authority_of_ones_own_is_trusted_once_it_is_named(
     async with wire(answer({"id": "x"}), tls=serving(tmp_path)) as there:
         account = Account(f"https://localhost:{there.port}", Secret(KEY, "test"))
         failure = await failing(account.base_url, "GET")
-        assert "unable to get local issuer certificate; SSL_CERT_FILE names the authorities to trust" in str(failure)
+        assert (
+            "unable to get local issuer certificate; set SSL_CERT_FILE to a file with the certificate of its authority"
+            in str(failure)
+        )
         monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
         async with open_reader(account) as reader:
             assert await reader.get("/x") == {"id": "x"}
@@ -107,8 +110,8 @@ async def test_a_server_that_goes_away_meanwhile_may_be_back_later() -> None:
 @pytest.mark.parametrize(
     ("file", "told"),
     [
-        ("absent.pem", "SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: no such file or directory"),
-        ("empty.pem", "the file that SSL_CERT_FILE names holds no certificate"),
+        ("absent.pem", "SSL_CERT_FILE or SSL_CERT_DIR cannot be read: no such file or directory"),
+        ("empty.pem", "the file in SSL_CERT_FILE contains no certificate"),
     ],
 )
 async def test_certificates_that_cannot_be_read_are_said_to_be_so(

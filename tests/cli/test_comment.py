@@ -141,15 +141,15 @@ def test_a_redirect_is_not_followed_and_the_token_stays(github: Shell, host: Cod
         said = github("comment", "--plan", "plan.json")
         assert thief.asked == []
     assert said.code == 1
-    assert "a redirect; it was not followed, and the token was not sent there" in said.err
+    assert "the redirect was not followed, and the token was not sent to its target" in said.err
 
 
 def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "wrong-and-still-a-secret")
     said = github("comment", "--plan", "plan.json")
     assert said.code == 6
-    assert "answered 401 to GET /user" in said.err
-    assert said.err.endswith("; check the token and whether it may write comments\n")
+    assert "returned 401 for GET /user" in said.err
+    assert said.err.endswith("; check the token and its permission to write comments\n")
     assert "still-a-secret" not in said.err
 
 
@@ -157,7 +157,7 @@ def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, m
 def test_a_code_host_that_cannot_now_is_to_be_asked_again(github: Shell, host: CodeHost, status: int) -> None:
     host.failing = status
     said = github("comment", "--plan", "plan.json")
-    assert (said.code, said.err) == (1, f"error: {host.url} answered {status} to GET /user: not now; run it again\n")
+    assert (said.code, said.err) == (1, f"error: {host.url} returned {status} for GET /user: not now; run it again\n")
 
 
 LIMITED = "You have exceeded a secondary rate limit"
@@ -189,9 +189,9 @@ def test_a_token_that_may_not_ask_who_it_is_for_another_reason_is_no_workflow_s(
 @pytest.mark.parametrize(
     ("where", "told", "error"),
     [
-        ("GET /comments", {"message": "odd"}, "did not answer with a list of comments"),
-        ("GET /user", [1], "did not say whose the token is"),
-        ("GET /user", {"login": {}}, "did not say whose the token is"),
+        ("GET /comments", {"message": "odd"}, "the response of {url} is not a list of comments"),
+        ("GET /user", [1], "the response of {url} does not name the owner of the token"),
+        ("GET /user", {"login": {}}, "the response of {url} does not name the owner of the token"),
     ],
 )
 def test_what_a_code_host_never_says_is_refused(
@@ -199,7 +199,7 @@ def test_what_a_code_host_never_says_is_refused(
 ) -> None:
     host.instead[where] = (200, {}, told)
     said = github("comment", "--plan", "plan.json")
-    assert (said.code, said.err) == (1, f"error: {host.url} {error}\n")
+    assert (said.code, said.err) == (1, f"error: {error.format(url=host.url)}\n")
     assert host.changes == []
 
 
@@ -208,7 +208,7 @@ def test_a_body_that_is_nested_too_deep_is_refused(github: Shell, host: CodeHost
     for _ in range(500):
         deep = [deep]
     host.instead["GET /comments"] = (200, {}, deep)
-    assert github("comment", "--plan", "plan.json").err == f"error: {host.url} did not answer with JSON\n"
+    assert github("comment", "--plan", "plan.json").err == f"error: the response of {host.url} is not JSON\n"
 
 
 @pytest.mark.parametrize("author", ["deployer", None, ["deployer"]])
@@ -250,7 +250,7 @@ def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: py
     monkeypatch.setenv("GITHUB_API_URL", "http://github.example.com")
     said = github("comment", "--plan", "plan.json")
     assert said.code == 64
-    assert "plain http would send the key readable to everybody on the way" in said.err
+    assert "plain http would send the key unencrypted" in said.err
 
 
 @pytest.mark.parametrize(

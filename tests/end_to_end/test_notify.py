@@ -184,7 +184,10 @@ def test_without_drift_nobody_is_told(drifted: Project, hook: Hook, mailing: Pos
 def test_who_cannot_be_told_is_told_of_and_the_exit_code_stays(drifted: Project, hook: Hook, status: int) -> None:
     hook.status = status
     said = drifted("drift", "--notify", hook.url)
-    assert (said.code, said.err) == (2, f"warning: not notified: {hook.url.removesuffix(PATH)} answered {status}\n")
+    assert (said.code, said.err) == (
+        2,
+        f"warning: not notified: {hook.url.removesuffix(PATH)} returned status {status}\n",
+    )
     assert len(hook.posted) == 1
 
 
@@ -203,13 +206,16 @@ def test_one_failure_keeps_nobody_else_from_being_told(drifted: Project, hook: H
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("http://example.com/hook", "of a webhook: plain http would let everybody on the way read it: use https"),
+        ("http://example.com/hook", "of a webhook: plain http is not encrypted; use https"),
         ("foo", "this is not the address of a webhook: write https://host/path"),
         ("ftp://example.com", "this is not the address of a webhook: write https://host/path"),
         ("https://example.com/hook\x01", "this is not the address of a webhook: write https://host/path"),
-        ("https://me:word@example.com", "this is not the address of a webhook: it must not hold a user name"),
-        ("https://hooks..example/x", "of a webhook: hooks..example is no name of a host"),
-        ("https://hööks.example/x", "of a webhook: it holds characters beyond ASCII: write a host's name as xn--"),
+        ("https://me:word@example.com", "this is not the address of a webhook: it must not contain a user name"),
+        ("https://hooks..example/x", "of a webhook: hooks..example is not a valid host name"),
+        (
+            "https://hööks.example/x",
+            "of a webhook: it contains characters other than ASCII: write a host name as xn--",
+        ),
         ("env:NOT_THERE", "NOT_THERE is not set"),
         ("mailto:ops@example.com", "RECONCILER_SMTP_URL is not set"),
     ],
@@ -243,10 +249,10 @@ def test_why_a_hook_or_a_mail_server_cannot_be_reached_is_said_in_words(drifted:
     listener.close()
     refused = drifted("drift", "--notify", mail)
     why = "its certificate is not trusted: unable to get local issuer certificate"
-    begin = "warning: not notified: mail to ops@example.com: the server cannot be reached, or did not take it"
+    begin = "warning: not notified: mail to ops@example.com: the server cannot be reached or rejected the mail"
     assert untrusted.err.splitlines() == [
         f"warning: not notified: cannot reach https://localhost:{port}: {why}; "
-        "SSL_CERT_FILE names the authorities to trust",
+        "set SSL_CERT_FILE to a file with the certificate of its authority",
         f"{begin}: {why}",
     ]
     assert refused.err == f"{begin}: connection refused\n"
@@ -258,8 +264,11 @@ def test_why_a_hook_or_a_mail_server_cannot_be_reached_is_said_in_words(drifted:
         ("http://mail.example.com", "this is not the address of a mail server"),
         ("smtp://mail..example.com", "this is not the address of a mail server"),
         (f"smtp://{'a' * 64}.example.com", "this is not the address of a mail server"),
-        ("smtp://us%C3%A9r:word@mail.example.com", "the user or password of the mail server holds characters beyond"),
-        ("smtp://user:wörd@mail.example.com", "the user or password of the mail server holds characters beyond"),
+        (
+            "smtp://us%C3%A9r:word@mail.example.com",
+            "the user or password of the mail server contains characters other than",
+        ),
+        ("smtp://user:wörd@mail.example.com", "the user or password of the mail server contains characters other than"),
     ],
 )
 def test_a_mail_server_that_can_never_be_reached_is_a_usage_error_too(
@@ -276,7 +285,7 @@ def test_a_webhook_on_this_machine_needs_no_certificates(drifted: Project, hook:
     said = drifted("drift", "--notify", "https://127.0.0.1:9/", "--notify", hook.url)
     assert said.code == 2
     assert said.err.splitlines() == [
-        "warning: not notified: the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: "
+        "warning: not notified: the certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read: "
         "no such file or directory",
         f"Notified: {hook.url.removesuffix(PATH)}.",
     ]
@@ -306,7 +315,7 @@ def test_a_mail_server_that_drips_is_not_waited_for(drifted: Project, monkeypatc
     said = drifted("drift", "--notify", "mailto:ops@example.com")
     listener.close()
     assert (said.code, said.err) == (
-        2, "warning: not notified: mail to ops@example.com: the server did not take it within 0.4 s\n",
+        2, "warning: not notified: mail to ops@example.com: the server did not accept the mail within 0.4 s\n",
     )  # fmt: skip
 
 

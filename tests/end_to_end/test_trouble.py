@@ -102,8 +102,8 @@ def test_a_web_site_instead_of_the_api(project: Project) -> None:
         assert said_of(project, site.base_url, "plan") == Said(
             1,
             "",
-            "error: nothing could be read from the platform: http://127.0.0.1:40000 answered with text/html "
-            "that is not JSON (status 200); is base_url the address of the platform's API?\n",
+            "error: nothing could be read from the platform: http://127.0.0.1:40000 returned text/html, "
+            "not JSON (status 200); check platform.base_url\n",
         )
 
 
@@ -167,9 +167,9 @@ def test_pages_that_lead_in_a_circle_come_to_an_end(project: Project) -> None:
     assert said == Said(
         1,
         """\
-! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: the pages of
-  /ip_policies lead in a circle; the list is not complete; try again; nothing is planned for a kind
-  until its list is complete
+! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: a page of
+  /ip_policies links to an earlier page; the list is not complete; try again; nothing is planned for
+  a kind until its list is complete
 
 Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
