@@ -64,7 +64,7 @@ class OwnershipCheck:
         self._unowned = self._additions | {
             change.address
             for change in plan.changes
-            if change.action is Action.ADOPT or change.reason is Reason.TOMBSTONE
+            if change.action is Action.ADOPT or change.reason is Reason.ABSENT
         }  # objects that may have had no owner record
         self._collections = self._group_calls()
 

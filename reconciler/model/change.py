@@ -1,9 +1,10 @@
-"""What differs between what is declared and what is live, with reasons as values."""
+"""Changes of resources and of their fields, with the codes and texts of reasons, risks and causes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from reconciler.model.address import Address
 from reconciler.model.problem import Position
@@ -11,23 +12,28 @@ from reconciler.model.value import Value
 
 
 class Action(StrEnum):
+    """What a plan does to a resource."""
+
     CREATE = "create"
     UPDATE = "update"
     REPLACE = "replace"
     DELETE = "delete"
-    ADOPT = "adopt"  # take over an object that nobody owns; may carry field changes
-    FORGET = "forget"  # remove our record, leave the object
+    ADOPT = "adopt"  # start to manage an existing unmanaged object; may carry field changes
+    FORGET = "forget"  # remove the owner record, keep the object
     MOVE = "move"  # the same object under another address; may carry field changes
 
 
-class ChangedBy(StrEnum):
-    """Who moved a field since it was last applied."""
+class _Coded(StrEnum):
+    """A code for files and programs, with the text that people read."""
 
-    GIT = "changed in Git"
-    PLATFORM = "changed on the platform"
-    BOTH = "changed on both sides"
-    FOLLOWS = "follows what it refers to"  # which is made anew
-    UNKNOWN = "not known"  # nothing was recorded: an adopted object, or a field of an older record
+    _value_: str
+    text: str
+
+    def __new__(cls, code: str, text: str) -> Self:
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.text = text
+        return member
 
 
 class Cause(StrEnum):
@@ -38,64 +44,74 @@ class Cause(StrEnum):
     DRIFT = "drift"  # changed on the platform since the last apply
 
 
-class Order(StrEnum):
-    """Which half of a replacement comes first."""
+class ChangedBy(_Coded):
+    """What changed a field since it was last applied."""
 
-    CREATE_FIRST = "create first"
-    DELETE_FIRST = "delete first"
+    GIT = "git", "changed in Git"
+    PLATFORM = "platform", "changed on the platform"
+    BOTH = "both", "changed in Git and on the platform"
+    FOLLOWS = "follows", "refers to a replaced resource"
+    UNKNOWN = "unknown", "not known what changed it"  # an adopted object, or a field that the owner record lacks
 
 
-class Risk(StrEnum):
-    """What a reviewer must not overlook."""
+class Order(_Coded):
+    """Which half of a replacement is sent first."""
 
-    TRAFFIC = "breaks live traffic"
-    GONE = "cannot be had back"
-    COMMAND = "runs a command"
-    ADDED = "added on the platform, outside Git"
-    TOKEN = "token will be issued"  # noqa: S105 - words for a reviewer, no password
+    CREATE_FIRST = "create_first", "create before delete"
+    DELETE_FIRST = "delete_first", "delete before create"
+
+
+class Risk(_Coded):
+    """A property of a change that a reviewer must see."""
+
+    TRAFFIC = "traffic", "interrupts live traffic"
+    IRREVERSIBLE = "irreversible", "irreversible: cannot be recovered after deletion"
+    COMMAND = "command", "runs a command"
+    ADDED = "added", "added on the platform, outside Git"
+    TOKEN = "token", "issues a one-time secret"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field, old → new, in canonical form. Sensitive values stand as digests, never in the clear."""
+    """One field, old → new, in canonical form. Sensitive values are digests, never plain text."""
 
     path: str  # "tls_termination.min_version"
     old: Value
-    new: Value  # a Ref or Template inside: known after apply
+    new: Value  # with a Ref or Template inside: known after apply
     changed_by: ChangedBy = ChangedBy.UNKNOWN
     forces_replacement: bool = False
     position: Position | None = None
     cause: Cause | None = None  # None: the plan was not compared with a base
 
 
-class Reason(StrEnum):
-    """Why a resource changes at all."""
+class Reason(_Coded):
+    """Why a resource changes."""
 
-    DECLARED = "declared, and not on the platform"
-    VANISHED = "declared and once created, but gone from the platform"
-    FIELDS = "fields differ"
-    IMMUTABLE = "a field that cannot change in place differs"
-    REMOVED = "no longer declared"
-    ADDED = "added on the platform, not declared"
-    SUPERSEDED = "another took its place"
-    DESTROYED = "all of the stack goes"
-    TOMBSTONE = "declared absent"
-    UNOWNED = "exists and belongs to nobody"
-    RENAMED = "declared under another name"
-    RECORD = "the owner record is out of date"
-    FORGOTTEN = "declared forgotten"
-    UNDELIVERED = "its one-time secret never arrived"
-    OVERWRITTEN = "its one-time secret was delivered, and overwritten by a later one"
-    ROTATION = "its one-time secret is due for renewal"
-    ASKED = "asked for by --replace"
-    EXCHANGED = "it trades what only one may have with another"
-    PARENT = "what it belongs to is replaced"
-    DUPLICATE = "made twice by two runs at once; the earlier one stays"
+    DECLARED = "declared", "does not exist on the platform"
+    VANISHED = "vanished", "was deleted on the platform"
+    FIELDS = "fields", "fields differ"
+    IMMUTABLE = "immutable", "a field differs that cannot be updated in place"
+    REMOVED = "removed", "no longer declared"
+    ADDED = "added", "added on the platform, not declared"
+    SUPERSEDED = "superseded", "another object replaced it"
+    DESTROYED = "destroyed", "`destroy` deletes the whole stack"
+    ABSENT = "absent", "declared with `ensure: absent`"
+    UNOWNED = "unowned", "already exists and is not managed by any stack"
+    RENAMED = "renamed", "declared under another address"
+    RECORD = "record", "the owner record is out of date"
+    FORGOTTEN = "forgotten", "declared with `ensure: forgotten`"
+    UNDELIVERED = "undelivered", "its one-time secret was not delivered"
+    OVERWRITTEN = "overwritten", "its delivered one-time secret was overwritten by a later one"
+    ROTATION = "rotation", "its one-time secret is due for rotation"
+    REQUESTED = "requested", "replacement requested with --replace"
+    EXCHANGED = "exchanged", "exchanges an exclusive value with another resource"
+    PARENT = "parent", "its parent is replaced"
+    DUPLICATE = "duplicate", "duplicate created by a concurrent run; the earlier object is kept"
 
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to one resource."""
+    """What will happen to one resource, why, and in which fields."""
 
     address: Address
     action: Action
@@ -106,7 +122,7 @@ class Change:
     risks: tuple[Risk, ...] = ()
     protected: bool = False
     position: Position | None = None
-    former: Address | None = None  # of a move, and of what was renamed as it was replaced
+    former: Address | None = None  # of a move, and of a replacement under another address
     parent: Address | None = None  # of an addition: the declared resource that it is part of
-    is_pending: bool = False  # proven to come from Git alone: the platform is still as it was last applied
+    is_pending: bool = False  # proven to come from Git alone: the platform is as last applied
     cause: Cause | None = None  # as of a field

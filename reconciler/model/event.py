@@ -1,4 +1,4 @@
-"""Events that the engine reports while it works. Printers, logs and tests only listen."""
+"""Events that the engine reports during a run, and how calls end. Progress, logs and traces are made of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from reconciler.model.plan import Call
 class Outcome(StrEnum):
     """How a call ended."""
 
-    DONE = "done"
-    ALREADY = "already so"  # a delete that found nothing, a create found by its intent after a lost answer
+    DONE = "succeeded"
+    ALREADY = "unchanged"  # a delete that found nothing, or a create whose object was found after a lost response
     FAILED = "failed"
-    SKIPPED = "not tried"  # something it needs failed, or the run was stopped
-    UNKNOWN = "not known"  # it took effect, or may have, and that could not be written down; the next run finds out
+    SKIPPED = "skipped"  # a call that it needs failed, or the run was stopped
+    UNKNOWN = "unknown"  # it may have taken effect, and the store could not record it; the next run finds out
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Ended:
     call: Call
     outcome: Outcome
     at: float
-    id: str | None = None  # of the object, where there is one
+    id: str | None = None  # of the object, if it has one
     why: str = ""
-    denied: bool = False  # the key, not the request, is what is wrong
+    denied: bool = False  # the API key was refused, not the request
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The request budget made everybody wait."""
+    """The request budget delayed all calls."""
 
     seconds: float
 

@@ -196,7 +196,7 @@ def _find_unapproved(
         kind, seen = kinds.get(call.address.kind), plan.observed.get(call.address)
         is_seen = seen is not None and seen.id.rpartition("/")[2] == call.target
         buried = call.address in absent and any(
-            change.reason is Reason.TOMBSTONE for change in changes.get(call.address, [])
+            change.reason is Reason.ABSENT for change in changes.get(call.address, [])
         )
         was_protected = is_seen and seen is not None and seen.owner.endswith(", protected")
         if was_protected or any(change.protected for change in changes.get(call.address, [])):

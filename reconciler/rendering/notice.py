@@ -1,6 +1,6 @@
-"""Drift as a message to people or machines who are told of it: names, paths and who moved them, never a value.
+"""A notification about drift as text, Slack message and JSON: names, paths and what changed them, never values.
 
-Pure; `reconciler.api.notifications` sends it.
+`reconciler.api.notifications` sends it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.change import Action, ChangedBy, Reason
+from reconciler.model.change import Action, Reason
 from reconciler.model.plan import Plan
 from reconciler.model.value import Json
 from reconciler.rendering.plan import phrases
@@ -18,19 +18,19 @@ from reconciler.rendering.plan.outline import ChangeRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour
 
 FORMAT = "reconciler drift"
-VERSION = 1
-_LISTED = 20  # resources: who wants them all reads the report
-_FIELDS = 5  # paths of one resource that one side moved
-_LONGEST = 300  # characters of a line: the platform's names have no bounds of ours
+VERSION = 2
+_LISTED = 20  # resources; the report has all of them
+_FIELDS = 5  # paths of one resource and one cause
+_LONGEST = 300  # characters of a line: names on the platform may be longer
 
 
 @dataclass(frozen=True)
 class Notice:
-    """What there is to say, once."""
+    """One notification, in the forms of its channels."""
 
     subject: str
     lines: tuple[str, ...]
-    written: Json
+    document: Json
 
     @property
     def text(self) -> str:
@@ -39,59 +39,57 @@ class Notice:
 
     @property
     def slack(self) -> str:
-        """As Slack and what is compatible with it take it: JSON, in which nobody is mentioned."""
-        title, *lines = (_escaped(line) for line in (self.subject, *self.lines))
+        """For Slack and compatible services: JSON, in which mentions and markup are escaped."""
+        title, *lines = (_escape(line) for line in (self.subject, *self.lines))
         return json.dumps({"text": "\n".join([f"*{title}*", *lines])})
 
     @property
     def json(self) -> str:
-        return json.dumps(self.written)
+        return json.dumps(self.document)
 
 
-def notice(plan: Plan) -> Notice:
+def build_notice(plan: Plan) -> Notice:
+    """The notification about the drift of a plan."""
     rows = build_outline(plan)
-    told = phrases.drifted(rows, None).removeprefix("Drift: ").removesuffix(".")
-    return Notice(f"Drift in {rows.stack}: {told}", tuple(_lines(rows)), _written(rows))
+    totals = phrases.drift_totals(rows, None).removeprefix("Drift: ").removesuffix(".")
+    return Notice(f"Drift in {rows.stack}: {totals}", tuple(_lines(rows)), _document(rows))
 
 
 def _lines(rows: Outline) -> Iterator[str]:
     drift = _drift(rows)
     for row in drift[:_LISTED]:
         where = f" ({row.position})" if row.position else ""
-        yield _short(f"- {row.address}: {_said(row)}{where}")
+        yield _cut(f"- {row.address}: {_describe(row)}{where}")
     if len(drift) > _LISTED:
         yield f"- and {phrases.count(len(drift) - _LISTED, 'more resource')}"
-    yield _short(f"Account: {rows.account}" if rows.account else "")
+    yield _cut(f"Account: {rows.account}" if rows.account else "")
 
 
 def _drift(rows: Outline) -> list[ChangeRow]:
-    """Additions first: each of them opens or shuts something that no manifest mentions."""
+    """Additions first, since each changes behavior that no manifest mentions; then all drift that is not pending."""
     return [*rows.additions, *(row for row in rows.changes if not row.is_pending)]
 
 
-def _said(row: ChangeRow) -> str:
-    """Who moved which of its fields; or, where nobody moved a single one, what became of it."""
+def _describe(row: ChangeRow) -> str:
+    """The changed fields by cause; for an object that was created or deleted, what happened to it."""
     if row.action in (Action.CREATE, Action.DELETE):
         return phrases.reason(row, Flavour.DRIFT)
-    moved = {mover: [field.path for field in row.fields if field.changed_by is mover] for mover in phrases.SIDES}
-    told = [f"{_MOVERS.get(mover, str(mover))}: {_some(paths)}" for mover, paths in moved.items() if paths]
-    return "; ".join(told) or phrases.reason(row, Flavour.DRIFT)
+    changed = {cause: [field.path for field in row.fields if field.changed_by is cause] for cause in phrases.SIDES}
+    parts = [f"{cause.text}: {_shorten(paths)}" for cause, paths in changed.items() if paths]
+    return "; ".join(parts) or phrases.reason(row, Flavour.DRIFT)
 
 
-_MOVERS = {ChangedBy.UNKNOWN: "who changed it is not known"}
-
-
-def _some(paths: Sequence[str]) -> str:
+def _shorten(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _FIELDS} more" if len(paths) > _FIELDS else ""
     return ", ".join(paths[:_FIELDS]) + more
 
 
 def _action(row: ChangeRow) -> str:
-    """What the next apply does; an addition is not counted among the deletes, since it stays."""
+    """What the next apply does; `added` for an addition, which no apply deletes."""
     return "added" if row.reason is Reason.ADDED else str(row.action)
 
 
-def _written(rows: Outline) -> Json:
+def _document(rows: Outline) -> Json:
     drift = _drift(rows)
     return {
         "format": FORMAT,
@@ -106,7 +104,7 @@ def _written(rows: Outline) -> Json:
             {
                 "address": row.address,
                 "action": _action(row),
-                "mover": phrases.side(row).name.lower(),
+                "changed_by": str(phrases.changed_by(row)),
                 "fields": [field.path for field in row.fields],
                 "parent": row.parent or None,
                 "position": row.position,
@@ -116,11 +114,11 @@ def _written(rows: Outline) -> Json:
     }
 
 
-def _short(line: str) -> str:
+def _cut(line: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-def _escaped(text: str) -> str:
-    """The three signs that Slack gives a meaning to; and those that would make text bold, or code of it."""
+def _escape(text: str) -> str:
+    """Text without the characters that Slack interprets as mentions, links or markup."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("@", "@\u200b").replace("`", "\u02cb").replace("*", "\u2217").replace("~", "\u223c")

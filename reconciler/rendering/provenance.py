@@ -1,4 +1,4 @@
-"""Where declared values come from, as text. What is secret comes hidden, whatever place it was written in."""
+"""Text of `explain Kind/name`: each declared value with the places that it comes from. Secrets are hidden."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _LIVE = "on the platform"
 
 @dataclass(frozen=True, slots=True)
 class LiveValue:
-    """What the platform holds, hidden where it is sensitive, and who moved it if it differs from what is declared."""
+    """The value on the platform, hidden if it is sensitive, and what changed it if it differs from the declared one."""
 
     value: Value
     changed_by: ChangedBy | None = None
 
 
-def text(subject: str, traces: Sequence[Trace], live: Sequence[LiveValue | None], width: int) -> str:
-    """A paragraph for each value: what it is, and a line for each place that has a say in it."""
+def render_provenance(subject: str, traces: Sequence[Trace], live: Sequence[LiveValue | None], width: int) -> str:
+    """A paragraph for each value: the value, then a line for each place that sets or overrides it."""
     return "\n\n".join(
-        "\n".join(_paragraph(subject, trace, there, width)) for trace, there in zip(traces, live, strict=True)
+        "\n".join(_paragraph(subject, trace, value, width)) for trace, value in zip(traces, live, strict=True)
     )
 
 
 def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -> Iterator[str]:
     name = f"{subject}.{trace.path}" if trace.path else subject
-    yield cut(f"{sanitize(name)}: {_shown(trace.value)}", width)
+    yield cut(f"{sanitize(name)}: {_format(trace.value)}", width)
     rows = [_row(origin) for origin in trace.origins]
     if live is not None:
-        said = f"{_LIVE}, {live.changed_by}" if live.changed_by else _LIVE
-        rows.append(("", said, _shown(live.value), ""))
+        label = f"{_LIVE}, {live.changed_by.text}" if live.changed_by else _LIVE
+        rows.append(("", label, _format(live.value), ""))
     columns = [max(cells_of(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:
-        where, what = (each + " " * (columns[place] - cells_of(each)) for place, each in enumerate(row[:2]))
+        where, what = (cell + " " * (columns[place] - cells_of(cell)) for place, cell in enumerate(row[:2]))
         value, mark = row[2:]
         yield cut(f"  {where}  {what}  {value}".rstrip(), width - cells_of(mark)) + mark
 
@@ -47,11 +47,11 @@ def _paragraph(subject: str, trace: Trace, live: LiveValue | None, width: int) -
 def _row(origin: Origin) -> tuple[str, str, str, str]:
     where = sanitize(str(origin.position)) if origin.position else ""
     what = ("  " if origin.feeds else "") + sanitize(origin.what)
-    written = origin.gist or (_shown(origin.written) if origin.written is not None or not origin.feeds else "")
-    return where, what, written, "" if origin.counts else " (covered)"
+    written = origin.gist or (_format(origin.written) if origin.written is not None or not origin.feeds else "")
+    return where, what, written, "" if origin.counts else " (overridden)"
 
 
-def _shown(value: Value) -> str:
+def _format(value: Value) -> str:
     match value:
         case None:
             return UNSET

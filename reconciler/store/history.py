@@ -12,10 +12,10 @@ from typing import Any
 from sqlalchemy import Engine, Row, Select, func, insert, select
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, ChangedBy, Reason
+from reconciler.model.change import Action
 from reconciler.model.event import Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Run
-from reconciler.store import database, schema
+from reconciler.store import database, schema, stored_values
 
 
 class History:
@@ -33,8 +33,8 @@ class History:
                 "look": name,
                 "address": str(resource.address),
                 "action": resource.action.value,
-                "reason": resource.reason.value,
-                "mover": resource.changed_by.value,
+                "reason": str(resource.reason),
+                "mover": str(resource.changed_by),
                 "fields": json.dumps(resource.fields),
             }
             for resource in check.moved
@@ -61,8 +61,8 @@ class History:
                 DriftedResource(
                     Address.parse(row.address),
                     Action(row.action),
-                    Reason(row.reason),
-                    ChangedBy(row.mover),
+                    stored_values.parse_reason(row.reason),
+                    stored_values.parse_changed_by(row.mover),
                     tuple(json.loads(row.fields)),
                 )
             )
@@ -80,7 +80,8 @@ class History:
             .group_by(outcome.c.run, outcome.c.outcome)
         )
         for row in await self._rows(counts):
-            counted[row.run][Outcome(row.outcome)] = row.calls
+            ended = stored_values.parse_outcome(row.outcome)
+            counted[row.run][ended] = counted[row.run].get(ended, 0) + row.calls
         heads = await self._rows(select(run).where(selected).order_by(run.c.started, run.c.id))
         return tuple(
             Run(row.command, row.started, row.ended, row.outcome or "", counted.get(row.id, {})) for row in heads

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, IssuedSecret, Place
-from reconciler.store import database, lock, schema
+from reconciler.store import database, lock, schema, stored_values
 from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, StoreError
@@ -218,7 +218,7 @@ class Store:
                 row.call,
                 row.address,
                 row.verb,
-                row.outcome,
+                stored_values.translate_outcome(row.outcome),
                 row.object,
                 row.why,
                 row.at,

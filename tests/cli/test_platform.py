@@ -21,15 +21,15 @@ from tests.platform import Sandbox
 
 CREATES = """\
   + IPPolicy/office                                                        manifests/payments.yaml:1
-      declared, and not on the platform
+      will be created
       + description: "Office"
 
   + ReservedDomain/pay                                                    manifests/payments.yaml:14
-      declared, and not on the platform
+      will be created
       + domain: "pay.example.com"
 
   + TLSEdge/payments                                                       manifests/payments.yaml:6
-      declared, and not on the platform
+      will be created
       + hostports: ["pay.example.com:443"]
       + ip_restriction.ip_policy_ids: [(known after apply: IPPolicy/office)]
 
@@ -67,7 +67,7 @@ def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Sh
         "create ReservedDomain/pay  rd_1",
         "create TLSEdge/payments  edgtls_1",
     ]
-    nothing = Said(0, "No changes. 3 resources match what is declared.\n", "")
+    nothing = Said(0, "No changes. 3 resources match the manifests.\n", "")
     sandbox.forget_log()
     assert shell("apply", "-y") == nothing
     assert shell("plan", "--detailed-exitcode") == nothing
@@ -119,7 +119,7 @@ Drift: 1 resource changed on the platform. 1 resource has unapplied Git changes.
         "",
     )
     shell("apply", "-y")
-    assert shell("drift") == Said(0, "No drift. 3 resources match what is declared.\n", "")
+    assert shell("drift") == Said(0, "No drift. 3 resources match the manifests.\n", "")
 
 
 def test_a_plan_file_is_applied_as_written(shell: Shell, sandbox: Sandbox) -> None:
@@ -198,7 +198,7 @@ def test_a_call_that_fails_leaves_the_rest_done_and_says_what_was_not_tried(shel
         "1 call done, 1 failed, 1 not tried.\n",
         """\
 failed: create IPPolicy/office: not today (status 400, ERR_NGROK_1402)
-not tried: create TLSEdge/payments: it needs create IPPolicy/office, which failed
+skipped: create TLSEdge/payments: it needs create IPPolicy/office, which failed
 """,
     )
 
@@ -308,7 +308,7 @@ def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shel
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert out.endswith("1 call done, 0 failed, 2 not tried.\n")
-    assert "not tried: create TLSEdge/payments: the run was stopped" in err
+    assert "skipped: create TLSEdge/payments: the run was stopped" in err
 
 
 def test_what_only_git_changed_is_no_drift_unless_it_is_asked_for(

@@ -61,14 +61,14 @@ def test_what_is_ours_and_no_longer_declared_may_be_named(applied: Shell) -> Non
 
 def test_all_of_a_kind_may_be_none(applied: Shell) -> None:
     """In a pipeline it stands for those to come."""
-    none = Said(0, "No changes in what was selected: 0 of 3 resources match what is declared.\n", "")
+    none = Said(0, "No changes in the selected resources: 0 of 3 resources match the manifests.\n", "")
     assert applied("plan", "--target", "BotUser/*") == none
     assert applied("plan", "--exclude", "BotUser/*").code == 0
 
 
 @pytest.mark.parametrize(("command", "word"), [("plan", "changes"), ("drift", "drift")])
 def test_a_limited_look_says_how_much_it_was_of(applied: Shell, command: str, word: str) -> None:
-    told = "2 of 3 resources match what is declared."
+    told = "2 of 3 resources match the manifests."
     said = applied(command, "--exclude", "TLSEdge/payments", "--format", "text", "--format", f"markdown={command}.md")
     assert said == Said(0, f"No {word} in what was selected: {told}\n", "")
     assert f"**No {word} in what was selected: {told}**" in Path(f"{command}.md").read_text()
@@ -83,7 +83,7 @@ def test_what_is_to_be_destroyed_may_be_gone_already(applied: Shell) -> None:
 def test_what_was_destroyed_is_not_missed_right_after(applied: Shell) -> None:
     said = applied("destroy", "-y", "--target", "TLSEdge/payments")
     assert (said.code, said.out.splitlines()[-1]) == (0, "Destroyed: 1 deleted.")
-    assert "Plan of what was selected: 0 to create, 0 to update, 0 to replace, 1 to delete." in said.out
+    assert "Plan for the selected resources: 0 to create, 0 to update, 0 to replace, 1 to delete." in said.out
 
 
 def test_a_plan_file_needs_no_name_to_be_there_still(applied: Shell) -> None:

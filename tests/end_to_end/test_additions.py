@@ -70,7 +70,7 @@ def test_a_plan_with_additions_alone_changes_nothing_and_names_them(opened: Proj
     said = opened("plan", "--detailed-exitcode").numbered()
     assert said.code == 0
     assert "  ! IPPolicyRule/ipr_1" in said.out
-    assert "No changes. 2 resources match what is declared." in said.out
+    assert "No changes. 2 resources match the manifests." in said.out
     said = opened("apply", "-y", "-q").numbered()
     assert (said.code, said.out) == (0, "")
     assert said.err == (

@@ -36,7 +36,7 @@ def test_for_one_run(drifted: Project) -> None:
     said = drifted("drift", "--ignore", "IPPolicy/*.description", "--format", "text", "--format", "markdown=drift.md")
     assert (said.code, said.out, said.err) == (
         0,
-        "No drift. 2 resources match what is declared.\n1 known difference ignored.\n",
+        "No drift. 2 resources match the manifests.\n1 known difference ignored.\n",
         "",
     )
     assert "1 known difference ignored." in (drifted.root / "drift.md").read_text(encoding="utf-8")

@@ -138,7 +138,7 @@ def test_a_webhook_gets_json_without_a_value_in_it(drifted: Project, hook: Hook)
         {
             "address": "IPPolicy/office",
             "action": "update",
-            "mover": "platform",
+            "changed_by": "platform",
             "fields": ["description"],
             "parent": None,
             "position": "manifests/all.yaml:1",

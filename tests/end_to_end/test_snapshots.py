@@ -125,7 +125,7 @@ def test_no_secret_is_in_the_file(signed: Signed) -> None:
 def test_nothing_to_do_is_nothing_to_do_though_the_secret_is_not_here(stranger: Project) -> None:
     told = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
     assert told.code == 0
-    assert "No changes. 4 resources match what is declared." in told.out
+    assert "No changes. 4 resources match the manifests." in told.out
     assert re.search(r"warning: made from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.out)
     assert (
         told.err == "Planned from snapshot.json, which is less than a minute old.\n1 warning: planned-from-snapshot\n"

@@ -189,7 +189,7 @@ def test_the_rest_of_a_plan_is_carried_out_if_that_was_asked_for(changed: Projec
         5,
         "Applied: 1 updated.\n",
         'IPPolicy/a.description: was "a", is now "by hand"\n'
-        "not tried: update IPPolicy/a: it changed since the plan was created\n",
+        "skipped: update IPPolicy/a: it changed since the plan was created\n",
     )
     assert {each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]} == {"by hand", "new b"}
 
@@ -204,8 +204,8 @@ def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandb
         5,
         "Applied: 2 created.\n",
         "ReservedDomain/a: rd_1 exists now, with the same domain, and is nobody's\n"
-        "not tried: create ReservedDomain/a: it changed since the plan was created\n"
-        "not tried: create TLSEdge/a: it needs what changed\n",
+        "skipped: create ReservedDomain/a: it changed since the plan was created\n"
+        "skipped: create TLSEdge/a: it needs what changed\n",
     )
     assert sandbox.calls() == ["POST /reserved_domains", "POST /edges/tls"]
 

@@ -45,7 +45,7 @@ def test_what_one_stack_no_longer_declares_stays_the_others(
     other.declare(*policies("office"))
     assert other("apply", "-y", "--quiet").out == "Applied: 1 deleted.\n"
     assert other("destroy", "-y", "--quiet").out == "Destroyed: 1 deleted.\n"
-    assert other("destroy", "-y").out.startswith("No changes: nothing was found that this stack owns.\n")
+    assert other("destroy", "-y").out.startswith("No changes: this stack has no objects on the platform.\n")
     assert stacks(sandbox, "/ip_policies", "ip_policies") == ["prod"]
     assert stacks(sandbox, "/backends/tunnel_group", "backends") == ["prod"]
     assert on_sandbox("drift").code == 0

@@ -231,7 +231,7 @@ class TestKindsWithoutMetadata:
     async def test_a_delete_under_a_new_name_unbinds_the_former_one(self, world: EngineHarness) -> None:
         old = Address("BotUser", "old")
         world.journal.bindings[old] = Binding("bot_7")
-        buried = Change(BOT, Action.DELETE, Reason.TOMBSTONE, "bot_7", former=old)
+        buried = Change(BOT, Action.DELETE, Reason.ABSENT, "bot_7", former=old)
         await world.apply(plan(delete(str(BOT), "/bot_users/bot_7", "bot_7"), changes=(buried,)))
         assert world.journal.bindings == {}
 

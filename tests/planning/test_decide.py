@@ -85,7 +85,7 @@ def test_an_edge_that_is_made_anew_lets_go_of_its_hostports_first() -> None:
     made = planned(declare("TLSEdge/a", spec), seen=snapshot(there), policy=asked)
     assert (change_of(made, "TLSEdge/a").order, change_of(made, "TLSEdge/a").reason) == (
         Order.DELETE_FIRST,
-        Reason.ASKED,
+        Reason.REQUESTED,
     )
     assert requests(made) == ["DELETE /edges/tls/e", "POST /edges/tls"]
 

@@ -724,7 +724,7 @@ def test_a_binding_to_what_a_list_cut_short_does_not_show_is_kept() -> None:
 def test_a_tombstone_deletes_what_is_ours() -> None:
     there = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))
     made = planned(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
-    assert (change_of(made, "TLSEdge/a").reason, requests(made)) == (Reason.TOMBSTONE, [f"DELETE /edges/tls/{EDGE}"])
+    assert (change_of(made, "TLSEdge/a").reason, requests(made)) == (Reason.ABSENT, [f"DELETE /edges/tls/{EDGE}"])
 
 
 def test_a_tombstone_whose_object_is_gone_is_content() -> None:

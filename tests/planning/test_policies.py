@@ -113,7 +113,7 @@ def test_a_change_tells_its_fields_and_what_is_live() -> None:
     plan = planned(changed, seen=world.snapshot())
     check = (
         "change.action == 'update' && change.reason == 'fields' && change.live.description == 'x' && "
-        "change.fields == [{'path': 'description', 'old': 'x', 'new': 'y', 'mover': 'git', 'replaces': false}] && "
+        "change.fields == [{'path': 'description', 'old': 'x', 'new': 'y', 'changed_by': 'git', 'replaces': false}] && "
         "plan.counts == {'create': 0, 'update': 1, 'replace': 0, 'delete': 0, 'adopt': 0, 'forget': 0, 'move': 0} && "
         "plan.changes[0].address == resource.address && plan.stack == 'laws' && now.getMonth() == 5"
     )

@@ -112,13 +112,13 @@ def test_a_pending_credential_is_left_to_the_run_that_may_be_delivering_it() -> 
     plan = plan_credential(seen, is_due=True, spec={"description": "changed"})
     assert [(change.id, change.reason) for change in plan.changes] == [("cr_2", Reason.DUPLICATE)]
     plan = plan_credential(seen, to_replace=frozenset({at(AGENT)}))
-    assert ("cr_1", Reason.ASKED) in [(change.id, change.reason) for change in plan.changes]
+    assert ("cr_1", Reason.REQUESTED) in [(change.id, change.reason) for change in plan.changes]
 
 
 def test_a_request_replaces_a_credential_whatever_its_delivery_came_to() -> None:
     for seen in (PENDING, DELIVERED):
         plan = plan_credential(seen, is_due=True, to_replace=frozenset({at(AGENT)}))
-        assert outcomes(plan) == [(Action.REPLACE, Reason.ASKED)]
+        assert outcomes(plan) == [(Action.REPLACE, Reason.REQUESTED)]
 
 
 def test_a_credential_that_never_arrived_is_replaced_for_that_and_not_renewed_with_an_overlap() -> None:

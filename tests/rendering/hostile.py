@@ -55,7 +55,7 @@ def plan(text: str) -> Plan:
         changes=(
             Change(OFFICE, Action.CREATE, Reason.DECLARED, fields=fields[1:2], position=place),
             Change(PAYMENTS, Action.REPLACE, Reason.IMMUTABLE, id=text, fields=fields, order=Order.CREATE_FIRST,
-                   risks=(Risk.TRAFFIC, Risk.GONE), protected=True, position=place),
+                   risks=(Risk.TRAFFIC, Risk.IRREVERSIBLE), protected=True, position=place),
         ),
         calls=(
             Call("create IPPolicy/office", OFFICE, Verb.CREATE, "/ip_policies"),

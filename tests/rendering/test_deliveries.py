@@ -18,7 +18,7 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.rendering.html import plan_page as page
 from reconciler.rendering.plan import ci_annotations, deliveries, markdown, sarif, text
-from reconciler.rendering.plan.findings import findings
+from reconciler.rendering.plan.findings import list_findings
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
@@ -51,15 +51,15 @@ FORMS: dict[str, Callable[[Plan], str]] = {
     "markdown": markdown.render_markdown,
     "html": lambda plan: html.unescape(page.render_page(plan)),
     "sarif": lambda plan: _sarif(plan).replace("\\[", "[").replace("\\]", "]").replace("{{", "{").replace("}}", "}"),
-    "github": lambda plan: ci_annotations.github(findings(plan)),
+    "github": lambda plan: ci_annotations.render_github(list_findings(plan)),
     "gitlab": lambda plan: " ".join(
-        each["description"] for each in json.loads(ci_annotations.gitlab(findings(plan), fallback="x"))
+        each["description"] for each in json.loads(ci_annotations.render_gitlab(list_findings(plan), fallback="x"))
     ),
 }
 
 
 def _sarif(plan: Plan) -> str:
-    run = json.loads(sarif.render_sarif(findings(plan), version="1", fallback="x"))["runs"][0]
+    run = json.loads(sarif.render_sarif(list_findings(plan), version="1", fallback="x"))["runs"][0]
     return " ".join(each["message"]["text"] for each in run["results"])
 
 
@@ -89,7 +89,7 @@ def test_json_holds_the_whole_argument_list() -> None:
 def test_a_command_too_long_for_a_message_is_whole_in_sarif_s_properties() -> None:
     run = ["sh", "-c", "true;" * 1000 + "curl evil"]
     plan = delivering(Action.CREATE, Delivery("to_command", "sh", settings={"run": run}))
-    results = json.loads(sarif.render_sarif(findings(plan), version="1", fallback="x"))["runs"][0]["results"]
+    results = json.loads(sarif.render_sarif(list_findings(plan), version="1", fallback="x"))["runs"][0]["results"]
     assert all(shlex.join(run) in " ".join(each["properties"]["deliveries"]) for each in results)
     assert "curl evil" in markdown.render_markdown(plan)
     assert "more characters)" in markdown.render_markdown(plan)

@@ -14,7 +14,7 @@ from reconciler.model.codes import CODES
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering.plan import ci_annotations
-from reconciler.rendering.plan.findings import Finding, findings
+from reconciler.rendering.plan.findings import Finding, list_findings
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
 from tests.rendering import hostile
@@ -100,7 +100,7 @@ SARIF = closed(
 
 
 def log(plan: Plan) -> dict[str, Any]:
-    return json.loads(render_sarif(findings(plan), version="1.2.3", fallback=FALLBACK))
+    return json.loads(render_sarif(list_findings(plan), version="1.2.3", fallback=FALLBACK))
 
 
 @given(plans)
@@ -121,26 +121,26 @@ def test_results_point_to_the_line_of_the_manifest() -> None:
         for place in [each["locations"][0]["physicalLocation"]]
     }
     assert ("unknown-reference", "manifests/payments.yaml", 3) in places
-    assert ("breaks-live-traffic", "manifests/payments.yaml", 40) in places
+    assert ("interrupts-live-traffic", "manifests/payments.yaml", 40) in places
     assert ("change", "manifests/payments.yaml", 12) in places
 
 
 def test_what_no_manifest_mentions_any_more_points_to_the_project_file() -> None:
     (run,) = log(WHOLE)["runs"]
-    (gone,) = (each for each in run["results"] if each["ruleId"] == "cannot-be-had-back")
+    (gone,) = (each for each in run["results"] if each["ruleId"] == "irreversible")
     assert gone["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == FALLBACK
 
 
-def test_the_gravest_come_first() -> None:
-    assert [each.rule.id for each in findings(WHOLE)] == [
+def test_the_most_severe_come_first() -> None:
+    assert [each.rule.id for each in list_findings(WHOLE)] == [
         "problem",
-        "consent",
+        "approval",
         "runs-a-command",
-        "cannot-be-had-back",
-        "breaks-live-traffic",
+        "irreversible",
+        "interrupts-live-traffic",
         "added-on-platform",
-        "token-will-be-issued",
-        "token-will-be-issued",
+        "issues-a-token",
+        "issues-a-token",
         "protected",
         "warning",
         "change",
@@ -150,7 +150,7 @@ def test_the_gravest_come_first() -> None:
 
 
 def test_drift_is_a_warning_beside_the_declaration() -> None:
-    found = findings(WHOLE, flavour=Flavour.DRIFT)
+    found = list_findings(WHOLE, flavour=Flavour.DRIFT)
     assert {each.rule.id for each in found} == {"problem", "warning", "added-on-platform", "drift", "change"}
     (office,) = (each for each in found if each.subject == "IPPolicy/office")
     assert (office.file, office.line, office.text) == (
@@ -161,8 +161,10 @@ def test_drift_is_a_warning_beside_the_declaration() -> None:
 
 
 def test_a_fingerprint_stays_when_lines_move() -> None:
-    moved = [Finding(each.rule, each.text, each.subject, each.file, each.line + 7) for each in findings(WHOLE)]
-    there, here = (json.loads(ci_annotations.gitlab(each, fallback="x")) for each in (moved, findings(WHOLE)))
+    moved = [Finding(each.rule, each.text, each.subject, each.file, each.line + 7) for each in list_findings(WHOLE)]
+    there, here = (
+        json.loads(ci_annotations.render_gitlab(each, fallback="x")) for each in (moved, list_findings(WHOLE))
+    )
     assert [each["fingerprint"] for each in there] == [each["fingerprint"] for each in here]
     assert len({each["fingerprint"] for each in here}) == len(here)
 
@@ -170,19 +172,19 @@ def test_a_fingerprint_stays_when_lines_move() -> None:
 def test_long_values_are_shown_from_where_they_differ_in_every_form() -> None:
     old, new = "x" * 2000 + "old", "x" * 2000 + "new"
     change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("description", old, new),))
-    found = findings(Plan("prod", changes=(change,)))
-    (quality,) = json.loads(ci_annotations.gitlab(found, fallback="x"))
+    found = list_findings(Plan("prod", changes=(change,)))
+    (quality,) = json.loads(ci_annotations.render_gitlab(found, fallback="x"))
     (result,) = json.loads(render_sarif(found, version="1", fallback="x"))["runs"][0]["results"]
-    for text in (ci_annotations.github(found), quality["description"], result["message"]["text"]):
+    for text in (ci_annotations.render_github(found), quality["description"], result["message"]["text"]):
         assert re.search('…x+old" → …x+new"', text)
 
 
 def test_commands_for_github_are_one_a_line() -> None:
-    compare("github.txt", ci_annotations.github(findings(WHOLE, prefix="infra/")))
+    compare("github.txt", ci_annotations.render_github(list_findings(WHOLE, prefix="infra/")))
 
 
 def test_a_code_quality_report_for_gitlab_names_file_and_line() -> None:
-    report = json.loads(ci_annotations.gitlab(findings(WHOLE, prefix="infra/"), fallback=FALLBACK))
+    report = json.loads(ci_annotations.render_gitlab(list_findings(WHOLE, prefix="infra/"), fallback=FALLBACK))
     assert report[0] == {
         "description": "TLSEdge/x.backend: refers to nothing; declare it",
         "check_name": "unknown-reference",
@@ -201,7 +203,7 @@ def test_code_scanners_get_the_code_of_a_warning() -> None:
     (rule,) = run["tool"]["driver"]["rules"]
     assert rule["shortDescription"]["text"] == CODES["still-in-use"].meaning
     assert CODES["still-in-use"].remedy in rule["help"]["text"]
-    report = json.loads(ci_annotations.gitlab(findings(warned), fallback=FALLBACK))
+    report = json.loads(ci_annotations.render_gitlab(list_findings(warned), fallback=FALLBACK))
     assert report[0]["check_name"] == "still-in-use"
 
 
@@ -222,8 +224,8 @@ def decoded(text: str) -> str:
 @given(hostile.texts)
 @settings(max_examples=examples(60))
 def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
-    found = findings(hostile.plan(text))
-    lines = ci_annotations.github(found).splitlines()
+    found = list_findings(hostile.plan(text))
+    lines = ci_annotations.render_github(found).splitlines()
     assert len(lines) == len(found)
     for line, finding in zip(lines, found, strict=True):
         name, properties, _ = understood(line)
@@ -239,10 +241,10 @@ def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
 @given(plans)
 @settings(max_examples=examples(30))
 def test_no_secret_is_shown(plan: Plan) -> None:
-    found = findings(plan)
+    found = list_findings(plan)
     for text in (
-        ci_annotations.github(found),
-        ci_annotations.gitlab(found, fallback="x"),
+        ci_annotations.render_github(found),
+        ci_annotations.render_gitlab(found, fallback="x"),
         render_sarif(found, version="1", fallback="x"),
     ):
         assert "hunter2" not in text

@@ -46,7 +46,7 @@ def test_no_changes_are_one_sentence() -> None:
     assert render_markdown(Plan("prod"), Cover(resources=3)).splitlines()[1:] == [
         "## Plan for stack `prod`",
         "",
-        "**No changes. 3 resources match what is declared.**",
+        "**No changes. 3 resources match the manifests.**",
     ]
 
 
@@ -114,7 +114,7 @@ def large(number: int) -> Plan:
                 Change(each, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("traffic_policy.value", None, policy),))
                 for each in addresses[1:]
             ),
-            Change(addresses[0], Action.DELETE, Reason.REMOVED, risks=(Risk.GONE,)),
+            Change(addresses[0], Action.DELETE, Reason.REMOVED, risks=(Risk.IRREVERSIBLE,)),
         ),
         calls=tuple(Call(f"update {each}", each, Verb.UPDATE, f"/edges/tls/{each.name}") for each in addresses),
     )
@@ -123,17 +123,17 @@ def large(number: int) -> Plan:
 def test_a_large_plan_folds_details_away_and_says_so() -> None:
     page = render_markdown(large(100), COVER)
     assert len(page) <= LIMIT
-    assert "**Shortened to fit a comment:** 81 changes without fields. The plan file has all of it" in page
+    assert "**Shortened to fit a comment:** 81 changes without fields. For the full plan: `reconciler show FILE`" in page
     assert all(f"TLSEdge/shop-{number}`" in page or f"TLSEdge/shop-{number}<" in page for number in range(100))
-    assert page.index("cannot be had back") < page.index("<details>") < page.index("TLSEdge/shop-0</code> delete")
+    assert page.index("irreversible") < page.index("<details>") < page.index("TLSEdge/shop-0</code> delete")
 
 
 def test_of_a_huge_plan_even_names_are_left_out_but_not_the_risks() -> None:
     page = render_markdown(large(2500), COVER)
     assert len(page) <= LIMIT
-    assert "changes left out" in page
-    assert "calls left out" in page
-    assert "**cannot be had back**: delete `TLSEdge/shop-0`" in page
+    assert "changes omitted" in page
+    assert "calls omitted" in page
+    assert "**irreversible: cannot be recovered after deletion**: delete `TLSEdge/shop-0`" in page
 
 
 def test_the_digest_stands_hidden_at_the_top() -> None:
@@ -159,11 +159,11 @@ def test_stacks_have_markers_of_their_own_in_each_account() -> None:
 
 def test_the_verdict_of_a_partial_plan_is_of_what_was_selected() -> None:
     page = render_markdown(Plan("prod", targets=("TLSEdge/*",)), replace(COVER, resources=Selected(2, of=10)))
-    assert "**No changes in what was selected: 2 of 10 resources match what is declared.**" in page
+    assert "**No changes in the selected resources: 2 of 10 resources match the manifests.**" in page
 
 
 def test_a_partial_plan_says_what_it_covers() -> None:
     page = render_markdown(
         replace(WHOLE, targets=("TLSEdge/*",), excludes=("BotUser/*",), account="https://x", commit="abc")
     )
-    assert "On `https://x`, at commit `abc`, only `TLSEdge/*`, without `BotUser/*`." in page
+    assert "Account: `https://x` · Commit: `abc` · Targets: `TLSEdge/*` · Excluded: `BotUser/*`" in page

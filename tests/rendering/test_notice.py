@@ -7,42 +7,44 @@ import json
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Plan
-from reconciler.rendering.notice import notice
+from reconciler.rendering.notice import build_notice
 from tests.planning.builders import declare, live, planned, record, settled, snapshot
 
 
 def test_a_long_list_ends_with_how_many_more_there_are() -> None:
-    said = notice(planned(*(declare(f"IPPolicy/{number}", {}) for number in range(30))))
+    said = build_notice(planned(*(declare(f"IPPolicy/{number}", {}) for number in range(30))))
     assert len(said.text.splitlines()) <= 25
     assert "- and 10 more resources" in said.text
-    assert len(said.written["changes"]) == 30
+    assert len(said.document["changes"]) == 30
 
 
 def test_in_slack_nobody_is_mentioned_and_nothing_is_formatted() -> None:
     office = declare("IPPolicy/office", {"description": "x"})
     world = settled(office)
     plan = planned(declare("IPPolicy/office", {"description": "y"}), seen=world.snapshot())
-    told = json.loads(notice(plan.__class__(**{**plan.__dict__, "account": "<!channel> @here *b* `c` & <@U1>"})).slack)
+    told = json.loads(
+        build_notice(plan.__class__(**{**plan.__dict__, "account": "<!channel> @here *b* `c` & <@U1>"})).slack
+    )
     assert "&lt;!channel&gt; @\u200bhere \u2217b\u2217 \u02cbc\u02cb &amp; &lt;@\u200bU1&gt;" in told["text"]
 
 
 def test_what_only_git_changed_is_counted_and_what_is_not_known_is_told() -> None:
-    said = notice(planned(declare("IPPolicy/a", {})))
-    assert "- IPPolicy/a: declared, and not on the platform; whether it was ever created is not known" in said.text
-    said = notice(planned(declare("IPPolicy/a", {}), seen=snapshot(remembered=True)))
+    said = build_notice(planned(declare("IPPolicy/a", {})))
+    assert "- IPPolicy/a: declared, does not exist on the platform; not known whether it was ever created" in said.text
+    said = build_notice(planned(declare("IPPolicy/a", {}), seen=snapshot(remembered=True)))
     assert "IPPolicy/a" not in said.text
-    assert (said.written["changes"], said.written["pending"]) == ([], 1)
+    assert (said.document["changes"], said.document["pending"]) == ([], 1)
 
 
 def test_an_addition_is_told_with_its_parent_and_without_values() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/a", {}))
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"})
-    said = notice(planned(declare("IPPolicy/a", {}), seen=snapshot(policy, rule)))
+    said = build_notice(planned(declare("IPPolicy/a", {}), seen=snapshot(policy, rule)))
     assert said.subject == "Drift in laws: 1 resource added on the platform"
     assert "- IPPolicyRule/ipr_1: added to IPPolicy/a on the platform, not declared (m.yaml:1)" in said.text
-    (told,) = said.written["changes"]
-    assert (told["action"], told["mover"], told["parent"]) == ("added", "platform", "IPPolicy/a")
-    assert said.written["summary"] == {"added": 1}
+    (told,) = said.document["changes"]
+    assert (told["action"], told["changed_by"], told["parent"]) == ("added", "platform", "IPPolicy/a")
+    assert said.document["summary"] == {"added": 1}
     assert "0.0.0.0" not in said.text + said.json
 
 
@@ -56,7 +58,7 @@ def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None
     }
     fields = tuple(FieldChange(path, 1, 2, mover) for path, mover in moved.items())
     plan = Plan("prod", changes=(Change(Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, "ipp_1", fields),))
-    assert notice(plan).text.splitlines()[2] == (
-        "- IPPolicy/a: changed on the platform: b, e; changed in Git: a; follows what it refers to: c; "
-        "who changed it is not known: d"
+    assert build_notice(plan).text.splitlines()[2] == (
+        "- IPPolicy/a: changed on the platform: b, e; changed in Git: a; refers to a replaced resource: c; "
+        "not known what changed it: d"
     )

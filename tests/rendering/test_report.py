@@ -11,7 +11,7 @@ from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.rendering.html import chart, report_page
-from reconciler.rendering.html.report_page import drift_periods
+from reconciler.rendering.html.report_page import list_drift_periods
 from tests.rendering import hostile
 from tests.rendering.test_html import Tags
 from tests.tiers import examples
@@ -34,27 +34,26 @@ histories = st.lists(st.sets(st.sampled_from([A, B, Address("BotUser", "c")])), 
 
 
 @given(histories)
-def test_spells_cover_exactly_the_looks_at_which_a_resource_differed(looks: tuple[DriftCheck, ...]) -> None:
-    found = drift_periods(looks)
+def test_periods_cover_exactly_the_checks_at_which_a_resource_differed(looks: tuple[DriftCheck, ...]) -> None:
+    found = list_drift_periods(looks)
     for each in looks:
-        covering = sorted(spell.moved.address for spell in found if spell.since <= each.at <= spell.last)
+        covering = sorted(period.resource.address for period in found if period.since <= each.at <= period.last)
         assert covering == sorted(moved.address for moved in each.moved)
-    assert sum(spell.looks for spell in found) == sum(len(each.moved) for each in looks)
 
 
 @given(histories)
 def test_what_lasts_comes_first_and_the_longest_first_of_all(looks: tuple[DriftCheck, ...]) -> None:
-    found = drift_periods(looks)
+    found = list_drift_periods(looks)
     assert [each.is_over for each in found] == sorted(each.is_over for each in found)
     lasting = [each.since for each in found if not each.is_over]
     assert lasting == sorted(lasting)
 
 
-def test_a_gap_begins_a_new_spell() -> None:
-    found = drift_periods([look(1, moved(A, "x")), look(2), look(3, moved(A, "y")), look(4, moved(A, "z"))])
-    assert [(each.since, each.last, each.looks, each.is_over, sorted(each.fields)) for each in found] == [
-        (3 * DAY, 4 * DAY, 2, False, ["y", "z"]),
-        (1 * DAY, 1 * DAY, 1, True, ["x"]),
+def test_a_gap_begins_a_new_period() -> None:
+    found = list_drift_periods([look(1, moved(A, "x")), look(2), look(3, moved(A, "y")), look(4, moved(A, "z"))])
+    assert [(each.since, each.last, each.is_over, sorted(each.fields)) for each in found] == [
+        (3 * DAY, 4 * DAY, False, ["y", "z"]),
+        (1 * DAY, 1 * DAY, True, ["x"]),
     ]
 
 
@@ -63,16 +62,16 @@ def page(looks: tuple[DriftCheck, ...] = (), runs: tuple[Run, ...] = ()) -> str:
 
 
 def test_the_last_look_is_put_into_a_sentence() -> None:
-    assert "At the last look, 1970-01-05 00:00Z, 1 differed, with 10 resources declared; " in page(
+    assert "Last check, 1970-01-05 00:00Z: 1 resource differs, the longest since 1970-01-03 00:00Z; 10 declared" in page(
         (look(2, moved(A)), look(4, moved(A)))
     )
-    assert "nothing differed: 10 resources as declared" in page((look(2, moved(A)), look(4)))
-    assert "No look was recorded; `reconciler drift --record` records one." in page()
+    assert "no drift in 10 declared resources" in page((look(2, moved(A)), look(4)))
+    assert "No drift check was recorded; run `reconciler drift --record`." in page()
 
 
 def test_a_run_that_died_says_so() -> None:
     written = page(runs=(Run("apply", DAY, None, "", {Outcome.DONE: 3}), Run("apply", DAY, 2 * DAY, "ended")))
-    assert written.count("broke off") == 1
+    assert written.count("terminated") == 1
 
 
 @given(hostile.texts)
@@ -105,7 +104,7 @@ def test_of_very_many_looks_each_day_has_its_last() -> None:
     assert page(hourly).count('class="slot"') == 30
 
 
-@pytest.mark.parametrize(("number", "told"), [(1, "1 look"), (100, "100 looks"), (151, "151 looks, the latest 100")])
+@pytest.mark.parametrize(("number", "told"), [(1, "1 drift check"), (100, "100 drift checks"), (151, "151 drift checks, the latest 100")])
 def test_the_looks_are_counted_though_not_all_are_listed(number: int, told: str) -> None:
     assert f">{told}</h2>" in page(tuple(look(day) for day in range(number)))
 

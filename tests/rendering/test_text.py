@@ -37,7 +37,7 @@ def test_a_plan_reads_well_in_every_width(width: int) -> None:
 
 
 def test_colours_say_nothing_that_the_text_does_not() -> None:
-    compare("plan-80-coloured.txt", text.render_text(WHOLE, width=80, budget=120, colour=True))
+    compare("plan-80-coloured.txt", text.render_text(WHOLE, width=80, budget=120, color=True))
 
 
 def test_drift_says_per_field_who_moved_it() -> None:
@@ -45,37 +45,37 @@ def test_drift_says_per_field_who_moved_it() -> None:
 
 
 def test_an_empty_plan_says_how_much_matches() -> None:
-    assert text.render_text(Plan("prod"), resources=30) == "No changes. 30 resources match what is declared.\n"
-    assert text.render_text(Plan("prod"), resources=0) == "No changes: nothing was found that this stack owns.\n"
-    assert text.render_text(Plan("prod"), resources=1) == "No changes. 1 resource matches what is declared.\n"
-    assert text.render_text(Plan("prod")) == "No changes. The platform matches what is declared.\n"
+    assert text.render_text(Plan("prod"), resources=30) == "No changes. 30 resources match the manifests.\n"
+    assert text.render_text(Plan("prod"), resources=0) == "No changes: this stack has no objects on the platform.\n"
+    assert text.render_text(Plan("prod"), resources=1) == "No changes. 1 resource matches the manifests.\n"
+    assert text.render_text(Plan("prod")) == "No changes. The platform matches the manifests.\n"
 
 
 def test_a_limited_plan_says_so_and_how_much_it_looked_at() -> None:
     limited = Plan("prod", targets=("TLSEdge/*",))
     some, one, none = Selected(2, of=10), Selected(1, of=10), Selected(0, of=1)
-    begin = "No changes in what was selected"
-    assert text.render_text(limited, resources=some) == f"{begin}: 2 of 10 resources match what is declared.\n"
+    begin = "No changes in the selected resources"
+    assert text.render_text(limited, resources=some) == f"{begin}: 2 of 10 resources match the manifests.\n"
     assert (
-        text.render_text(limited, resources=Selected(0, of=0)) == f"{begin}: nothing was found that this stack owns.\n"
+        text.render_text(limited, resources=Selected(0, of=0)) == f"{begin}: this stack has no objects on the platform.\n"
     )
-    assert text.render_text(limited, resources=one) == f"{begin}: 1 of 10 resources matches what is declared.\n"
-    assert text.render_text(limited, resources=none) == f"{begin}: 0 of 1 resource match what is declared.\n"
+    assert text.render_text(limited, resources=one) == f"{begin}: 1 of 10 resources matches the manifests.\n"
+    assert text.render_text(limited, resources=none) == f"{begin}: 0 of 1 resource match the manifests.\n"
     assert text.render_text(Plan("prod", excludes=("BotUser/*",))) == f"{begin}.\n"
     drift = text.render_text(limited, resources=some, flavour=Flavour.DRIFT)
-    assert drift == "No drift in what was selected: 2 of 10 resources match what is declared.\n"
+    assert drift == "No drift in the selected resources: 2 of 10 resources match the manifests.\n"
 
 
 def test_the_totals_of_a_limited_plan_are_of_what_was_selected() -> None:
     limited = replace(WHOLE, targets=("*",))
-    assert "\nPlan of what was selected: " in text.render_text(limited, width=200)
+    assert "\nPlan for the selected resources: " in text.render_text(limited, width=200)
     assert "\nPlan: " in text.render_text(WHOLE, width=200)
-    assert " resources of those selected: " in text.render_text(limited, width=200, flavour=Flavour.DRIFT)
+    assert " selected resources: " in text.render_text(limited, width=200, flavour=Flavour.DRIFT)
 
 
 def test_no_drift_says_so() -> None:
     page = text.render_text(Plan("prod"), resources=2, flavour=Flavour.DRIFT)
-    assert page == "No drift. 2 resources match what is declared.\n"
+    assert page == "No drift. 2 resources match the manifests.\n"
 
 
 def test_where_something_could_not_be_told_nobody_says_that_there_is_no_drift() -> None:
@@ -195,11 +195,11 @@ def test_who_moved_a_field_is_told_when_it_was_not_git() -> None:
 @pytest.mark.parametrize(
     ("forecast", "budget", "words"),
     [
-        (Forecast(1, 0), 0, "1 call"),
-        (Forecast(12, 0), 120, "12 calls, within the budget of 120 requests a minute"),
-        (Forecast(130, 60), 120, "130 calls, about 60 s at 120 requests a minute"),
-        (Forecast(1300, 600), 0, "1300 calls, about 10 min"),
-        (Forecast(90000, 36000), 0, "90000 calls, about 10 h"),
+        (Forecast(1, 0), 0, "1 API call"),
+        (Forecast(12, 0), 120, "12 API calls, within the budget of 120 requests per minute"),
+        (Forecast(130, 60), 120, "130 API calls, about 60 s at 120 requests per minute"),
+        (Forecast(1300, 600), 0, "1300 API calls, about 10 min"),
+        (Forecast(90000, 36000), 0, "90000 API calls, about 10 h"),
     ],
 )
 def test_a_forecast_is_rounded(forecast: Forecast, budget: int, words: str) -> None:

@@ -120,4 +120,4 @@ def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
         for below in ((), *places(SPECS[kind])):
             traces = value_trace.trace_values(declared[Address(kind, name)], below, read, settled, declared)
             assert CANARY not in repr(traces)
-            assert CANARY not in provenance.text("it", traces, [None] * len(traces), 10_000)
+            assert CANARY not in provenance.render_provenance("it", traces, [None] * len(traces), 10_000)

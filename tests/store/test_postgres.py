@@ -76,7 +76,7 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
         assert await store.bindings("prod") == {BOT: binding}
         assert await store.receipts("prod") == frozenset({"i0"})
         assert await store.membership("prod") == AccountMembership("https://a", ("BotUser:bot_3",))
-        assert [each.outcome for each in await store.history("prod")] == ["done"]
+        assert [each.outcome for each in await store.history("prod")] == ["succeeded"]
         assert await store.find_open_intents("dev") == ()
 
 

@@ -164,7 +164,7 @@ def print_remaining(changes: tuple[Change, ...]) -> None:
     for change in changes:
         fields = ", ".join(field.path for field in change.fields)
         output.print_note(
-            f"  {symbol(change.action, change.order)} {change.address}: {change.reason}"
+            f"  {symbol(change.action, change.order)} {change.address}: {change.reason.text}"
             + (f": {fields}" if fields else "")
         )
         if change.action is Action.UPDATE and change.fields:

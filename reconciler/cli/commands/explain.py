@@ -91,7 +91,7 @@ def _explain_resource(common: options.Options, what: str, *, live: bool) -> int:
     if live:
         opened, on_event = workspaces.open_workspace(common), ReadProgress(common.quiet)
         held = workspaces.run(explain_value.read_live_values(opened, address, traces, on_event=on_event))
-    output.print_result(provenance.text(str(address), traces, held, output.width()))
+    output.print_result(provenance.render_provenance(str(address), traces, held, output.width()))
     return exit_codes.DONE
 
 

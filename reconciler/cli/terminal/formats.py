@@ -117,7 +117,7 @@ class PlanOutput:
         return text.render_text(
             self.plan,
             width=width,
-            colour=has_color,
+            color=has_color,
             budget=self.budget,
             resources=self.resources,
             flavour=self.flavour,
@@ -133,19 +133,21 @@ class PlanOutput:
     def _sarif(self) -> str:
         from reconciler.rendering.plan import findings, sarif
 
-        found = findings.findings(self.plan, flavour=self.flavour, prefix=self._prefix)
+        found = findings.list_findings(self.plan, flavour=self.flavour, prefix=self._prefix)
         return sarif.render_sarif(found, version=__version__, fallback=self._prefix + _PROJECT_FILE)
 
     def _github(self) -> str:
         from reconciler.rendering.plan import ci_annotations, findings
 
-        return ci_annotations.github(findings.findings(self.plan, flavour=self.flavour, prefix=self._prefix))
+        return ci_annotations.render_github(
+            findings.list_findings(self.plan, flavour=self.flavour, prefix=self._prefix)
+        )
 
     def _gitlab(self) -> str:
         from reconciler.rendering.plan import ci_annotations, findings
 
-        found = findings.findings(self.plan, flavour=self.flavour, prefix=self._prefix)
-        return ci_annotations.gitlab(found, fallback=self._prefix + _PROJECT_FILE)
+        found = findings.list_findings(self.plan, flavour=self.flavour, prefix=self._prefix)
+        return ci_annotations.render_gitlab(found, fallback=self._prefix + _PROJECT_FILE)
 
     @cached_property
     def _prefix(self) -> str:

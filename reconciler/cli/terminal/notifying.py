@@ -38,9 +38,9 @@ def notify(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> Non
         return
     from reconciler.api.notifications import Mail
     from reconciler.engine.ports import Failure
-    from reconciler.rendering.notice import notice
+    from reconciler.rendering.notice import build_notice
 
-    said = notice(plan)
+    said = build_notice(plan)
     for target, is_slack in told:
         try:
             if isinstance(target, Mail):

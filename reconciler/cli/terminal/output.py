@@ -75,8 +75,8 @@ _LEVELS = {
     "error": "error",
     "blocked": "error",
     "failed": "error",
-    "not tried": "warning",
-    "not known": "warning",
+    "skipped": "warning",
+    "unknown": "warning",
 }  # of a line that begins so
 _format = ""  # as the environment says
 

@@ -137,7 +137,7 @@ def _decide_removal(base: Decision, declaration: Declaration, match: Match) -> D
         text = f"{base.live.id} is declared `ensure: absent`, but is not managed by any stack"
         remedy = "set `lifecycle: {adopt: true}` to delete it"
         return replace(base, problem=build_problem(declaration, text, remedy, code="not-owned"))
-    return replace(base, action=Action.DELETE, reason=Reason.TOMBSTONE)
+    return replace(base, action=Action.DELETE, reason=Reason.ABSENT)
 
 
 def _decide_create(index: LiveIndex, base: Decision, declaration: Declaration, spec: dict[str, Value]) -> Decision:

@@ -110,7 +110,7 @@ class Decision:
         ):
             risks.append(Risk.TRAFFIC)
         if self.kind.irreplaceable and self.ends_live:
-            risks.append(Risk.GONE)
+            risks.append(Risk.IRREVERSIBLE)
         if self.kind.one_time and self.is_new:
             deliveries = self.declaration.deliver.values() if self.declaration is not None else ()
             risks += [Risk.COMMAND] if any(delivery.way == "to_command" for delivery in deliveries) else []

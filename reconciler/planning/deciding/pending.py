@@ -20,7 +20,7 @@ from reconciler.planning.matching.index import LiveIndex
 _GIT = frozenset({ChangedBy.GIT, ChangedBy.FOLLOWS})
 _BY_FIELDS = frozenset({Reason.FIELDS, Reason.IMMUTABLE, Reason.RENAMED, Reason.ROTATION})
 _CONSEQUENCES = frozenset({Reason.EXCHANGED, Reason.PARENT})  # of other changes, which are listed themselves
-_ENDS = frozenset({Reason.REMOVED, Reason.TOMBSTONE, Reason.FORGOTTEN})
+_ENDS = frozenset({Reason.REMOVED, Reason.ABSENT, Reason.FORGOTTEN})
 
 
 def is_pending(decision: Decision, index: LiveIndex) -> bool:

@@ -102,7 +102,7 @@ class Comparison:
         kind, decision = self.kind, replace(self.decision, reason=reason)
         if not self.declaration.lifecycle.replace:
             immutable = reason is Reason.IMMUTABLE
-            why = f"{_immutable_paths(decision)} cannot be updated in place" if immutable else str(reason)
+            why = f"{_immutable_paths(decision)} cannot be updated in place" if immutable else reason.text
             text = f"{why}, and `lifecycle.replace: false` forbids a replacement"
             return self.refuse(text, "undo the change, or remove `lifecycle.replace`", code="cannot-be-replaced")
         problem = check_secret_sink(kind, self.declaration)
@@ -241,7 +241,7 @@ def replace_for_immutable_fields(comparison: Comparison) -> Decision | None:
 
 def replace_on_request(comparison: Comparison) -> Decision | None:
     """Replaces a resource that `--replace` names."""
-    return comparison.decide_replacement(Reason.ASKED) if comparison.is_requested else None
+    return comparison.decide_replacement(Reason.REQUESTED) if comparison.is_requested else None
 
 
 def defer_to_delivering_run(comparison: Comparison) -> Decision | None:

@@ -173,10 +173,10 @@ class _Evaluation:
 def _describe_change(change: Change, live: Json) -> Json:
     return {
         "action": str(change.action),
-        "reason": change.reason.name.lower(),
+        "reason": str(change.reason),
         "id": change.id or "",
         "protected": change.protected,
-        "risks": [risk.name.lower() for risk in change.risks],
+        "risks": [str(risk) for risk in change.risks],
         "former": str(change.former) if change.former else "",
         "live": live,
         "fields": [
@@ -184,7 +184,7 @@ def _describe_change(change: Change, live: Json) -> Json:
                 "path": field.path,
                 "old": _to_json(field.old),
                 "new": _to_json(field.new),
-                "mover": field.changed_by.name.lower(),
+                "changed_by": str(field.changed_by),
                 "replaces": field.forces_replacement,
             }
             for field in change.fields

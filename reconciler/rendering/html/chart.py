@@ -1,4 +1,4 @@
-"""Bars of stacked counts as a drawing: places and sizes, to be spelt by a template. Knows no markup."""
+"""The geometry of a bar chart of stacked counts; a template draws it as SVG."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 1200, 200
-_LEFT, _TOP, _BOTTOM = 44, 10, 24  # room for what stands beside and below
+_LEFT, _TOP, _BOTTOM = 44, 10, 24  # room for axis labels
 _WIDEST = 44  # pixels of a bar
 _LABELS = 8  # dates below
 _LABEL = 70  # pixels of a date
@@ -14,10 +14,10 @@ _LABEL = 70  # pixels of a date
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`parts` from the bottom up: hue → how many. `link`: the number of the row that tells more."""
+    """`parts`: CSS class → count, from the bottom up. `link`: the number of the table row with details."""
 
     label: str
-    told: str
+    description: str
     parts: Mapping[str, int]
     link: int
 
@@ -31,6 +31,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
+    """A bar with its place in the chart."""
+
     bar: Bar
     x: float
     width: float
@@ -49,7 +51,8 @@ class Chart:
 
 
 def draw_chart(bars: Sequence[Bar]) -> Chart:
-    top = _rounded(max((sum(bar.parts.values()) for bar in bars), default=0))
+    """Places and sizes in pixels; the height of the highest bar is that of a round number at or above it."""
+    top = _round_up(max((sum(bar.parts.values()) for bar in bars), default=0))
     room = HEIGHT - _TOP - _BOTTOM
     step = (WIDTH - _LEFT) / max(len(bars), 1)
     wide = min(step * 0.8, _WIDEST)
@@ -68,8 +71,8 @@ def draw_chart(bars: Sequence[Bar]) -> Chart:
     return Chart(tuple(slots), tuple((HEIGHT - _BOTTOM - mark / top * room, mark) for mark in marks))
 
 
-def _rounded(number: int) -> int:
-    """The next of 2, 4, 6, 8, 10, 12, 16, 20, 40, …: a scale whose half is whole."""
+def _round_up(number: int) -> int:
+    """The next of 2, 4, 6, 8, 10, 12, 16, 20, 40, …: even, since half of it is marked too."""
     unit = 1
     while True:
         for step in (2, 4, 6, 8, 10, 12, 16):

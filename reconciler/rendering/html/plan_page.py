@@ -1,6 +1,6 @@
-"""A plan as one HTML file: totals, what it risks, the dependency picture, each change to search, and the calls.
+"""A plan as one HTML file: totals, risks, dependency graph, searchable changes, and calls.
 
-Gathers what the template shows; the template says how. Nothing here is markup.
+Collects the values for the template `plan.html`; contains no markup.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Part:
     path: str
     notes: list[str]
     position: str
-    lines: list[tuple[str, DiffLine]]  # with the name of their colour
+    lines: list[tuple[str, DiffLine]]  # with their CSS class
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Card:
         return hue(self.row.action)
 
     @property
-    def searched(self) -> str:
-        """Everything somebody may look for, in small letters."""
+    def search_text(self) -> str:
+        """The text that the search of the page matches, in lower case."""
         words = [self.row.address, self.row.action, self.row.id, self.row.former, self.row.position, self.reason]
         words += [*self.risks, *self.deliveries]
         for part in self.parts:
@@ -64,7 +64,7 @@ def render_page(
     resources: Resources | None = None,
     flavour: Flavour = Flavour.PLAN,
 ) -> str:
-    """The whole file. `budget`: requests a minute, 0 for none. `resources`: how many are declared."""
+    """The whole file. `budget`: requests per minute, 0 for none. `resources`: how many are declared."""
     rows = build_outline(plan)
     calls: Mapping[str, list[CallRow]] = defaultdict(list)
     if flavour is Flavour.PLAN:
@@ -76,15 +76,15 @@ def render_page(
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
         rows=rows,
         about=[
-            (word, said)
-            for word, said in (
-                ("on", rows.account),
+            (label, text)
+            for label, text in (
+                ("account", rows.account),
                 ("commit", rows.commit[:12]),
-                ("only", " ".join(rows.targets)),
-                ("without", " ".join(rows.excludes)),
+                ("targets", " ".join(rows.targets)),
+                ("excluded", " ".join(rows.excludes)),
                 ("digest", digest),
             )
-            if said
+            if text
         ],
         is_plan=flavour is Flavour.PLAN,
         verdict=phrases.verdict(rows, flavour, resources),
@@ -96,15 +96,15 @@ def render_page(
         choices=phrases.CHOICES,
         counts=[(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
         cards=cards,
-        grave=[cards[number] for number, row in phrases.gravest(rows.changes) if row.risks or row.protected],
+        risky=[cards[number] for number, row in phrases.sort_by_severity(rows.changes) if phrases.risks(row)],
         numbers={card.row.address: card.number for card in reversed(cards)},
-        picture=diagram.draw_diagram(plan),
+        diagram=diagram.draw_diagram(plan),
         box_size=(diagram.WIDTH, diagram.HEIGHT),
     )
 
 
 def hue(action: Action) -> str:
-    """The name of its colour; the actions that only change whose an object is share one."""
+    """The CSS class of an action; adopt, forget and move share one."""
     return str(action) if action in phrases.USUAL else "other"
 
 
@@ -112,8 +112,8 @@ def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavo
     return Card(
         number=number,
         row=row,
-        reason=phrases.reason(row, flavour) + (f", {phrases.ORDERS[row.order]}" if row.order else ""),
-        risks=[*map(str, row.risks), *(["protected"] if row.protected else [])],
+        reason=phrases.reason(row, flavour),
+        risks=phrases.risks(row),
         deliveries=phrases.deliveries(row, flavour),
         parts=list(_parts(row, flavour)),
         calls=calls.get(row.address, []),
@@ -122,5 +122,5 @@ def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavo
 
 def _parts(row: ChangeRow, flavour: Flavour) -> Iterator[Part]:
     for field in row.fields:
-        lines = [(_SIGNS.get(line.sign, "kept"), line) for line in phrases.diff(field, flavour)]
+        lines = [(_SIGNS.get(line.sign, "context"), line) for line in phrases.diff(field, flavour)]
         yield Part(field.path, phrases.notes(row, field, flavour), field.position, lines)

@@ -1,6 +1,6 @@
-"""A stack's history as an HTML page: drift over time, by kind, longest-standing first; and what the applies came to.
+"""A stack's history as one HTML file: drift over time and by kind, the longest first, and the outcome of each apply.
 
-Reads what was recorded; what differs right now is the business of `drift`.
+Shows recorded drift checks and runs; `drift` shows the current state.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from reconciler.rendering.html.chart import Bar, draw_chart
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.terminal_text import sanitize
 
-_MOST_BARS = 120  # more are thinner than a finger
+_MOST_BARS = 120  # of a chart
 _MOST_ROWS = 100
-_NAMED = 6  # resources of a look
-_MOVERS = {
+_NAMED = 6  # resources of a drift check
+_CAUSES = {
     ChangedBy.PLATFORM: "update",
     ChangedBy.BOTH: "delete",
     ChangedBy.GIT: "other",
     ChangedBy.FOLLOWS: "create",
-    ChangedBy.UNKNOWN: "kept",
-}  # with their hues, from the bottom up
+    ChangedBy.UNKNOWN: "unchanged",
+}  # with their CSS classes, from the bottom of a bar to its top
 _OUTCOMES = {
     Outcome.DONE: "create",
     Outcome.ALREADY: "other",
@@ -38,69 +38,74 @@ _OUTCOMES = {
 }
 
 
+_RUN_OUTCOMES = {"ended": "completed", "broke off": "aborted", "": "terminated"}  # as stored; empty: the process died
+
+
 @dataclass
 class DriftPeriod:
-    """A time through which every look found the resource to differ."""
+    """Consecutive drift checks in which a resource differed. Times in seconds since 1970."""
 
-    moved: DriftedResource  # as the last of these looks found it
+    resource: DriftedResource  # as the last of these checks found it
     since: float
     last: float
-    looks: int = 1
     is_over: bool = False
     fields: set[str] = field(default_factory=set)
 
-    def lasted(self, now: float) -> float:
-        """In seconds: what is not over lasts until now."""
+    def duration(self, now: float) -> float:
+        """In seconds, until now for a period that is not over."""
         return (self.last if self.is_over else now) - self.since
 
 
-def drift_periods(looks: Sequence[DriftCheck]) -> list[DriftPeriod]:
-    """Of looks in their order: those that last first, the longest first among them."""
-    lasting: dict[Address, DriftPeriod] = {}
-    over: list[DriftPeriod] = []
-    for look in looks:
-        found = {drifted_resource.address: drifted_resource for drifted_resource in look.moved}
-        for address in [each for each in lasting if each not in found]:
-            ended = lasting.pop(address)
-            ended.is_over = True
-            over.append(ended)
-        for address, moved in found.items():
-            spell = lasting.setdefault(address, DriftPeriod(moved, look.at, look.at, 0))
-            spell.moved, spell.last, spell.looks = moved, look.at, spell.looks + 1
-            spell.fields |= set(moved.fields)
-    order = [*lasting.values(), *over]
-    return sorted(order, key=lambda each: (each.is_over, each.since - each.last, str(each.moved.address)))
+def list_drift_periods(checks: Sequence[DriftCheck]) -> list[DriftPeriod]:
+    """From drift checks, oldest first: current periods before ended ones, the longest first."""
+    current: dict[Address, DriftPeriod] = {}
+    ended: list[DriftPeriod] = []
+    for check in checks:
+        resources = {resource.address: resource for resource in check.moved}
+        for address in [address for address in current if address not in resources]:
+            period = current.pop(address)
+            period.is_over = True
+            ended.append(period)
+        for address, resource in resources.items():
+            period = current.setdefault(address, DriftPeriod(resource, check.at, check.at))
+            period.resource, period.last = resource, check.at
+            period.fields |= set(resource.fields)
+    periods = [*current.values(), *ended]
+    return sorted(
+        periods, key=lambda period: (period.is_over, period.since - period.last, str(period.resource.address))
+    )
 
 
-def render_page(stack: str, looks: Sequence[DriftCheck], runs: Sequence[Run], *, now: float, days: int) -> str:
-    """The whole file. Looks and runs oldest first, of so many days before `now`."""
-    found = drift_periods(looks)
-    standing = [drift_period for drift_period in found if not drift_period.is_over]
+def render_page(stack: str, checks: Sequence[DriftCheck], runs: Sequence[Run], *, now: float, days: int) -> str:
+    """The whole file. Drift checks and runs oldest first, of the last `days` days before `now`."""
+    periods = list_drift_periods(checks)
+    current = [period for period in periods if not period.is_over]
+    more = f", the latest {_MOST_ROWS}" if len(checks) > _MOST_ROWS else ""
     return environment.render_template(
         "report.html",
         title=f"Report on stack {sanitize(stack)}",
-        written=moment(now),
+        created=format_time(now),
         days=days,
-        verdict=_verdict(looks, standing, runs),
-        drift=draw_chart([_drift_bar(number, look) for number, look in _thinned(looks)]),
-        movers=[(str(mover), hue) for mover, hue in _MOVERS.items()],
-        looks=[_look_row(number, look) for number, look in reversed(list(enumerate(looks)))][:_MOST_ROWS],
-        looked=phrases.count(len(looks), "look") + (f", the latest {_MOST_ROWS}" if len(looks) > _MOST_ROWS else ""),
-        kinds=_kinds(found, now),
-        standing=[_spell_row(drift_period, now) for drift_period in standing],
-        over=[_spell_row(drift_period, now) for drift_period in found if drift_period.is_over][:_MOST_ROWS],
+        verdict=_verdict(checks, current, runs),
+        drift=draw_chart([_drift_bar(number, check) for number, check in _thin_out(checks)]),
+        causes=[(cause.text, hue) for cause, hue in _CAUSES.items()],
+        checks=[_check_row(number, check) for number, check in reversed(list(enumerate(checks)))][:_MOST_ROWS],
+        checks_title=phrases.count(len(checks), "drift check") + more,
+        kinds=_kinds(periods, now),
+        current=[_period_row(period, now) for period in current],
+        ended=[_period_row(period, now) for period in periods if period.is_over][:_MOST_ROWS],
         applies=draw_chart([_run_bar(number, run) for number, run in list(enumerate(runs))[-_MOST_BARS:]]),
         outcomes=[(str(outcome), hue) for outcome, hue in _OUTCOMES.items()],
         runs=[_run_row(number, run) for number, run in reversed(list(enumerate(runs)))][:_MOST_ROWS],
     )
 
 
-def moment(at: float) -> str:
-    """`2026-03-01 04:05Z`"""
+def format_time(at: float) -> str:
+    """`2026-03-01 04:05Z`, from seconds since 1970."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%MZ")
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """`3 days`, `5 hours`, `12 minutes`"""
     for unit, noun in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= unit:
@@ -108,105 +113,105 @@ def span(seconds: float) -> str:
     return "less than a second"
 
 
-def _verdict(looks: Sequence[DriftCheck], standing: Sequence[DriftPeriod], runs: Sequence[Run]) -> str:
-    if not looks:
-        return "No look was recorded; `reconciler drift --record` records one."
-    last = looks[-1]
-    declared = phrases.count(last.declared, "resource")
-    after = sum(run.started > last.at for run in runs)
-    since = f" Since then there {'was' if after == 1 else 'were'} {phrases.count(after, 'run')}." if after else ""
-    if not standing:
-        return f"At the last look, {moment(last.at)}, nothing differed: {declared} as declared.{since}"
-    oldest = min(drift_period.since for drift_period in standing)
-    return (
-        f"At the last look, {moment(last.at)}, {len(standing)} differed, with {declared} declared; "
-        f"the longest since {moment(oldest)}.{since}"
-    )
+def _verdict(checks: Sequence[DriftCheck], current: Sequence[DriftPeriod], runs: Sequence[Run]) -> str:
+    if not checks:
+        return "No drift check was recorded; run `reconciler drift --record`."
+    last = checks[-1]
+    later = sum(run.started > last.at for run in runs)
+    since = f" {phrases.count(later, 'run')} since then." if later else ""
+    begin = f"Last check, {format_time(last.at)}:"
+    declared = phrases.count(last.declared, "declared resource")
+    if not current:
+        return f"{begin} no drift in {declared}.{since}"
+    oldest = min(period.since for period in current)
+    differing = f"{phrases.count(len(current), 'resource')} {'differs' if len(current) == 1 else 'differ'}"
+    return f"{begin} {differing}, the longest since {format_time(oldest)}; {declared}.{since}"
 
 
-def _thinned(looks: Sequence[DriftCheck]) -> list[tuple[int, DriftCheck]]:
-    """Numbered; of too many, the last of each day, and of those the latest."""
-    numbered = list(enumerate(looks))
+def _thin_out(checks: Sequence[DriftCheck]) -> list[tuple[int, DriftCheck]]:
+    """The checks with their numbers; if there are too many for the chart, the last of each of the latest days."""
+    numbered = list(enumerate(checks))
     if len(numbered) > _MOST_BARS:
-        numbered = list({moment(look.at)[:10]: (number, look) for number, look in numbered}.values())
+        numbered = list({format_time(check.at)[:10]: (number, check) for number, check in numbered}.values())
     return numbered[-_MOST_BARS:]
 
 
-def _drift_bar(number: int, look: DriftCheck) -> Bar:
-    movers = Counter(drifted_resource.changed_by for drifted_resource in look.moved)
-    listed = ", ".join(f"{movers[mover]} {mover}" for mover in _MOVERS if movers[mover]) or "nothing differs"
-    parts = {hue: movers[mover] for mover, hue in _MOVERS.items()}
-    return Bar(moment(look.at)[:10], f"{moment(look.at)}: {listed}", parts, number)
+def _drift_bar(number: int, check: DriftCheck) -> Bar:
+    counts = Counter(resource.changed_by for resource in check.moved)
+    listed = ", ".join(f"{counts[cause]} {cause.text}" for cause in _CAUSES if counts[cause]) or "no drift"
+    parts = {hue: counts[cause] for cause, hue in _CAUSES.items()}
+    return Bar(format_time(check.at)[:10], f"{format_time(check.at)}: {listed}", parts, number)
 
 
 def _run_bar(number: int, run: Run) -> Bar:
     listed = (
         ", ".join(f"{run.calls[outcome]} {outcome}" for outcome in _OUTCOMES if run.calls.get(outcome)) or "no calls"
     )
-    parts = {hue: run.calls.get(outcome, 0) for outcome, hue in _OUTCOMES.items()}
-    return Bar(moment(run.started)[:10], f"{moment(run.started)} {sanitize(run.command)}: {listed}", parts, number)
+    parts = dict.fromkeys(_OUTCOMES.values(), 0)
+    for outcome, hue in _OUTCOMES.items():
+        parts[hue] += run.calls.get(outcome, 0)
+    started = format_time(run.started)
+    return Bar(started[:10], f"{started} {sanitize(run.command)}: {listed}", parts, number)
 
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
     kind: str
-    standing: int
-    spells: int
+    current: int
+    periods: int
     longest: str
-    share: int  # percent of the kind with the most spells
+    share: int  # percent of the kind with the most periods
 
 
-def _kinds(found: Sequence[DriftPeriod], now: float) -> list[KindRow]:
-    """Kind by kind, those that differ most first."""
+def _kinds(periods: Sequence[DriftPeriod], now: float) -> list[KindRow]:
+    """A row per kind, the kind with the most current drift first."""
     by_kind: dict[str, list[DriftPeriod]] = {}
-    for drift_period in found:
-        by_kind.setdefault(drift_period.moved.address.kind, []).append(drift_period)
+    for period in periods:
+        by_kind.setdefault(period.resource.address.kind, []).append(period)
     most = max(map(len, by_kind.values()), default=1)
     rows = [
         KindRow(
             kind=kind,
-            standing=sum(not drift_period.is_over for drift_period in mine),
-            spells=len(mine),
-            longest=span(max(drift_period.lasted(now) for drift_period in mine)),
-            share=round(100 * len(mine) / most),
+            current=sum(not period.is_over for period in of_kind),
+            periods=len(of_kind),
+            longest=format_duration(max(period.duration(now) for period in of_kind)),
+            share=round(100 * len(of_kind) / most),
         )
-        for kind, mine in by_kind.items()
+        for kind, of_kind in by_kind.items()
     ]
-    return sorted(rows, key=lambda row: (-row.standing, -row.spells, row.kind))
+    return sorted(rows, key=lambda row: (-row.current, -row.periods, row.kind))
 
 
-def _spell_row(spell: DriftPeriod, now: float) -> dict[str, object]:
+def _period_row(period: DriftPeriod, now: float) -> dict[str, object]:
     return {
-        "address": str(spell.moved.address),
-        "since": moment(spell.since),
-        "last": moment(spell.last),
-        "long": span(spell.lasted(now)),
-        "looks": spell.looks,
-        "mover": str(spell.moved.changed_by),
-        "hue": _MOVERS[spell.moved.changed_by],
-        "reason": str(spell.moved.reason),
-        "fields": [sanitize(each) for each in sorted(spell.fields)],
+        "address": str(period.resource.address),
+        "since": format_time(period.since),
+        "duration": format_duration(period.duration(now)),
+        "changed_by": period.resource.changed_by.text,
+        "hue": _CAUSES[period.resource.changed_by],
+        "reason": period.resource.reason.text,
+        "fields": [sanitize(path) for path in sorted(period.fields)],
     }
 
 
-def _look_row(number: int, look: DriftCheck) -> dict[str, object]:
+def _check_row(number: int, check: DriftCheck) -> dict[str, object]:
     return {
         "number": number,
-        "at": moment(look.at),
-        "differ": len(look.moved),
-        "declared": look.declared,
-        "commit": sanitize(look.commit[:12]),
-        "addresses": [str(drifted_resource.address) for drifted_resource in look.moved[:_NAMED]],
-        "more": max(0, len(look.moved) - _NAMED),
+        "at": format_time(check.at),
+        "differ": len(check.moved),
+        "declared": check.declared,
+        "commit": sanitize(check.commit[:12]),
+        "addresses": [str(resource.address) for resource in check.moved[:_NAMED]],
+        "more": max(0, len(check.moved) - _NAMED),
     }
 
 
 def _run_row(number: int, run: Run) -> dict[str, object]:
     return {
         "number": number,
-        "at": moment(run.started),
+        "at": format_time(run.started),
         "command": sanitize(run.command),
-        "outcome": sanitize(run.outcome) or "broke off",
-        "long": span(run.ended - run.started) if run.ended is not None else "",
+        "outcome": _RUN_OUTCOMES.get(run.outcome) or sanitize(run.outcome),
+        "duration": format_duration(run.ended - run.started) if run.ended is not None else "",
         "counts": [(hue, run.calls.get(outcome, 0)) for outcome, hue in _OUTCOMES.items()],
     }

@@ -1,6 +1,6 @@
-"""Findings as GitHub and GitLab show them beside lines: workflow commands, and a code quality report.
+"""Findings as annotations of GitHub (workflow commands) and GitLab (a code quality report).
 
-A workflow command is an order to the runner, so that everything foreign in one is escaped as the runner asks for it.
+The runner executes workflow commands, so all text in them is escaped as its documentation asks.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice
 _SEVERITIES = {Level.ERROR: "critical", Level.WARNING: "major", Level.NOTE: "info"}
 
 
-def github(findings: Sequence[Finding]) -> str:
-    """A workflow command per line. GitHub shows the first ten of each level and step."""
+def render_github(findings: Sequence[Finding]) -> str:
+    """Workflow commands, one per line. GitHub shows the first ten of each level and step."""
     return "".join(f"{_command(finding)}\n" for finding in findings)
 
 
-def gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
-    """A code quality report. `fallback`: the file that stands for what no manifest mentions any more."""
+def render_gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
+    """A code quality report. `fallback`: the file for subjects that no manifest mentions."""
     report = [
         {
-            "description": _cut(f"{finding.subject}: {finding.shown}" if finding.subject else finding.shown),
+            "description": _cut(f"{finding.subject}: {finding.message}" if finding.subject else finding.message),
             "check_name": finding.id,
             "fingerprint": fingerprint(finding),
             "severity": _SEVERITIES[finding.level],
@@ -40,8 +40,8 @@ def _command(finding: Finding) -> str:
     place = {"file": finding.file, "line": finding.line, "col": finding.column} if finding.file else {}
     code = f" [{finding.code}]" if finding.code else ""
     properties = {**place, "title": f"{finding.subject or finding.rule.text}{code}"}
-    said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{_COMMANDS[finding.level]} {said}::{_message(_cut(finding.shown))}"
+    parameters = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    return f"::{_COMMANDS[finding.level]} {parameters}::{_message(_cut(finding.message))}"
 
 
 def _message(text: str) -> str:

@@ -1,7 +1,7 @@
-"""A plan as Markdown that fits one comment of a review: what it risks on top, details folded, calls last.
+"""A plan as Markdown for a comment on a pull request: totals, approvals and risks, collapsed changes, calls.
 
-Everything that comes from Git or the platform stands in code (spans, fences longer than any run of backticks inside, or
-escaped HTML), where neither GitHub nor GitLab looks for links, mentions, pictures or HTML.
+All text from Git or the platform is in code (spans, fences longer than any run of backticks inside, or escaped HTML),
+where GitHub and GitLab render no links, mentions, images or HTML.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ChangeRow, FieldRow, Outline, build_outline
+from reconciler.rendering.plan.outline import ApprovalRow, ChangeRow, FieldRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
 
-LIMIT = 60_000  # characters: GitHub takes 65,536 a comment
-_LONGEST_LINE = 400  # characters of a line in a diff: a certificate's base64 is shorter, a minified policy is not
+LIMIT = 60_000  # characters: GitHub accepts 65,536 per comment
+_LONGEST_LINE = 400  # characters of a line in a diff: enough for a certificate in base64
 _FEW = 40  # lines of one field's diff
-_CALLS_SHARE = 0.25  # of the room, kept for the calls where changes would take it all
-_LISTED = (30, 10, 3, 0)  # of problems, consents and changes with risks each, named one by one: the most that fit
-_LONGEST_NAME = 300  # of a stack, in the marker
-_KINDS = 40  # in the table
+_CALLS_SHARE = 0.25  # of the room, reserved for the calls
+_LISTED = (30, 10, 3, 0)  # of problems, approvals and risks each: the first of these numbers that fits
+_LONGEST_NAME = 300  # characters of a stack, in the marker
+_KINDS = 40  # rows of the table
 _SIGNS = {"…": "@@ … @@"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What is said around a plan.
+    """Facts beside the plan.
 
-    digest     of the whole plan, by which a reader tells one from another
-    budget     requests a minute the forecast was made with, 0 for none
-    resources  how many are declared, if that is known
+    digest     of the whole plan, to tell it from another
+    budget     requests per minute that the forecast assumes, 0 for none
+    resources  how many are declared, if known
     """
 
     digest: str = ""
@@ -50,12 +50,12 @@ class Cover:
 def render_markdown(
     plan: Plan, cover: Cover | None = None, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT
 ) -> str:
-    """At most `limit` characters, whatever the plan."""
+    """The page, in at most `limit` characters for any plan."""
     return _Page(build_outline(plan), cover or Cover(), flavour).text(limit)
 
 
 def marker(stack: str, account: str) -> str:
-    """The hidden line by which the comment about a stack in an account is found again. Nothing in it ends it early."""
+    """The hidden line that identifies the comment of a stack and account. No name can end the line early."""
     name = quote(sanitize(stack), safe="").replace("-", "%2D")
     if len(name) > _LONGEST_NAME:
         name = _digest(name)
@@ -67,7 +67,7 @@ def _digest(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Clean text as a code span."""
+    """Sanitized text as a code span."""
     if not text:
         return ""
     fence = "`" * (_longest_run(text) + 1)
@@ -76,7 +76,7 @@ def code(text: str) -> str:
 
 
 def fenced(lines: Sequence[str], language: str = "") -> Iterator[str]:
-    """Clean lines as a block of code."""
+    """Sanitized lines as a block of code."""
     fence = "`" * max(3, max(map(_longest_run, lines), default=0) + 1)
     yield f"{fence}{language}"
     yield from lines
@@ -88,7 +88,7 @@ def _longest_run(text: str) -> int:
 
 
 class _Page:
-    """One rendering, in blocks: what is always there, then changes and calls as far as there is room."""
+    """One rendering: the parts that are always present, then changes and calls as far as there is room."""
 
     def __init__(self, rows: Outline, cover: Cover, flavour: Flavour) -> None:
         self.rows = rows
@@ -97,21 +97,21 @@ class _Page:
         self.listed = _LISTED[0]
 
     def text(self, limit: int) -> str:
-        tail = _joined(self.tail())
+        tail = _join(self.tail())
         head = ""
         for self.listed in _LISTED:
-            head = _joined(self.head())
+            head = _join(self.head())
             if len(head) + len(tail) <= limit * 2 // 3:
                 break
-        room = limit - len(head) - len(tail) - 400  # for the words that say what was left out
-        calls_whole = _joined(self.calls(len(self.rows.calls)))
-        kept = min(len(calls_whole), int(room * _CALLS_SHARE))
-        changes, folded, unnamed = self.changes(room - kept)
-        calls, calls_left = self.fitting_calls(room - len(changes))
-        note = self.note(folded, unnamed, calls_left)
+        room = limit - len(head) - len(tail) - 400  # for the note about omissions
+        all_calls = _join(self.calls(len(self.rows.calls)))
+        reserved = min(len(all_calls), int(room * _CALLS_SHARE))
+        changes, collapsed, omitted = self.changes(room - reserved)
+        calls, omitted_calls = self.fit_calls(room - len(changes))
+        note = self.note(collapsed, omitted, omitted_calls)
         return "".join((head, note, changes, calls, tail)).rstrip("\n") + "\n"
 
-    # --- always there
+    # --- always present
 
     def head(self) -> Iterator[str]:
         rows = self.rows
@@ -129,7 +129,7 @@ class _Page:
         yield from self.additions()
 
     def summary(self) -> Iterator[str]:
-        """A line per kind and a column per action, as far as there are any; then the same in a sentence."""
+        """A table with a row per kind and a column per action, and the totals as a sentence."""
         actions = [action for action in Action if self.rows.counts.get(action)]
         if actions:
             yield "| kind | " + " | ".join(actions) + " |"
@@ -151,16 +151,14 @@ class _Page:
 
     def scope(self) -> Iterator[str]:
         rows = self.rows
-        said = []
-        if rows.account:
-            said.append(f"on {code(_cut(rows.account, 200))}")
-        if rows.commit:
-            said.append(f"at commit {code(rows.commit[:12])}")
-        for name, globs in (("only", rows.targets), ("without", rows.excludes)):
-            if globs:
-                said.append(f"{name} {code(_cut(' '.join(globs), 300))}")
-        if said:
-            yield ", ".join(said)[:1].upper() + ", ".join(said)[1:] + "."
+        facts = [
+            ("Account", _cut(rows.account, 200)),
+            ("Commit", rows.commit[:12]),
+            ("Targets", _cut(" ".join(rows.targets), 300)),
+            ("Excluded", _cut(" ".join(rows.excludes), 300)),
+        ]
+        if lines := [f"{name}: {code(text)}" for name, text in facts if text]:
+            yield " · ".join(lines)
             yield ""
 
     def problems(self) -> Iterator[str]:
@@ -174,20 +172,16 @@ class _Page:
     def approvals(self) -> Iterator[str]:
         rows = self.rows.approvals if self.flavour is Flavour.PLAN else ()
         if rows:
-            yield "### Needs consent"
+            yield "### Approvals"
             yield ""
-            lines = (
-                f"- {'✅ given: ' if row.granted else '✋ '}{code(_cut(row.flag, 200))}: {code(_cut(row.why, 300))}"
-                for row in rows
-            )
-            yield from self.first(lines, len(rows), "consent")
+            yield from self.first(map(_approval, rows), len(rows), "approval")
 
     def risks(self) -> Iterator[str]:
         rows = [row for row in self.rows.changes if row.risks or row.protected]
         if rows and self.flavour is Flavour.PLAN:
             yield "### ⚠️ Risks"
             yield ""
-            lines = (_risk(row) for _, row in phrases.gravest(rows))
+            lines = (_risk(row) for _, row in phrases.sort_by_severity(rows))
             yield from self.first(lines, len(rows), "change")
 
     def additions(self) -> Iterator[str]:
@@ -201,82 +195,79 @@ class _Page:
 
     def tail(self) -> Iterator[str]:
         if self.flavour is Flavour.PLAN and self.rows.changes:
-            yield f"Forecast: {phrases.forecast(self.rows.forecast, self.cover.budget)}."
+            yield f"{phrases.forecast(self.rows.forecast, self.cover.budget)}."
             yield ""
-        if known := phrases.ignored(self.rows):
-            yield known
+        if ignored := phrases.ignored(self.rows):
+            yield ignored
             yield ""
         if self.rows.unmanaged:
-            some = list(self.rows.unmanaged.items())[:_KINDS]
-            yield f"Not managed: {', '.join(f'{number} {code(kind)}' for kind, number in some)} ({phrases.LISTS})."
+            counts = list(self.rows.unmanaged.items())[:_KINDS]
+            yield f"Not managed: {', '.join(f'{number} {code(kind)}' for kind, number in counts)} ({phrases.LISTS})."
             yield ""
 
-    def note(self, folded: int, unnamed: int, calls: int) -> str:
-        """What does not fit, and where it is."""
-        said = []
-        if folded:
-            said.append(f"{phrases.count(folded, 'change')} without fields")
-        if unnamed:
-            said.append(f"{phrases.count(unnamed, 'change')} left out")
+    def note(self, collapsed: int, omitted: int, calls: int) -> str:
+        """What was omitted, and the command that shows it."""
+        parts = []
+        if collapsed:
+            parts.append(f"{phrases.count(collapsed, 'change')} without fields")
+        if omitted:
+            parts.append(f"{phrases.count(omitted, 'change')} omitted")
         if calls:
-            said.append(f"{phrases.count(calls, 'call')} left out")
-        if not said:
+            parts.append(f"{phrases.count(calls, 'call')} omitted")
+        if not parts:
             return ""
-        return (
-            f"> **Shortened to fit a comment:** {', '.join(said)}. The plan file has all of it: `reconciler show`.\n\n"
-        )
+        return f"> **Shortened to fit a comment:** {', '.join(parts)}. For the full plan: `reconciler show FILE`.\n\n"
 
     def first(self, lines: Iterable[str], total: int, noun: str) -> Iterator[str]:
-        """So many lines, and how many more there would be."""
+        """As many lines as are listed, and the number of the others."""
         yield from islice(lines, self.listed)
         if total > self.listed:
             yield f"- {ELLIPSIS} {phrases.count(total - self.listed, f'more {noun}')}"
         yield ""
 
-    # --- as far as there is room
+    # --- as far as it fits
 
     def changes(self, room: int) -> tuple[str, int, int]:
-        """The changes, how many of them without their fields, and how many are not there at all."""
-        rows = phrases.pending_last((row for _, row in phrases.gravest(self.rows.changes)), self.flavour)
-        brief = [_joined(self.brief(row)) for row in rows]
+        """The changes, how many of them are without their fields, and how many are omitted."""
+        rows = phrases.pending_last((row for _, row in phrases.sort_by_severity(self.rows.changes)), self.flavour)
+        brief = [_join(self.brief(row)) for row in rows]
         left = room - sum(map(len, brief)) - 1
-        blocks, folded, unnamed = [], 0, 0
-        if left < 0:  # not even their names fit
-            taken = 0
+        blocks, collapsed, omitted = [], 0, 0
+        if left < 0:  # not even all addresses fit
+            used = 0
             for number, block in enumerate(brief):
-                taken += len(block)
-                if taken > room:
-                    unnamed = len(brief) - number
+                used += len(block)
+                if used > room:
+                    omitted = len(brief) - number
                     break
                 blocks.append(block)
-            return "".join([*blocks, "\n"]), len(blocks), unnamed
+            return "".join([*blocks, "\n"]), len(blocks), omitted
         for row, short in zip(rows, brief, strict=True):
-            whole = _joined(self.whole(row))
+            whole = _join(self.whole(row))
             if len(whole) - len(short) <= left:
                 left -= len(whole) - len(short)
                 blocks.append(whole)
             else:
-                folded += 1
+                collapsed += 1
                 blocks.append(short)
-        return "".join(blocks) + ("\n" if folded else ""), folded, 0
+        return "".join(blocks) + ("\n" if collapsed else ""), collapsed, 0
 
     def brief(self, row: ChangeRow) -> Iterator[str]:
         yield f"- `{row.symbol}` {code(_cut(row.address, 160))}"
 
     def whole(self, row: ChangeRow) -> Iterator[str]:
         was = f", was {_inert(row.former)}" if row.former else ""
-        risks = "".join(f" · <b>{risk}</b>" for risk in row.risks) + (" · <b>protected</b>" if row.protected else "")
+        risks = "".join(f" · <b>{html.escape(risk)}</b>" for risk in phrases.risks(row))
         place = f" · {_inert(row.position)}" if row.position else ""
         if self.flavour is Flavour.DRIFT and row.is_pending:
             place = f" · unapplied Git change{place}"
         yield "<details>"
         yield (f"<summary>{_inert(row.symbol)} {_inert(row.address)} {row.action}{was}{risks}{place}</summary>")
         yield ""
-        order = f", {phrases.ORDERS[row.order]}" if row.order else ""
-        yield f"{phrases.reason(row, self.flavour)}{order}" + (f" ({code(row.id)})" if row.id else "")
+        yield phrases.reason(row, self.flavour, code) + (f" ({code(row.id)})" if row.id else "")
         yield ""
-        if told := phrases.deliveries(row, self.flavour):
-            yield from fenced(told, "text")
+        if deliveries := phrases.deliveries(row, self.flavour):
+            yield from fenced(deliveries, "text")
             yield ""
         if row.fields:
             yield from fenced([line for field in row.fields for line in self.field(row, field)], "diff")
@@ -285,27 +276,27 @@ class _Page:
         yield ""
 
     def field(self, change: ChangeRow, row: FieldRow) -> Iterator[str]:
-        """A field as lines of a diff: on one line where it is short, its lines below its name where not."""
+        """A field as lines of a diff: on one line if its values are short, otherwise below a line with its path."""
         notes = phrases.notes(change, row, self.flavour)
-        said = f"  ({', '.join(notes)})" if notes else ""
+        note = f"  ({', '.join(notes)})" if notes else ""
         lines = phrases.diff(row, self.flavour)
-        shown = zip(lines, excerpts(lines, _LONGEST_LINE), strict=True)
+        pairs = zip(lines, excerpts(lines, _LONGEST_LINE), strict=True)
         path = _cut(row.path, _LONGEST_LINE)
         if phrases.is_short(row):
-            told = [f"{line.sign} {path}: {text}" for line, text in shown]
-            yield from (*told[:-1], *(last + said for last in told[-1:]))
+            *first, last = [f"{line.sign} {path}: {text}" for line, text in pairs] or [f"  {path}"]
+            yield from (*first, last + note)
             return
-        yield f"@@ {path} @@{said}"
-        for line, text in islice(shown, _FEW):
+        yield f"@@ {path} @@{note}"
+        for line, text in islice(pairs, _FEW):
             yield _SIGNS.get(line.sign) or f"{line.sign} {text}"
         if len(lines) > _FEW:
             yield f"  {ELLIPSIS} {phrases.count(len(lines) - _FEW, 'more line')}"
 
-    def fitting_calls(self, room: int) -> tuple[str, int]:
-        """As many calls as there is room for, and how many are left out."""
+    def fit_calls(self, room: int) -> tuple[str, int]:
+        """As many calls as there is room for, and how many are omitted."""
         number = len(self.rows.calls)
         while True:
-            block = _joined(self.calls(number))
+            block = _join(self.calls(number))
             if len(block) <= room or number == 0:
                 return (block if len(block) <= room else ""), len(self.rows.calls) - number
             number = min(number - 1, number * max(room, 0) // len(block))
@@ -333,24 +324,33 @@ class _Page:
 
 
 def _risk(row: ChangeRow) -> str:
-    told = [f"- {_reasons(row)}: {row.action} {code(_cut(row.address, 160))}"]
-    return "\n".join([*told, *(f"  - {code(_cut_told(line, _LONGEST_LINE))}" for line in row.deliveries)])
+    head = f"- {_risks(row)}: {row.action} {code(_cut(row.address, 160))}"
+    return "\n".join([head, *(f"  - {code(_cut_visibly(line, _LONGEST_LINE))}" for line in row.deliveries)])
+
+
+def _approval(row: ApprovalRow) -> str:
+    """`- ✋ **Approval required:** pass `--allow delete:ReservedDomain=1`: `why``"""
+    label = (
+        "✅ Approved:"
+        if row.granted
+        else f"✋ **{'Optional approval' if row.is_optional else 'Approval required'}:** pass"
+    )
+    return f"- {label} {code(_cut(row.flag, 200))}: {code(_cut(row.why, 300))}"
 
 
 def _addition(row: ChangeRow) -> str:
     """`**risk**: `IPPolicyRule/ipr_1` in `IPPolicy/office`: `cidr: "0.0.0.0/0"``"""
-    told = ", ".join(f"{field.path}: {field.old.line}" for field in row.fields if field.old)
-    content = f": {code(_cut(told, 300))}" if told else ""
-    return f"- {_reasons(row)}: {code(_cut(row.address, 160))} in {code(_cut(row.parent, 160))}{content}"
+    fields = ", ".join(f"{field.path}: {field.old.line}" for field in row.fields if field.old)
+    content = f": {code(_cut(fields, 300))}" if fields else ""
+    return f"- {_risks(row)}: {code(_cut(row.address, 160))} in {code(_cut(row.parent, 160))}{content}"
 
 
-def _reasons(row: ChangeRow) -> str:
-    said = [str(risk) for risk in row.risks] + (["protected"] if row.protected else [])
-    return ", ".join(f"**{each}**" for each in said)
+def _risks(row: ChangeRow) -> str:
+    return ", ".join(f"**{risk}**" for risk in phrases.risks(row))
 
 
 def _inert(text: str) -> str:
-    """Clean text inside HTML, where a code element keeps mentions and links asleep."""
+    """Sanitized text inside HTML, in a code element, in which mentions and links are not active."""
     return f"<code>{html.escape(_cut(text, 200))}</code>"
 
 
@@ -358,10 +358,10 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + ELLIPSIS
 
 
-def _cut_told(text: str, limit: int) -> str:
-    """With how much is missing: what is cut off a command may be what matters."""
+def _cut_visibly(text: str, limit: int) -> str:
+    """The text with the number of omitted characters: the end of a command may matter."""
     return text if len(text) <= limit else f"{text[:limit]}{ELLIPSIS} ({len(text) - limit} more characters)"
 
 
-def _joined(lines: Iterable[str]) -> str:
+def _join(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)

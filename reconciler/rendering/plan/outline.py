@@ -19,6 +19,7 @@ from reconciler.rendering.plan import deliveries
 from reconciler.rendering.terminal_text import sanitize
 
 SENSITIVE = "(sensitive)"
+SENSITIVE_CHANGED = "(sensitive value changed)"
 UNSET = "(not set)"
 
 _OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")
@@ -26,7 +27,7 @@ _CONTEXT = 2  # lines around a change: enough to find the place
 _SHORT = 48  # cells of a nested value that may stay on its key's line
 
 
-class Shown(NamedTuple):
+class DisplayValue(NamedTuple):
     """A value, clean and without secrets: on one line, and laid out on as many as it takes."""
 
     line: str
@@ -42,8 +43,8 @@ class DiffLine(NamedTuple):
 
 class FieldRow(NamedTuple):
     path: str
-    old: Shown | None  # None: not set
-    new: Shown | None
+    old: DisplayValue | None  # None: not set
+    new: DisplayValue | None
     diff: tuple[DiffLine, ...]
     changed_by: ChangedBy
     forces_replacement: bool
@@ -228,8 +229,8 @@ class _Words:
         self._resolved = plan.resolved
         self._names = {seen.id: str(address) for address, seen in plan.observed.items()}
 
-    def shown(self, value: Value) -> Shown:
-        return Shown(self.line(value), tuple(self.lines(value)))
+    def shown(self, value: Value) -> DisplayValue:
+        return DisplayValue(self.line(value), tuple(self.lines(value)))
 
     def line(self, value: Value) -> str:
         """The whole value on one line."""

@@ -1,30 +1,34 @@
-"""What every format says of a plan in the same words: totals, reasons, who moved a field, how long it will take.
+"""Sentences and phrases about a plan that all formats share: totals, reasons, causes of drift, duration.
 
-Knows no layout: no width, no colour, no markup. All of it is clean text, since rows are.
+No layout: no width, color or markup. All text is sanitized, since rows of an outline are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from reconciler.model.change import Action, ChangedBy, Order, Reason, Risk
+from reconciler.model.change import Action, ChangedBy, Reason, Risk
 from reconciler.model.plan import Forecast
-from reconciler.rendering.plan.outline import SENSITIVE, ChangeRow, DiffLine, FieldRow, Outline
+from reconciler.rendering.plan.outline import (
+    SENSITIVE,
+    SENSITIVE_CHANGED,
+    ApprovalRow,
+    ChangeRow,
+    DiffLine,
+    FieldRow,
+    Outline,
+)
 
 
 class Flavour(StrEnum):
-    PLAN = "plan"  # what will be done
-    DRIFT = "drift"  # what moved, and who moved it
+    PLAN = "plan"  # what will be changed
+    DRIFT = "drift"  # what changed, and what changed it
 
 
-ORDERS: Mapping[Order, str] = {
-    Order.CREATE_FIRST: "the new one comes first",
-    Order.DELETE_FIRST: "the old one goes first",
-}
-USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even where there are none
-GRAVITY = (Risk.COMMAND, Risk.GONE, Risk.TRAFFIC, Risk.ADDED, Risk.TOKEN)  # gravest first
+USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even if there are none
+SEVERITY = (Risk.COMMAND, Risk.IRREVERSIBLE, Risk.TRAFFIC, Risk.ADDED, Risk.TOKEN)  # the most severe first
 
 
 def count(number: int, noun: str) -> str:
@@ -33,104 +37,106 @@ def count(number: int, noun: str) -> str:
 
 
 def forecast(estimate: Forecast, budget: int) -> str:
-    """`130 calls, about 60 s at 120 requests a minute`"""
-    calls = count(estimate.calls, "call")
+    """`130 API calls, about 60 s at 120 requests per minute`. `budget`: requests per minute, 0 for none."""
+    calls = count(estimate.calls, "API call")
     if estimate.estimated_seconds > 0:
         return f"{calls}, about {_duration(estimate.estimated_seconds)}" + (
-            f" at {budget} requests a minute" if budget else ""
+            f" at {budget} requests per minute" if budget else ""
         )
-    return f"{calls}, within the budget of {budget} requests a minute" if budget else calls
+    return f"{calls}, within the budget of {budget} requests per minute" if budget else calls
 
 
 class Selected(NamedTuple):
-    """How many of the declared resources a plan was limited to, `of` how many."""
+    """The number of resources that a plan was limited to, `of` all declared ones."""
 
     resources: int
     of: int
 
 
 Resources = int | Selected
-"""How many are declared; of a plan that was limited, how many of them were selected."""
+"""How many resources are declared; for a limited plan, how many of them are selected."""
 
 
 def totals(rows: Outline) -> str:
     """`Plan: 3 to create, 1 to update, 0 to replace, 2 to delete.`"""
-    shown = [action for action in Action if action in USUAL or rows.counts.get(action)]
-    plan = "Plan of what was selected" if _is_limited(rows) else "Plan"
-    return f"{plan}: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in shown) + "."
+    actions = [action for action in Action if action in USUAL or rows.counts.get(action)]
+    plan = "Plan for the selected resources" if _is_limited(rows) else "Plan"
+    return f"{plan}: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in actions) + "."
 
 
 def matching(resources: Resources | None) -> str:
-    """`3 resources match what is declared.`"""
+    """`3 resources match the manifests.`"""
     if resources is None:
-        return "The platform matches what is declared."
+        return "The platform matches the manifests."
     if isinstance(resources, Selected):
         number, counted = resources.resources, f"{resources.resources} of {count(resources.of, 'resource')}"
     else:
         number, counted = resources, count(resources, "resource")
-    return f"{counted} {'matches' if number == 1 else 'match'} what is declared."
+    return f"{counted} {'matches' if number == 1 else 'match'} the manifests."
 
 
 def _nothing(what: str, rows: Outline, resources: Resources | None) -> str:
-    """`No changes. 3 resources match what is declared.`"""
+    """`No changes. 3 resources match the manifests.`"""
     declared = resources.of if isinstance(resources, Selected) else resources
-    if declared == 0:  # as for `destroy`, which declares nothing; what the key may not read is not known to be ours
-        return f"No {what}{' in what was selected' * _is_limited(rows)}: nothing was found that this stack owns."
-    if not _is_limited(rows):
+    where = " in the selected resources" * _is_limited(rows)
+    if declared == 0:  # as for `destroy`, which declares nothing; objects that the key may not read are not counted
+        return f"No {what}{where}: this stack has no objects on the platform."
+    if not where:
         return f"No {what}. {matching(resources)}"
-    return f"No {what} in what was selected" + (f": {matching(resources)}" if resources is not None else ".")
+    return f"No {what}{where}" + (f": {matching(resources)}" if resources is not None else ".")
 
 
 def _is_limited(rows: Outline) -> bool:
     return bool(rows.targets or rows.excludes)
 
 
-def drifted(rows: Outline, resources: Resources | None) -> str:
+def drift_totals(rows: Outline, resources: Resources | None) -> str:
     """`Drift: 2 resources changed on the platform. 1 resource has unapplied Git changes.`"""
     pending = sum(row.is_pending for row in rows.changes)
     later = f" {count(pending, 'resource')} {'has' if pending == 1 else 'have'} unapplied Git changes."
     limited = _is_limited(rows)
-    sides = [side(row) for row in rows.changes if not row.is_pending]
+    sides = [changed_by(row) for row in rows.changes if not row.is_pending]
     named = [(sides.count(side), SIDES[side]) for side in SIDES]
     named.insert(1, (len(rows.additions), "added on the platform"))
-    told = [(number, words) for number, words in named if number]
-    if not told:
-        return f"No drift{' in what was selected' * limited}.{later}" if pending else _nothing("drift", rows, resources)
-    counted = count(sum(number for number, _ in told), "resource") + " of those selected" * limited
-    listed = f" {told[0][1]}" if len(told) == 1 else ": " + ", ".join(f"{number} {words}" for number, words in told)
+    parts = [(number, words) for number, words in named if number]
+    if not parts:
+        where = " in the selected resources" * limited
+        return f"No drift{where}.{later}" if pending else _nothing("drift", rows, resources)
+    counted = count(sum(number for number, _ in parts), "selected resource" if limited else "resource")
+    listed = f" {parts[0][1]}" if len(parts) == 1 else ": " + ", ".join(f"{number} {words}" for number, words in parts)
     return f"Drift: {counted}{listed}.{later if pending else ''}"
 
 
 SIDES: Mapping[ChangedBy, str] = {
     ChangedBy.PLATFORM: "changed on the platform",
     ChangedBy.GIT: "changed in Git",
-    ChangedBy.BOTH: "changed on both sides",
-    ChangedBy.FOLLOWS: "following what they refer to",
-    ChangedBy.UNKNOWN: "without a record of who changed it",
+    ChangedBy.BOTH: "changed in Git and on the platform",
+    ChangedBy.FOLLOWS: "affected by a replaced resource",
+    ChangedBy.UNKNOWN: "changed, not known by what",
 }
 
 
-def side(row: ChangeRow) -> ChangedBy:
-    """Who changed the resource as a whole."""
+def changed_by(row: ChangeRow) -> ChangedBy:
+    """What changed the resource as a whole."""
     if row.is_pending:
         return ChangedBy.GIT
     if row.reason in (Reason.VANISHED, Reason.ADDED):
         return ChangedBy.PLATFORM
     if row.reason is Reason.REMOVED:
         return ChangedBy.BOTH
-    movers = {field.changed_by for field in row.fields} - {ChangedBy.UNKNOWN}
-    movers = movers - {ChangedBy.FOLLOWS} or movers
-    if movers <= {ChangedBy.GIT, ChangedBy.FOLLOWS}:  # and yet nothing proves it
+    causes = {field.changed_by for field in row.fields} - {ChangedBy.UNKNOWN}
+    causes = causes - {ChangedBy.FOLLOWS} or causes
+    if causes <= {ChangedBy.GIT, ChangedBy.FOLLOWS}:  # but the row is not pending: nothing proves that Git did it
         return ChangedBy.UNKNOWN
-    return movers.pop() if len(movers) == 1 else ChangedBy.BOTH
+    return causes.pop() if len(causes) == 1 else ChangedBy.BOTH
 
 
 def verdict(rows: Outline, flavour: Flavour, resources: Resources | None = None) -> str:
-    """All of it in one sentence; empty where problems say it."""
+    """The plan or drift in one sentence; empty if there are only problems."""
     if rows.errors and not rows.changes:
         return ""
     if flavour is Flavour.DRIFT:
-        return drifted(rows, resources)
+        return drift_totals(rows, resources)
     return totals(rows) if rows.changes else _nothing("changes", rows, resources)
 
 
@@ -150,87 +156,141 @@ def ignored(rows: Outline) -> str:
 
 
 LISTS = "list them with `drift --unmanaged`"
+PROTECTED = "protected (lifecycle.protect)"
 ADDITIONS = "Added on the platform, not declared:"
 PENDING = "Unapplied Git changes:"
 CHOICES = (
-    "Additions stay as they are. To manage one, run `reconciler import`; otherwise delete it on the platform, or set "
-    "`lifecycle.unmanaged_children` of its parent."
+    "Additions are not changed. To manage one, run `reconciler import`; to remove one, delete it on the platform "
+    "or set `lifecycle.unmanaged_children: delete` on its parent."
 )
 
 
 def pending_last(rows: Iterable[ChangeRow], flavour: Flavour) -> list[ChangeRow]:
-    """Drift before what only Git changed; plans tell no difference between the two."""
+    """For drift: pending Git changes last. For a plan: the same order."""
     return sorted(rows, key=lambda row: flavour is Flavour.DRIFT and row.is_pending)
 
 
-def gravest(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
-    """What cannot be had back first, harmless changes last, otherwise as it was; each with its old number, from 0."""
+def sort_by_severity(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
+    """Changes with their number in the plan, from 0: the most severe risk first, changes without a risk last."""
 
-    def grave(numbered: tuple[int, ChangeRow]) -> int:
+    def severity(numbered: tuple[int, ChangeRow]) -> int:
         row = numbered[1]
-        return min((GRAVITY.index(risk) for risk in row.risks), default=len(GRAVITY) + (not row.protected))
+        return min((SEVERITY.index(risk) for risk in row.risks), default=len(SEVERITY) + (not row.protected))
 
-    return sorted(enumerate(rows), key=grave)
+    return sorted(enumerate(rows), key=severity)
 
 
-def reason(row: ChangeRow, flavour: Flavour) -> str:
-    """Why the resource changes."""
+def risks(row: ChangeRow) -> list[str]:
+    """What a reviewer must see, a phrase each."""
+    return [*(risk.text for risk in row.risks), *([PROTECTED] if row.protected else [])]
+
+
+def reason(row: ChangeRow, flavour: Flavour, quote: Callable[[str], str] = str) -> str:
+    """`will be updated in place`; of drift, what differs. `quote` is applied to addresses and paths."""
+    return _drift_reason(row, quote) if flavour is Flavour.DRIFT else _plan_reason(row, quote)
+
+
+_PENDING = {
+    Reason.DECLARED: "added in Git, not applied yet",
+    Reason.REMOVED: "removed from Git, not applied yet",
+    Reason.FIELDS: "changed in Git, not applied yet",
+    Reason.IMMUTABLE: "changed in Git, not applied yet",
+}
+_DRIFT = {
+    Reason.DECLARED: "declared, does not exist on the platform; not known whether it was ever created",
+    Reason.VANISHED: "deleted on the platform",
+    Reason.REMOVED: "removed from Git, and changed on the platform",
+    Reason.FIELDS: "differs from the manifest",
+    Reason.IMMUTABLE: "differs from the manifest",
+}
+_VERBS = {
+    Action.CREATE: "will be created",
+    Action.UPDATE: "will be updated in place",
+    Action.REPLACE: "must be replaced",
+    Action.DELETE: "will be deleted",
+    Action.ADOPT: "will be adopted",
+    Action.FORGET: "will no longer be managed; the object is kept",
+    Action.MOVE: "will be moved to this address; the object is kept",
+}
+_EVIDENT = (Reason.DECLARED, Reason.FIELDS, Reason.RENAMED)  # the verb says it all
+
+
+def _drift_reason(row: ChangeRow, quote: Callable[[str], str]) -> str:
     if row.reason is Reason.ADDED:
-        return f"added to {row.parent} on the platform, not declared"
-    if flavour is Flavour.DRIFT:
-        pending = {
-            Reason.DECLARED: "added in Git, not applied yet",
-            Reason.REMOVED: "removed from Git, not applied yet",
-            Reason.FIELDS: "changed in Git, not applied yet",
-        }
-        drift = {
-            Reason.DECLARED: "declared, and not on the platform; whether it was ever created is not known",
-            Reason.VANISHED: "deleted on the platform",
-            Reason.REMOVED: "removed from Git, and changed on the platform",
-        }
-        return (pending if row.is_pending else drift).get(row.reason, str(row.reason))
-    return str(row.reason)
+        return _addition(row, quote)
+    return (_PENDING if row.is_pending else _DRIFT).get(row.reason, row.reason.text)
+
+
+def _plan_reason(row: ChangeRow, quote: Callable[[str], str]) -> str:
+    if row.reason is Reason.ADDED and row.parent:
+        return _addition(row, quote)
+    order = f" ({row.order.text})" if row.order else ""
+    match row.reason:
+        case Reason.DESTROYED:
+            return "will be destroyed (`destroy`)"
+        case Reason.REQUESTED:
+            return f"{row.reason.text}{order}"
+        case Reason.IMMUTABLE if paths := [field.path for field in row.fields if field.forces_replacement]:
+            return f"must be replaced: {_listed(list(map(quote, paths)))} cannot be updated in place{order}"
+        case Reason.RECORD if row.action is Action.UPDATE:
+            return "the owner record will be updated"
+        case reason if reason in _EVIDENT:
+            return f"{_VERBS[row.action]}{order}"
+    return f"{_VERBS[row.action]}: {row.reason.text}{order}"
+
+
+def _addition(row: ChangeRow, quote: Callable[[str], str]) -> str:
+    return f"added to {quote(row.parent)} on the platform, not declared"
+
+
+def _listed(paths: list[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {count(len(paths) - 3, 'more field')}" if len(paths) > 3 else "")
+
+
+def approval(row: ApprovalRow) -> str:
+    """`Approval required: pass --allow delete:ReservedDomain=1`"""
+    if row.granted:
+        return f"Approved: {row.flag}"
+    return f"{'Optional approval' if row.is_optional else 'Approval required'}: pass {row.flag}"
 
 
 def deliveries(row: ChangeRow, flavour: Flavour) -> tuple[str, ...]:
-    """Where one-time secrets will go, and which commands will run: nothing of that happens for drift."""
+    """Where one-time secrets will be delivered, and which commands will run; nothing for drift."""
     return row.deliveries if flavour is Flavour.PLAN else ()
 
 
 def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
-    """What is to be said of a field beside its values."""
-    whole = change.action in (Action.CREATE, Action.DELETE)  # nobody moved a single field
-    told = not whole and (row.changed_by in (ChangedBy.PLATFORM, ChangedBy.BOTH) or flavour is Flavour.DRIFT)
-    unknown = "who changed it is not known"
-    said = [unknown if row.changed_by is ChangedBy.UNKNOWN else str(row.changed_by)] if told else []
-    return [*said, "forces replacement"] if row.forces_replacement else said
+    """What changed a field, and whether it forces a replacement."""
+    is_whole = change.action in (Action.CREATE, Action.DELETE)  # the object changed, not its fields
+    has_cause = not is_whole and (row.changed_by in (ChangedBy.PLATFORM, ChangedBy.BOTH) or flavour is Flavour.DRIFT)
+    return [*([row.changed_by.text] if has_cause else []), *(["forces replacement"] if row.forces_replacement else [])]
 
 
 def values(row: FieldRow, flavour: Flavour) -> str:
     """`"1.2" → "1.3"`, on one line."""
     if row.old and row.new:
         if row.old.line == row.new.line == SENSITIVE:
-            return f"{SENSITIVE}, another value"
+            return SENSITIVE_CHANGED
         if flavour is Flavour.DRIFT:
             return f"{row.old.line} on the platform, {row.new.line} in Git"
         return f"{row.old.line} → {row.new.line}"
-    shown = row.new or row.old
-    return shown.line if shown else ""
+    value = row.new or row.old
+    return value.line if value else ""
 
 
 def diff(row: FieldRow, flavour: Flavour) -> tuple[DiffLine, ...]:
-    """A field's values as lines: the old one whole and the new one whole where both fit on a line."""
-    both = [(sign, each) for sign, each in (("-", row.old), ("+", row.new)) if each]
+    """A field's values as lines: both in full if each is one line, otherwise a diff with context."""
+    both = [(sign, value) for sign, value in (("-", row.old), ("+", row.new)) if value]
     if row.old and row.new and row.old.line == row.new.line == SENSITIVE:
         return (DiffLine("!", values(row, flavour)),)
     if is_short(row):
-        return tuple(DiffLine(sign, each.line) for sign, each in both)
-    return row.diff or tuple(DiffLine(sign, each.line) for sign, each in both)
+        return tuple(DiffLine(sign, value.line) for sign, value in both)
+    return row.diff or tuple(DiffLine(sign, value.line) for sign, value in both)
 
 
 def is_short(row: FieldRow) -> bool:
-    """Whether each value fits on a line."""
-    return not any(each and len(each.lines) > 1 for each in (row.old, row.new))
+    """Whether each value is one line."""
+    return not any(value and len(value.lines) > 1 for value in (row.old, row.new))
 
 
 def _duration(seconds: float) -> str:

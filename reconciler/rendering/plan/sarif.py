@@ -1,7 +1,4 @@
-"""Findings as SARIF 2.1.0, for code scanning: rules, results, and where in the manifests each belongs.
-
-Not the plan: what is to be carried out stands in its JSON form.
-"""
+"""Findings as SARIF 2.1.0, for code scanning: rules, results, and their lines in the manifests."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def render_sarif(findings: Sequence[Finding], *, version: str, fallback: str) -> str:
-    """`version`: of this program. `fallback`: the file that stands for what no manifest mentions any more."""
+    """The whole log. `version`: of this program. `fallback`: the file for subjects that no manifest mentions."""
     rules = {finding.id: _rule(finding) for finding in findings}
-    numbers = {id: number for number, id in enumerate(rules)}
+    numbers = {rule_id: number for number, rule_id in enumerate(rules)}
     log = {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -50,9 +47,9 @@ def _rule(finding: Finding) -> Json:
 
 
 def fingerprint(finding: Finding) -> str:
-    """The same for the same finding in a later run, wherever its lines have gone meanwhile."""
-    told = "\0".join((finding.rule.id, finding.subject, finding.text))
-    return hashlib.blake2b(told.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    """A digest that stays the same for the same finding in later runs, on any line."""
+    content = "\0".join((finding.rule.id, finding.subject, finding.text))
+    return hashlib.blake2b(content.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _result(finding: Finding, number: int, fallback: str) -> Json:
@@ -79,13 +76,13 @@ def _result(finding: Finding, number: int, fallback: str) -> Json:
 
 
 def _properties(finding: Finding) -> dict[str, Json]:
-    told: dict[str, Json] = {"code": finding.code} if finding.code else {}
-    return {**told, "deliveries": list(finding.deliveries)} if finding.deliveries else told
+    properties: dict[str, Json] = {"code": finding.code} if finding.code else {}
+    return {**properties, "deliveries": list(finding.deliveries)} if finding.deliveries else properties
 
 
 def _text(finding: Finding) -> str:
-    """In SARIF brackets are links and braces are places to fill in, unless they are escaped or doubled."""
-    text = f"{finding.subject}: {finding.shown}" if finding.subject else finding.shown
+    """The message with brackets escaped and braces doubled: SARIF reads them as links and placeholders."""
+    text = f"{finding.subject}: {finding.message}" if finding.subject else finding.message
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     for sign in "\\[]":
         text = text.replace(sign, f"\\{sign}")

@@ -1,6 +1,6 @@
-"""A plan as text for a terminal: problems first, then each change, the calls in order, and the totals.
+"""A plan as text for a terminal: problems, changes, calls in order, approvals and totals.
 
-Returns a string and knows no stream. Lines fit the width, except where a word of more than a line would not.
+Returns a string and writes to no stream. Lines fit the width.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from reconciler.model.plan import Plan
 from reconciler.rendering import terminal_text
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ChangeRow, DiffLine, FieldRow, Outline, Shown, build_outline
+from reconciler.rendering.plan.outline import ChangeRow, DiffLine, DisplayValue, FieldRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
 
 NARROWEST = 40
 _FIELD_INDENT = 6
-_FEW = 8  # lines of a value that is new or gone altogether; its file has the rest
+_FEW = 8  # lines of a value that is added or removed as a whole; its file has the rest
 
 
 class Paint(StrEnum):
-    """ANSI colours by what they mean."""
+    """ANSI colors by meaning."""
 
     ADDED = "32"
     REMOVED = "31"
@@ -46,26 +46,26 @@ def render_text(
     plan: Plan,
     *,
     width: int = 80,
-    colour: bool = False,
+    color: bool = False,
     budget: int = 0,
     resources: Resources | None = None,
     flavour: Flavour = Flavour.PLAN,
 ) -> str:
-    """`budget`: requests a minute, as the forecast was made with, 0 for none. `resources`: how many are declared."""
-    page = _Page(build_outline(plan), max(width, NARROWEST), colour, budget, resources, flavour)
+    """The whole text. `budget`: requests per minute, 0 for none. `resources`: how many are declared."""
+    page = _Page(build_outline(plan), max(width, NARROWEST), color, budget, resources, flavour)
     sections = [list(section) for section in page.sections()]
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
 
 
 class _Page:
-    """One rendering: the rows with the width and the colours they are printed in."""
+    """One rendering: rows, width and colors."""
 
     def __init__(
-        self, rows: Outline, width: int, colour: bool, budget: int, resources: Resources | None, flavour: Flavour
+        self, rows: Outline, width: int, color: bool, budget: int, resources: Resources | None, flavour: Flavour
     ) -> None:
         self.rows = rows
         self.width = width
-        self.colour = colour
+        self.color = color
         self.budget = budget
         self.resources = resources
         self.flavour = flavour
@@ -86,10 +86,10 @@ class _Page:
         yield self.summary()
 
     def paint(self, paint: Paint, line: str) -> str:
-        return f"\x1b[{paint}m{line}\x1b[0m" if self.colour and line else line
+        return f"\x1b[{paint}m{line}\x1b[0m" if self.color and line else line
 
     def block(self, line: str, indent: int, paint: Paint | None = None, first: str = "") -> Iterator[str]:
-        """Wrapped to the width, `first` standing before the first line."""
+        """A paragraph, wrapped and indented; `first` stands in the indent of its first line."""
         lead = f"{first:<{indent}}" if first else " " * indent
         for number, part in enumerate(terminal_text.wrap(line, max(self.width - indent, 16))):
             yield (lead if number == 0 else " " * indent) + (self.paint(paint, part) if paint else part)
@@ -103,7 +103,7 @@ class _Page:
 
     def legend(self) -> Iterator[str]:
         if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
-            yield from self.block("What the platform has (-) beside what Git says (+):", 0)
+            yield from self.block("Differences: - on the platform, + in the manifests", 0)
 
     def additions(self) -> Iterator[Iterator[str]]:
         if self.rows.additions:
@@ -116,24 +116,23 @@ class _Page:
         paint = _PAINTS.get(row.action, Paint.MOVED)
         word = f"{row.action} " if row.symbol == "↷" else ""
         was = f" (was {row.former})" if row.former else ""
-        yield from self.headed(row.symbol, f"{word}{row.address}{was}", row.position, paint)
-        reason = phrases.reason(row, self.flavour) + (f", {phrases.ORDERS[row.order]}" if row.order else "")
+        yield from self.heading(row.symbol, f"{word}{row.address}{was}", row.position, paint)
+        reason = phrases.reason(row, self.flavour)
         yield from self.block(reason + (f" ({row.id})" if row.id else ""), _FIELD_INDENT, Paint.FAINT)
-        for risk in row.risks:
-            yield from self.block(str(risk), _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
-        if row.protected:
-            yield from self.block("protected", _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
+        for risk in phrases.risks(row):
+            yield from self.block(risk, _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
         for line in phrases.deliveries(row, self.flavour):
             yield from self.block(line, _FIELD_INDENT + 2, Paint.CHANGED, f"{'':>{_FIELD_INDENT}}→ ")
         for field in row.fields:
             yield from self.field(row, field)
 
-    def headed(self, sign: str, title: str, position: str, paint: Paint) -> Iterator[str]:
+    def heading(self, sign: str, title: str, position: str, paint: Paint) -> Iterator[str]:
+        """The address, with its position on the same line if there is room, otherwise on a line of its own."""
         lines = terminal_text.wrap(title, self.width - 4)
-        gap = self.width - 4 - terminal_text.width(lines[-1]) - terminal_text.width(position)
-        beside = bool(position) and len(lines) == 1 and gap >= 2
+        room = self.width - 4 - terminal_text.width(lines[-1]) - 2
+        beside = bool(position) and terminal_text.width(position) <= room
         for number, line in enumerate(lines):
-            tail = " " * gap + self.paint(Paint.FAINT, position) if beside else ""
+            tail = f"  {self.paint(Paint.FAINT, position)}" if beside and number == len(lines) - 1 else ""
             lead = f"{self.paint(paint, f'{sign:>3}')} " if number == 0 else " " * 4
             yield lead + self.paint(Paint.STRONG, line) + tail
         if position and not beside:
@@ -160,20 +159,20 @@ class _Page:
     def diff(self, row: FieldRow) -> Iterator[str]:
         room = self.width - _FIELD_INDENT - 6
         lines = row.diff
-        if not lines:  # the same when laid out, as two sensitive values are
-            lines = tuple(DiffLine(s, each.line) for s, each in (("-", row.old), ("+", row.new)) if each)
+        if not lines:  # both sides have the same text, as two sensitive values do
+            lines = tuple(DiffLine(s, value.line) for s, value in (("-", row.old), ("+", row.new)) if value)
         hidden = 0
         if not (row.old and row.new) and len(lines) > _FEW:
             lines, hidden = lines[: _FEW - 1], len(lines) - _FEW + 1
-        for line, shown in zip(lines, excerpts(lines, room), strict=True):
-            signed = f"{line.sign} {shown}".rstrip()
+        for line, text in zip(lines, excerpts(lines, room), strict=True):
+            signed = f"{line.sign} {text}".rstrip()
             painted = self.paint(_SIGNS[line.sign], signed) if line.sign in _SIGNS else signed
             yield f"{'':>{_FIELD_INDENT + 4}}{painted}".rstrip()
         if hidden:
             rest = f"{terminal_text.ELLIPSIS} {phrases.count(hidden, 'more line')}"
             yield " " * (_FIELD_INDENT + 4) + self.paint(Paint.FAINT, rest)
 
-    # --- what follows the changes
+    # --- after the changes
 
     def calls(self) -> Iterator[str]:
         rows = self.rows.calls
@@ -197,10 +196,8 @@ class _Page:
     def approvals(self) -> Iterator[str]:
         if not self.rows.approvals:
             return
-        yield self.paint(Paint.STRONG, "Needs your consent:")
         for row in self.rows.approvals:
-            given = "  given" if row.granted else ""
-            yield f"  {self.paint(Paint.FAINT if row.granted else Paint.ALARM, row.flag)}{given}"
+            yield from self.block(phrases.approval(row), 0, Paint.FAINT if row.granted else Paint.ALARM)
             yield from self.block(row.why, _FIELD_INDENT, Paint.FAINT)
 
     def summary(self) -> Iterator[str]:
@@ -208,17 +205,17 @@ class _Page:
         if verdict := phrases.verdict(rows, self.flavour, self.resources):
             yield from self.block(verdict, 0, Paint.STRONG)
         if self.flavour is Flavour.PLAN and rows.changes:
-            yield from self.block(f"Forecast: {phrases.forecast(rows.forecast, self.budget)}.", 0)
-        if known := phrases.ignored(rows):
-            yield from self.block(known, 0)
-        if left := phrases.unmanaged(rows):
-            yield from self.block(left, 0, Paint.FAINT)
+            yield from self.block(f"{phrases.forecast(rows.forecast, self.budget)}.", 0)
+        if ignored := phrases.ignored(rows):
+            yield from self.block(ignored, 0)
+        if unmanaged := phrases.unmanaged(rows):
+            yield from self.block(unmanaged, 0, Paint.FAINT)
 
 
 def _is_short(row: FieldRow) -> bool:
-    """Whether line breaks in neither value ask for a diff of lines."""
-    return not any(shown and _is_text(shown) for shown in (row.old, row.new))
+    """Whether neither value is text of several lines, which is shown as a diff."""
+    return not any(value and _is_text(value) for value in (row.old, row.new))
 
 
-def _is_text(shown: Shown) -> bool:
-    return len(shown.lines) > 1 and shown.line.startswith('"')
+def _is_text(value: DisplayValue) -> bool:
+    return len(value.lines) > 1 and value.line.startswith('"')

@@ -13,7 +13,7 @@ from reconciler.model.value import Json
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import codec
 
-VERSION = 1  # of a record; raised with every change a reader would notice
+VERSION = 2  # of a record; raised with every change that a reader would notice
 _MEANINGS = {
     "version": "Of the form of these records.",
     "event": "What happened.",

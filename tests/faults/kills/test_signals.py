@@ -53,7 +53,7 @@ def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> 
     done, failed, left = map(int, report.groups())
     if (done + failed + left, done, failed) != (calls, sent, 0):
         found.append(f"{report[0]} Sent were {sent} of {calls}")
-    named = [line for line in err.splitlines() if line.startswith("not tried: ")]
+    named = [line for line in err.splitlines() if line.startswith("skipped: ")]
     return found + ([] if len(named) == left else [f"{len(named)} of {left} are named"])
 
 
@@ -82,9 +82,9 @@ def test_a_second_interrupt_leaves_at_once_and_names_what_was_on_its_way(prepare
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (130, "0 calls done, 0 failed, 2 not tried, 1 not known.\n")
         assert err.splitlines() == [
-            "not known: create IPPolicy/office: it was on its way; the next run finds out",
-            "not tried: create TCPEdge/db: the run was stopped",
-            "not tried: create TLSEdge/pay: the run was stopped",
+            "unknown: create IPPolicy/office: it was on its way; the next run finds out",
+            "skipped: create TCPEdge/db: the run was stopped",
+            "skipped: create TLSEdge/pay: the run was stopped",
             "interrupted",
         ]
         assert scene.flaws() == []

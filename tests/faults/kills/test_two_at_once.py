@@ -74,7 +74,7 @@ def test_a_run_that_slept_through_the_end_of_its_lock_changes_nothing_more(prepa
         first.send_signal(signal.SIGCONT)
         _, told = first.communicate(timeout=60)
         assert (first.returncode, "another run acquired it" in told) == (5, True), told
-        assert "not tried: update TLSEdge/pay: the run was aborted" in told.splitlines()
+        assert "skipped: update TLSEdge/pay: the run was aborted" in told.splitlines()
         assert not [each for each in scene.sandbox.calls() if "/edges/tls/" in each]
 
 

@@ -4,7 +4,7 @@
   const one = (what, within = document) => within.querySelector(what);
 
   // --- search and filters
-  const cards = all(".card"), search = one("#search"), shown = one("#shown"), risky = one("#risky");
+  const cards = all(".card"), search = one("#search"), matches = one("#matches"), risky = one("#risky");
   function filter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const actions = new Set(all("input[data-action]:checked").map((box) => box.dataset.action));
@@ -15,7 +15,7 @@
       card.hidden = !fits;
       count += fits;
     }
-    shown.textContent = count === cards.length ? `${count} shown` : `${count} of ${cards.length} shown`;
+    matches.textContent = count === cards.length ? `${count} shown` : `${count} of ${cards.length} shown`;
     one("#none").hidden = count > 0;
   }
   if (search) {
@@ -29,39 +29,39 @@
     filter();
   }
 
-  // --- a link opens what it leads to, whatever is filtered or folded
+  // --- a link expands its target, also if it is filtered out or collapsed
   function reveal() {
-    const there = /^#[clr]\d+$/.test(location.hash) && one(location.hash);
-    if (!there) return;
-    there.hidden = false;
-    const fold = there.closest("details");
+    const target = /^#[clr]\d+$/.test(location.hash) && one(location.hash);
+    if (!target) return;
+    target.hidden = false;
+    const fold = target.closest("details");
     if (fold) fold.open = true;
-    there.scrollIntoView({ block: "nearest" });
+    target.scrollIntoView({ block: "nearest" });
   }
   addEventListener("hashchange", reveal);
-  // The second time a link is followed the address stays the same.
+  // A second click on the same link does not change the address.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href]");
     if (link && link.getAttribute("href") === location.hash) reveal();
   });
   reveal();
 
-  // --- the latest of a chart is at its right end
+  // --- scroll charts to their right end, which is the latest
   all(".wide").forEach((wide) => { if (one(".chart", wide)) wide.scrollLeft = wide.scrollWidth; });
 
-  // --- the picture
-  const picture = one("#picture");
-  if (!picture) return;
+  // --- the graph
+  const graph = one("#graph");
+  if (!graph) return;
   const scroll = one("#scroll"), panel = one("#panel");
-  const boxes = all(".box", picture), arrows = all(".arrow", picture);
-  const size = picture.viewBox.baseVal, numberOf = (box) => box.id.slice(1);
+  const boxes = all(".box", graph), arrows = all(".arrow", graph);
+  const size = graph.viewBox.baseVal, numberOf = (box) => box.id.slice(1);
   const place = (box) => ({ x: Number(box.dataset.x), y: Number(box.dataset.y) });
   let here = null, scale = 1;
 
   function zoom(to) {
     scale = Math.min(3, Math.max(0.05, to));
-    picture.setAttribute("width", size.width * scale);
-    picture.setAttribute("height", size.height * scale);
+    graph.setAttribute("width", size.width * scale);
+    graph.setAttribute("height", size.height * scale);
   }
   const across = () => Math.min(1, (scroll.clientWidth - 2) / size.width);
   const fit = () => zoom(Math.min(across(), (parseFloat(getComputedStyle(scroll).maxHeight) - 2) / size.height));
@@ -76,7 +76,7 @@
 
   function choose(box) {
     here = box;
-    picture.classList.toggle("chosen", Boolean(box));
+    graph.classList.toggle("chosen", Boolean(box));
     const near = new Set();
     for (const arrow of arrows) {
       const touches = box && [arrow.dataset.from, arrow.dataset.to].includes(numberOf(box));
@@ -106,16 +106,16 @@
     if (card) {
       panel.append(...[...one(".inside", card).childNodes].map((node) => node.cloneNode(true)));
     } else {
-      const stays = document.createElement("p");
-      stays.textContent = "It stays as it is.";
-      panel.append(stays);
+      const unchanged = document.createElement("p");
+      unchanged.textContent = "It will not be changed.";
+      panel.append(unchanged);
     }
     const number = numberOf(box), isWait = (arrow) => arrow.classList.contains("wait");
     const coming = arrows.filter((arrow) => arrow.dataset.to === number), going = arrows.filter((arrow) => arrow.dataset.from === number);
     list("Refers to", coming.filter((arrow) => !isWait(arrow)).map((arrow) => arrow.dataset.from));
-    list("Waits for", coming.filter(isWait).map((arrow) => arrow.dataset.from));
-    list("Referred to by", going.filter((arrow) => !isWait(arrow)).map((arrow) => arrow.dataset.to));
-    list("Waited for by", going.filter(isWait).map((arrow) => arrow.dataset.to));
+    list("Runs after", coming.filter(isWait).map((arrow) => arrow.dataset.from));
+    list("Referenced by", going.filter((arrow) => !isWait(arrow)).map((arrow) => arrow.dataset.to));
+    list("Runs before", going.filter(isWait).map((arrow) => arrow.dataset.to));
     panel.scrollIntoView({ block: "nearest" });
   }
 
@@ -125,7 +125,7 @@
     title.textContent = heading;
     for (const number of numbers) {
       const other = one(`#b${number}`), item = document.createElement("li"), link = document.createElement("a");
-      link.href = "#picture";
+      link.href = "#graph";
       link.textContent = other.getAttribute("aria-label");
       link.addEventListener("click", (event) => { event.preventDefault(); go(other); choose(other); });
       item.append(link);
@@ -145,16 +145,16 @@
       scroll.scrollTop = top - scroll.clientHeight / 3;
   }
 
-  // The nearest box in a direction: what lies askew counts as further away.
+  // The nearest box in a direction; distance across that direction counts three times.
   function toward(box, key) {
     const from = place(box), [along, across, sign] =
       { ArrowRight: ["x", "y", 1], ArrowLeft: ["x", "y", -1], ArrowDown: ["y", "x", 1], ArrowUp: ["y", "x", -1] }[key];
     let best = null, least = Infinity;
-    for (const each of boxes) {
-      const to = place(each), ahead = (to[along] - from[along]) * sign;
+    for (const candidate of boxes) {
+      const to = place(candidate), ahead = (to[along] - from[along]) * sign;
       if (ahead <= 0) continue;
       const distance = ahead + 3 * Math.abs(to[across] - from[across]);
-      if (distance < least) { least = distance; best = each; }
+      if (distance < least) { least = distance; best = candidate; }
     }
     return best;
   }
@@ -163,7 +163,7 @@
     box.setAttribute("tabindex", number === 0 ? "0" : "-1");
     box.addEventListener("click", (event) => { event.preventDefault(); go(box); choose(here === box ? null : box); });
   });
-  picture.addEventListener("keydown", (event) => {
+  graph.addEventListener("keydown", (event) => {
     const box = event.target.closest && event.target.closest(".box");
     if (!box) return;
     if (event.key.startsWith("Arrow")) {

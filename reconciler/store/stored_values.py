@@ -1,0 +1,63 @@
+"""Reads codes of reasons, causes and outcomes from the history, including those that earlier versions wrote."""
+
+from __future__ import annotations
+
+from reconciler.model.change import ChangedBy, Reason
+from reconciler.model.event import Outcome
+
+# What earlier versions stored, and its meaning.
+_OUTCOMES = {
+    "done": Outcome.DONE,
+    "already so": Outcome.ALREADY,
+    "not tried": Outcome.SKIPPED,
+    "not known": Outcome.UNKNOWN,
+}
+_CHANGED_BY = {str(cause): cause for cause in ChangedBy} | {
+    "changed in Git": ChangedBy.GIT,
+    "changed on the platform": ChangedBy.PLATFORM,
+    "changed on both sides": ChangedBy.BOTH,
+    "follows what it refers to": ChangedBy.FOLLOWS,
+    "not known": ChangedBy.UNKNOWN,
+}
+_REASONS = {str(reason): reason for reason in Reason} | {
+    "declared, and not on the platform": Reason.DECLARED,
+    "declared and once created, but gone from the platform": Reason.VANISHED,
+    "fields differ": Reason.FIELDS,
+    "a field that cannot change in place differs": Reason.IMMUTABLE,
+    "no longer declared": Reason.REMOVED,
+    "added on the platform, not declared": Reason.ADDED,
+    "another took its place": Reason.SUPERSEDED,
+    "all of the stack goes": Reason.DESTROYED,
+    "declared absent": Reason.ABSENT,
+    "exists and belongs to nobody": Reason.UNOWNED,
+    "declared under another name": Reason.RENAMED,
+    "the owner record is out of date": Reason.RECORD,
+    "declared forgotten": Reason.FORGOTTEN,
+    "its one-time secret never arrived": Reason.UNDELIVERED,
+    "its one-time secret was delivered, and overwritten by a later one": Reason.OVERWRITTEN,
+    "its one-time secret is due for renewal": Reason.ROTATION,
+    "asked for by --replace": Reason.REQUESTED,
+    "it trades what only one may have with another": Reason.EXCHANGED,
+    "what it belongs to is replaced": Reason.PARENT,
+    "made twice by two runs at once; the earlier one stays": Reason.DUPLICATE,
+}
+
+
+def translate_outcome(stored: str) -> str:
+    """The outcome in today's words; a text that is not known stays as it is."""
+    return str(_OUTCOMES.get(stored, stored))
+
+
+def parse_outcome(stored: str) -> Outcome:
+    """Raises ValueError for an outcome that no version wrote."""
+    return Outcome(translate_outcome(stored))
+
+
+def parse_changed_by(stored: str) -> ChangedBy:
+    """Raises KeyError for a cause that no version wrote."""
+    return _CHANGED_BY[stored]
+
+
+def parse_reason(stored: str) -> Reason:
+    """Raises KeyError for a reason that no version wrote."""
+    return _REASONS[stored]
