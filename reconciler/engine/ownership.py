@@ -62,9 +62,7 @@ class OwnershipCheck:
         self._additions = {change.address for change in plan.changes if change.reason is Reason.ADDED}
         self._forgotten = {change.address for change in plan.changes if change.action is Action.FORGET}
         self._unowned = self._additions | {
-            change.address
-            for change in plan.changes
-            if change.action is Action.ADOPT or change.reason is Reason.ABSENT
+            change.address for change in plan.changes if change.action is Action.ADOPT or change.reason is Reason.ABSENT
         }  # objects that may have had no owner record
         self._collections = self._group_calls()
 

@@ -51,7 +51,7 @@ class ChangedBy(_Coded):
     PLATFORM = "platform", "changed on the platform"
     BOTH = "both", "changed in Git and on the platform"
     FOLLOWS = "follows", "refers to a replaced resource"
-    UNKNOWN = "unknown", "not known what changed it"  # an adopted object, or a field that the owner record lacks
+    UNKNOWN = "unknown", "unknown cause"  # an adopted object, or a field that the owner record lacks
 
 
 class Order(_Coded):

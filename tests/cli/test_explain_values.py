@@ -50,14 +50,14 @@ def test_what_an_overlay_covers_is_shown_below_it(shell: Shell) -> None:
         "environments/prod.yaml:2:43",
         "reconciler.yaml:3:40",
     ]
-    assert said.splitlines()[2].endswith('"by Git" (covered)')
+    assert said.splitlines()[2].endswith('"by Git" (overridden)')
 
 
 def test_that_it_is_covered_is_said_however_narrow_the_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     written(shell)
     monkeypatch.setenv("COLUMNS", "60")
     covered = shell("explain", "IPPolicy/office-berlin.metadata", "--env", "prod").out.splitlines()[2]
-    assert covered.endswith("… (covered)")
+    assert covered.endswith("… (overridden)")
     assert len(covered) == 60
 
 
@@ -98,13 +98,16 @@ spec: {edge_id: edghts_1, match_type: path_prefix, match: "/${{ each.key }}", we
         ("HTTPSEdgeRoute/hook.webhook_verification.provider", ["manifests/payments.yaml:12:18 for_each a map"]),
         (
             "Secret/s",
-            ['manifests/payments.yaml:8:7 manifest {"name":"s","value":"(sensitive)","vault_id":"vault_1"} (covered)'],
+            [
+                'manifests/payments.yaml:8:7 manifest {"name":"s","value":"(sensitive)","vault_id":"vault_1"} '
+                "(overridden)"
+            ],
         ),
         (
             "HTTPSEdgeRoute/hook.webhook_verification",
             [
-                'manifests/payments.yaml:13:101 manifest "${{ each.value }}" (covered)',
-                "manifests/payments.yaml:12:18 for_each a map (covered)",
+                'manifests/payments.yaml:13:101 manifest "${{ each.value }}" (overridden)',
+                "manifests/payments.yaml:12:18 for_each a map (overridden)",
             ],
         ),
     ],
@@ -118,7 +121,7 @@ def test_of_what_holds_a_secret_only_the_rest_is_shown(
         "environments/prod.yaml",
         "Secret/s: {ensure: forgotten, spec: null}\nHTTPSEdgeRoute/hook: {spec: {webhook_verification: null}}\n",
     )
-    said = shell("explain", what, *(["--env", "prod"] if "(covered)" in lines[0] else []))
+    said = shell("explain", what, *(["--env", "prod"] if "(overridden)" in lines[0] else []))
     told = [" ".join(line.split()) for line in said.out.splitlines()]
     assert told[-len(lines) :] == lines
     assert "hunter2" not in said.out + said.err
@@ -140,7 +143,7 @@ def test_what_comes_from_a_map_in_a_variable_is_followed_to_it(shell: Shell) -> 
     shell.write("environments/prod.yaml", "TLSEdge/e: {spec: {tls_termination: {terminate_at: edge}}}\n")
     said = shell("explain", "TLSEdge/e.tls_termination.min_version", "--env", "prod").out
     assert said.splitlines()[0].endswith("(not set)")
-    assert said.splitlines()[-1].endswith("a map (covered)")
+    assert said.splitlines()[-1].endswith("a map (overridden)")
 
 
 @pytest.mark.parametrize(

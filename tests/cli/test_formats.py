@@ -61,7 +61,7 @@ def test_annotations_count_files_from_the_repositorys_root(
         (shell.root / name).rename(inside / name)
     (shell.root / ".git").mkdir()
     said = shell("plan", "--project", "infra", "--format", "github")
-    assert "::notice file=infra/manifests/payments.yaml,line=1,col=1,title=IPPolicy/office::create" in said.out
+    assert "::notice file=infra/manifests/payments.yaml,line=1,col=1,title=IPPolicy/office::will be created" in said.out
     shell("plan", "--project", "infra", "--out", "plan.json")
     assert shell("show", "plan.json", "--project", "infra", "--format", "github").out == said.out
 
@@ -89,7 +89,7 @@ def test_every_event_of_an_apply_has_the_form_that_is_documented(shell: Shell, s
         jsonschema.validate(each, schema("event"))
     assert {each["event"] for each in lines} == {"started", "retried", "ended"}
     assert [each["attempt"] for each in lines if each["event"] == "retried"] == [2]
-    assert {each["outcome"] for each in lines if each["event"] == "ended"} == {"done", "failed", "not tried"}
+    assert {each["outcome"] for each in lines if each["event"] == "ended"} == {"succeeded", "failed", "skipped"}
 
 
 def test_every_property_of_an_event_is_in_the_table_of_the_docs() -> None:
@@ -108,16 +108,16 @@ def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: San
     assert shell("drift", "--record").code == 2
     assert shell("report", "--out", "report.html") == Said(0, "", "Written to report.html.\n")
     page = (shell.root / "report.html").read_text(encoding="utf-8")
-    assert "1 differed, with 3 resources declared" in page
+    assert "1 resource differs, the longest since" in page
     assert "fields differ: <code>description</code>" in page
-    assert 'aria-label="Calls of each run"' in page
+    assert 'aria-label="API calls by run"' in page
     assert "edited" not in page  # no value is kept
 
 
 def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
     said = shell("report")
     assert said.code == 0
-    assert "No look was recorded; `reconciler drift --record` records one." in said.out
+    assert "No drift check was recorded; run `reconciler drift --record`." in said.out
     assert not (shell.root / "state").exists()
 
 
@@ -132,7 +132,7 @@ def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) 
     said = shell("drift", "--record")
     assert said.code == 1
     assert "note: not recorded, because of the problems" in said.err
-    assert "No look was recorded" in shell("report").out
+    assert "No drift check was recorded" in shell("report").out
 
 
 def test_a_store_in_memory_records_nothing(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

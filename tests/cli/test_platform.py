@@ -20,15 +20,15 @@ from tests.end_to_end.project import Said, Shell
 from tests.platform import Sandbox
 
 CREATES = """\
-  + IPPolicy/office                                                        manifests/payments.yaml:1
+  + IPPolicy/office  manifests/payments.yaml:1
       will be created
       + description: "Office"
 
-  + ReservedDomain/pay                                                    manifests/payments.yaml:14
+  + ReservedDomain/pay  manifests/payments.yaml:14
       will be created
       + domain: "pay.example.com"
 
-  + TLSEdge/payments                                                       manifests/payments.yaml:6
+  + TLSEdge/payments  manifests/payments.yaml:6
       will be created
       + hostports: ["pay.example.com:443"]
       + ip_restriction.ip_policy_ids: [(known after apply: IPPolicy/office)]
@@ -39,7 +39,7 @@ Calls, in order:
   3  POST    /edges/tls         TLSEdge/payments, after 1, 2
 
 Plan: 3 to create, 0 to update, 0 to replace, 0 to delete.
-Forecast: 3 calls.
+3 API calls.
 """
 
 
@@ -102,15 +102,15 @@ def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("drift").numbered() == Said(
         2,
         """\
-What the platform has (-) beside what Git says (+):
+Differences: - on the platform, + in the manifests
 
-  ~ TLSEdge/payments                                                       manifests/payments.yaml:6
-      fields differ (edgtls_1)
+  ~ TLSEdge/payments  manifests/payments.yaml:6
+      differs from the manifest (edgtls_1)
       ~ description: "by hand" on the platform, "" in Git  (changed on the platform)
 
 Unapplied Git changes:
 
-  ~ IPPolicy/office                                                        manifests/payments.yaml:1
+  ~ IPPolicy/office  manifests/payments.yaml:1
       changed in Git, not applied yet (ipp_1)
       ~ description: "Office" on the platform, "Headquarters" in Git  (changed in Git)
 
@@ -132,7 +132,7 @@ def test_a_plan_file_is_applied_as_written(shell: Shell, sandbox: Sandbox) -> No
 def test_a_plan_file_shows_again_as_it_was(shell: Shell, sandbox: Sandbox) -> None:
     written = shell("plan", "--out", "plan.json", "--format", "json").out
     assert (shell.root / "plan.json").read_text() == written
-    assert shell("show", "plan.json").out.startswith(CREATES.partition("Forecast")[0])
+    assert shell("show", "plan.json").out.startswith(CREATES.partition("3 API calls")[0])
     assert shell("show", "plan.json", "--format", "json").out == written
 
 
@@ -219,7 +219,7 @@ def test_history_tells_how_calls_ended(shell: Shell, sandbox: Sandbox) -> None:
     said = shell("history")
     assert said.code == 0
     assert sorted(line.split("  ", 1)[1] for line in said.out.splitlines()) == [
-        f"apply    done       create {address}"
+        f"apply    succeeded  create {address}"
         for address in ("IPPolicy/office", "ReservedDomain/pay", "TLSEdge/payments")
     ]
 
@@ -326,7 +326,7 @@ def test_what_only_git_changed_is_no_drift_unless_it_is_asked_for(
     said = shell("drift")
     assert (said.code, said.out.splitlines()[-1]) == (
         2,
-        "Drift: 1 resource without a record of who changed it. 1 resource has unapplied Git changes.",
+        "Drift: 1 resource with an unknown cause. 1 resource has unapplied Git changes.",
     )
     assert shell("drift", "IPPolicy/office").code == 0
     monkeypatch.delenv("RECONCILER_STORE")

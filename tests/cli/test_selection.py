@@ -70,8 +70,8 @@ def test_all_of_a_kind_may_be_none(applied: Shell) -> None:
 def test_a_limited_look_says_how_much_it_was_of(applied: Shell, command: str, word: str) -> None:
     told = "2 of 3 resources match the manifests."
     said = applied(command, "--exclude", "TLSEdge/payments", "--format", "text", "--format", f"markdown={command}.md")
-    assert said == Said(0, f"No {word} in what was selected: {told}\n", "")
-    assert f"**No {word} in what was selected: {told}**" in Path(f"{command}.md").read_text()
+    assert said == Said(0, f"No {word} in the selected resources: {told}\n", "")
+    assert f"**No {word} in the selected resources: {told}**" in Path(f"{command}.md").read_text()
 
 
 def test_what_is_to_be_destroyed_may_be_gone_already(applied: Shell) -> None:

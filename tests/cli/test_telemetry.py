@@ -97,7 +97,7 @@ def test_calls_are_counted_by_kind_and_outcome(shell: Shell, sandbox: Sandbox, c
         (of(each)["reconciler.kind"], of(each)["reconciler.outcome"])
         for each in collector.metrics()["reconciler.calls"]
     }
-    assert counted == {("IPPolicy", "done"), ("TLSEdge", "done"), ("ReservedDomain", "done")}
+    assert counted == {("IPPolicy", "succeeded"), ("TLSEdge", "succeeded"), ("ReservedDomain", "succeeded")}
 
 
 def test_drift_is_counted(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
@@ -301,7 +301,7 @@ def test_how_grave_a_line_is_follows_from_how_it_begins(shell: Shell, sandbox: S
     sandbox.fault("POST /ip_policies", then="status", status=400)
     said = shell("apply", "-y", "--quiet", "--log-format", "json")
     levels = {line["message"].partition(":")[0]: line["level"] for line in map(json.loads, said.err.splitlines())}
-    assert levels == {"failed": "error", "not tried": "warning"}
+    assert levels == {"failed": "error", "skipped": "warning"}
 
 
 def test_a_problem_is_logged_with_its_place(shell: Shell) -> None:

@@ -36,18 +36,18 @@ def test_an_added_rule_is_drift_in_every_form_and_is_recorded(opened: Project) -
     said = opened("drift", "--record", *_forms()).numbered()
     assert said.code == 2
     assert said.out == (
-        "What the platform has (-) beside what Git says (+):\n"
+        "Differences: - on the platform, + in the manifests\n"
         "\n"
         "Added on the platform, not declared:\n"
         "\n"
-        f"  - IPPolicyRule/ipr_1{'':>32}manifests/all.yaml:1\n"
+        "  - IPPolicyRule/ipr_1  manifests/all.yaml:1\n"
         "      added to IPPolicy/office on the platform, not declared (ipr_1)\n"
         "      ! added on the platform, outside Git\n"
         '      - cidr: "0.0.0.0/0"\n'
         '      - action: "allow"\n'
         "\n"
-        "Additions stay as they are. To manage one, run `reconciler import`; otherwise delete it on the\n"
-        "platform, or set `lifecycle.unmanaged_children` of its parent.\n"
+        "Additions are not changed. To manage one, run `reconciler import`; to remove one, delete it on the\n"
+        "platform or set `lifecycle.unmanaged_children: delete` on its parent.\n"
         "\n"
         "Drift: 1 resource added on the platform.\n"
     )

@@ -203,12 +203,9 @@ def test_adoption_is_agreed_to_by_a_flag_or_in_git(
 def test_a_plan_shows_what_it_needs_and_what_was_given(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, DOMAIN)
     on_sandbox.declare(*OTHER)
-    asking = (
-        "Needs your consent:\n"
-        "  --allow delete:ReservedDomain=1{}\n      irreversible: cannot be recovered after deletion\n"
-    )
-    assert asking.format("") in on_sandbox("plan").out
-    assert asking.format("  given") in on_sandbox("plan", "--allow", "delete:ReservedDomain=1").out
+    asking = "{} --allow delete:ReservedDomain=1\n      irreversible: cannot be recovered after deletion\n"
+    assert asking.format("Approval required: pass") in on_sandbox("plan").out
+    assert asking.format("Approved:") in on_sandbox("plan", "--allow", "delete:ReservedDomain=1").out
 
 
 def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandbox: Project, sandbox: Sandbox) -> None:

@@ -44,7 +44,7 @@ def test_from_import_to_a_plan_without_changes_by_real_commands(
     assert on_sandbox.process("fmt", "--check").code == 0
     said = on_sandbox.process("plan", "--adopt")
     assert "0 to create, 0 to update, 0 to replace, 0 to delete, 8 to adopt" in said.out
-    assert "Forecast: 7 calls" in said.out  # a bot user has no metadata: it is only remembered
+    assert "7 API calls" in said.out  # a bot user has no metadata: it is only remembered
     assert on_sandbox.process("apply", "--adopt", "-y").code == 0
     assert on_sandbox.process("plan", "--detailed-exitcode").code == 0
 

@@ -120,9 +120,9 @@ def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     there = made(slow)
     assert there.total() == done
     records = [json.loads(line) for line in (told + err).splitlines() if line.startswith("{")]
-    ended = {each["call"] for each in records if each["event"] == "ended" and each["outcome"] == "done"}
+    ended = {each["call"] for each in records if each["event"] == "ended" and each["outcome"] == "succeeded"}
     assert ended == {f"create {address}" for address in there}
-    named = {line.split()[3].rstrip(":") for line in err.splitlines() if line.startswith("skipped: ")}
+    named = {line.split()[2].rstrip(":") for line in err.splitlines() if line.startswith("skipped: ")}
     assert named == EVERYTHING.keys() - there.keys()
     assert_converged(sixty_on_slow, slow)
 

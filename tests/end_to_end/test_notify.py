@@ -133,7 +133,7 @@ def test_a_webhook_gets_json_without_a_value_in_it(drifted: Project, hook: Hook)
     drifted("drift", "--notify", hook.url)
     ((_, headers, body),) = hook.posted
     told = json.loads(body)
-    assert (told["format"], told["version"], told["stack"]) == ("reconciler drift", 1, "prod")
+    assert (told["format"], told["version"], told["stack"]) == ("reconciler drift", 2, "prod")
     assert told["changes"] == [
         {
             "address": "IPPolicy/office",

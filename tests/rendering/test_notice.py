@@ -60,5 +60,5 @@ def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None
     plan = Plan("prod", changes=(Change(Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, "ipp_1", fields),))
     assert build_notice(plan).text.splitlines()[2] == (
         "- IPPolicy/a: changed on the platform: b, e; changed in Git: a; refers to a replaced resource: c; "
-        "not known what changed it: d"
+        "unknown cause: d"
     )

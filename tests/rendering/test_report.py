@@ -62,8 +62,9 @@ def page(looks: tuple[DriftCheck, ...] = (), runs: tuple[Run, ...] = ()) -> str:
 
 
 def test_the_last_look_is_put_into_a_sentence() -> None:
-    assert "Last check, 1970-01-05 00:00Z: 1 resource differs, the longest since 1970-01-03 00:00Z; 10 declared" in page(
-        (look(2, moved(A)), look(4, moved(A)))
+    assert (
+        "Last check, 1970-01-05 00:00Z: 1 resource differs, the longest since 1970-01-03 00:00Z; 10 declared"
+        in page((look(2, moved(A)), look(4, moved(A))))
     )
     assert "no drift in 10 declared resources" in page((look(2, moved(A)), look(4)))
     assert "No drift check was recorded; run `reconciler drift --record`." in page()
@@ -104,7 +105,9 @@ def test_of_very_many_looks_each_day_has_its_last() -> None:
     assert page(hourly).count('class="slot"') == 30
 
 
-@pytest.mark.parametrize(("number", "told"), [(1, "1 drift check"), (100, "100 drift checks"), (151, "151 drift checks, the latest 100")])
+@pytest.mark.parametrize(
+    ("number", "told"), [(1, "1 drift check"), (100, "100 drift checks"), (151, "151 drift checks, the latest 100")]
+)
 def test_the_looks_are_counted_though_not_all_are_listed(number: int, told: str) -> None:
     assert f">{told}</h2>" in page(tuple(look(day) for day in range(number)))
 

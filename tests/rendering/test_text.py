@@ -57,7 +57,8 @@ def test_a_limited_plan_says_so_and_how_much_it_looked_at() -> None:
     begin = "No changes in the selected resources"
     assert text.render_text(limited, resources=some) == f"{begin}: 2 of 10 resources match the manifests.\n"
     assert (
-        text.render_text(limited, resources=Selected(0, of=0)) == f"{begin}: this stack has no objects on the platform.\n"
+        text.render_text(limited, resources=Selected(0, of=0))
+        == f"{begin}: this stack has no objects on the platform.\n"
     )
     assert text.render_text(limited, resources=one) == f"{begin}: 1 of 10 resources matches the manifests.\n"
     assert text.render_text(limited, resources=none) == f"{begin}: 0 of 1 resource match the manifests.\n"

@@ -112,7 +112,7 @@ SIDES: Mapping[ChangedBy, str] = {
     ChangedBy.GIT: "changed in Git",
     ChangedBy.BOTH: "changed in Git and on the platform",
     ChangedBy.FOLLOWS: "affected by a replaced resource",
-    ChangedBy.UNKNOWN: "changed, not known by what",
+    ChangedBy.UNKNOWN: "with an unknown cause",
 }
 
 
