@@ -11,6 +11,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import resource
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from hypothesis import Phase, settings
 
 import reconciler
 from reconciler.cli.terminal import output
+from tests.bench.measure import yardstick
 from tests.platform import Sandbox
 from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
@@ -41,6 +43,14 @@ def pytest_configure() -> None:
     """Folders of tests are kept in memory where there is enough: stores wait for the disk after each transaction."""
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's variable for the root of `tmp_path`
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints the CPU time of the run, and beside it that of a fixed piece of work, which tells machines apart."""
+    taken = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(each.ru_utime + each.ru_stime for each in taken)
+    yard = min(yardstick() for _ in range(5))
+    terminalreporter.write_line(f"CPU: {seconds:.0f} s, while the yardstick of tests.bench takes {1000 * yard:.1f} ms")
 
 
 def pytest_collection_finish() -> None:
