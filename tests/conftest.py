@@ -22,8 +22,8 @@ from hypothesis import Phase, settings
 
 import reconciler
 from reconciler.cli.terminal import output
+from reconciler.testing import Emulator, Sandbox, SandboxProcess
 from tests.bench.measure import yardstick
-from tests.platform import Sandbox
 from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
 pytest_plugins = ["tests.silence"]
@@ -75,25 +75,37 @@ def _in_plain_words() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _platform() -> Iterator[Sandbox]:
-    with Sandbox() as running:
+def sandbox_process() -> Iterator[SandboxProcess]:
+    """One sandbox process per worker; what a test finds in it, an earlier one may have left."""
+    with SandboxProcess() as running:
         yield running
 
 
 @pytest.fixture
-def sandbox(_platform: Sandbox) -> Sandbox:
-    """An empty sandbox: one process for all tests, as new for each."""
-    _platform.reset()
-    return _platform
+def over_socket(sandbox_process: SandboxProcess) -> SandboxProcess:
+    """Makes `sandbox` an empty sandbox process with a real socket, for tests that start commands as processes or are
+    about the connection: `usefixtures("over_socket")`."""
+    sandbox_process.reset()
+    return sandbox_process
 
 
 @pytest.fixture
-def start_sandbox() -> Iterator[Callable[..., Sandbox]]:
-    """`start_sandbox(db=…, seed=…, requests_per_minute=…)`: a process of the test's own, stopped after it."""
-    running: list[Sandbox] = []
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    """An empty sandbox: in this process, unless the test uses `over_socket`."""
+    if "over_socket" in request.fixturenames:
+        yield request.getfixturevalue("over_socket")
+        return
+    with Sandbox(host="emulator") as in_process:  # no address holds the key, which tests search output for
+        yield in_process
 
-    def start(**options: Any) -> Sandbox:
-        running.append(Sandbox(**options))
+
+@pytest.fixture
+def start_sandbox() -> Iterator[Callable[..., SandboxProcess]]:
+    """`start_sandbox(db=…, seed=…, requests_per_minute=…)`: a process of the test's own, stopped after it."""
+    running: list[SandboxProcess] = []
+
+    def start(**options: Any) -> SandboxProcess:
+        running.append(SandboxProcess(**options))
         return running[-1]
 
     yield start

@@ -1,10 +1,40 @@
-"""A sandbox as a process of its own, and a plain HTTP client beside the one under test."""
+"""The platform that tests run on: the sandbox in this process, or as a process with a socket."""
 
 from __future__ import annotations
 
-from reconciler.testing import SandboxProcess as Sandbox
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
-__all__ = ["HEADERS", "KEY", "Sandbox"]
+from reconciler.api.client import Account
+from reconciler.engine.ports import Platform, Reader
+from reconciler.operations.runtime import HTTPAccess, OnRetry, OnWait, PlatformAccess
+from reconciler.testing import Emulator as Sandbox
+from reconciler.testing import SandboxProcess
+
+__all__ = ["HEADERS", "KEY", "Reachable", "Sandbox", "SandboxProcess"]
 
 KEY = "sandbox"
 HEADERS = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
+
+
+class Reachable(PlatformAccess):
+    """What a command in this process reaches: the sandbox at its address, in process or not, and otherwise the
+    network."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def open_reader(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry
+    ) -> AbstractAsyncContextManager[Reader]:
+        return self._at(account).open_reader(account, on_wait=on_wait, on_retry=on_retry)
+
+    def open_platform(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry, before_write: Callable[[], Awaitable[None]]
+    ) -> AbstractAsyncContextManager[Platform]:
+        platform = self._at(account)
+        return platform.open_platform(account, on_wait=on_wait, on_retry=on_retry, before_write=before_write)
+
+    def _at(self, account: Account) -> PlatformAccess:
+        at_home = f"{account.base_url}/".startswith(f"{self._sandbox.base_url}/")
+        return self._sandbox if at_home else HTTPAccess()

@@ -53,6 +53,11 @@ class Emulator(ABC):
         """The environment variables by which a project's commands find this platform."""
         return {"RECONCILER_BASE_URL": self.base_url, "RECONCILER_API_KEY": self.api_key}
 
+    @property
+    def transport(self) -> httpx.AsyncBaseTransport | None:
+        """What the requests of a client go through, for `reconciler.api.client.open_client`; None: the network."""
+        return self._transport
+
     def account(self, **settings: Any) -> Account:
         """This platform for `reconciler.api`, without a request budget unless `settings` have one."""
         account = Account(

@@ -25,8 +25,6 @@ from reconciler.sandbox.server.app import App, OnRequest
 from reconciler.testing.emulator import Emulator, json_or_content
 from reconciler.testing.transport import AppTransport, cut
 
-_HOST, _AGENT_HOST = "sandbox", "sandbox-agent"  # no name of a public site, so that the control paths answer
-
 
 class Sandbox(Emulator):
     """An emulated platform in memory. Two of them share nothing, and one event loop may hold many.
@@ -46,6 +44,7 @@ class Sandbox(Emulator):
     random     randomness of those clients
     on_request awaited with method and path when a request arrives, before it is served
     agent      whether an agent runs beside it, at `agent_url`
+    host       of `base_url`, for projects that tell two accounts apart; no name of a public site
     """
 
     def __init__(
@@ -60,8 +59,9 @@ class Sandbox(Emulator):
         random: Random | None = None,
         on_request: OnRequest | None = None,
         agent: bool = False,
+        host: str = "sandbox",
     ) -> None:
-        self.base_url, self.api_key = f"https://{_HOST}", api_key
+        self.base_url, self.api_key = f"https://{host}", api_key
         self._clock, self._random = clock, random
         self._database = Database(":memory:")
         objects = Objects(self._database, read_only.list_served())
@@ -79,14 +79,14 @@ class Sandbox(Emulator):
             clock=clock,
             on_request=on_request,
         )
-        apps: dict[str, Any] = {_HOST: self._app}
+        apps: dict[str, Any] = {host: self._app}
         if agent:
             self._app.agent = Agent(objects)
             self._app.agent.start()
-            self.agent_url = f"https://{_AGENT_HOST}"
-            apps[_AGENT_HOST] = AgentApp(self._app.agent)
+            self.agent_url = f"https://{host}-agent"
+            apps[f"{host}-agent"] = AgentApp(self._app.agent)
         self._transport = AppTransport(apps)
-        self._direct = AppTransport({_HOST: self._app.serve_unaffected})
+        self._direct = AppTransport({host: self._app.serve_unaffected})
 
     def close(self) -> None:
         """Forgets everything. Further requests fail."""
@@ -121,7 +121,7 @@ class Sandbox(Emulator):
     ) -> httpx.Response:
         request = httpx.Request(
             method,
-            f"{self.base_url}{path}",
+            httpx.URL(self.base_url).join(path),
             headers=self.headers if headers is None else headers,
             **json_or_content(body, content),
         )

@@ -20,7 +20,7 @@ from reconciler.engine.retry import RetryPolicy as Retries
 from reconciler.planning.deciding.options import PlanOptions
 from tests.engine.world import VirtualClock
 from tests.faults.matrix.world import SkippingClock, Stack
-from tests.platform import Sandbox
+from tests.platform import SandboxProcess
 
 BUDGET, WINDOW = 40, 1.0  # requests, seconds: the platform's rule, in a hurry
 LOOK = len({kind.path for kind in kinds.every() if kind.parent is None})
@@ -33,7 +33,7 @@ class WaitingClock(SkippingClock):
         await asyncio.sleep(seconds)
 
 
-def stack(sandbox: Sandbox, root: Path, name: str, count: int) -> Stack:
+def stack(sandbox: SandboxProcess, root: Path, name: str, count: int) -> Stack:
     made = Stack(sandbox, root, name=name, retries=Retries())
     made.clock = WaitingClock()
     made.account = {
@@ -49,17 +49,19 @@ def stack(sandbox: Sandbox, root: Path, name: str, count: int) -> Stack:
 
 
 @pytest.fixture
-def counting(sandbox: Sandbox) -> Any:
+def counting(sandbox: SandboxProcess) -> Any:
     sandbox.request("PUT", "/_sandbox/budget", {"limit": BUDGET, "window": WINDOW})
     yield sandbox
     sandbox.request("PUT", "/_sandbox/budget", {"limit": None})
 
 
-def statuses(sandbox: Sandbox) -> Counter[int]:
+def statuses(sandbox: SandboxProcess) -> Counter[int]:
     return Counter(each["status"] for each in sandbox.log())
 
 
-async def test_a_plan_followed_at_once_by_an_apply_is_never_turned_away(counting: Sandbox, tmp_path: Path) -> None:
+async def test_a_plan_followed_at_once_by_an_apply_is_never_turned_away(
+    counting: SandboxProcess, tmp_path: Path
+) -> None:
     await stack(counting, tmp_path, "prod", 50).planned()
     applying = stack(counting, tmp_path, "prod", 50)
     started = time.monotonic()
@@ -72,14 +74,14 @@ async def test_a_plan_followed_at_once_by_an_apply_is_never_turned_away(counting
     assert waits * WINDOW <= took <= (waits + 1) * WINDOW + 10
 
 
-async def test_two_that_share_a_ledger_are_never_turned_away(counting: Sandbox, tmp_path: Path) -> None:
+async def test_two_that_share_a_ledger_are_never_turned_away(counting: SandboxProcess, tmp_path: Path) -> None:
     runs = await asyncio.gather(*(stack(counting, tmp_path, name, 20).run() for name in ("one", "two")))
     assert all(run.is_good for run in runs)
     assert statuses(counting) == {200: 2 * LOOK, 201: 40}
 
 
 async def test_two_that_do_not_share_one_are_turned_away_and_get_there_all_the_same(
-    counting: Sandbox, tmp_path: Path
+    counting: SandboxProcess, tmp_path: Path
 ) -> None:
     both = [stack(counting, tmp_path, name, 20) for name in ("one", "two")]
     for each in both:

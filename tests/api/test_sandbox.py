@@ -28,6 +28,8 @@ from reconciler.store.store import Store, open_store
 from tests.engine.world import create, delete, update
 from tests.platform import KEY, Sandbox
 
+pytestmark = pytest.mark.usefixtures("over_socket")
+
 QUICK = RetryPolicy(base=0.001)
 BACKEND = Address("HTTPResponseBackend", "hello")
 AGENT = Address("TunnelCredential", "agent")

@@ -17,7 +17,7 @@ from reconciler import kinds
 from tests.bench import measure, terraform, wire, worlds
 from tests.bench.measure import Figure, Taken
 from tests.bench.worlds import SizedProject
-from tests.platform import Sandbox
+from tests.platform import SandboxProcess
 
 LATENCY = 0.05  # seconds
 AT_ONCE = 32
@@ -60,19 +60,19 @@ class Bench:
         return self._worlds[resources]
 
     @contextmanager
-    def account(self, world: SizedProject | None, latency: float = 0.0) -> Iterator[Sandbox]:
+    def account(self, world: SizedProject | None, latency: float = 0.0) -> Iterator[SandboxProcess]:
         """A sandbox with a world in it; a copy, since reading changes what is being provisioned."""
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
             database: Path | str = ":memory:"
             if world is not None and world.database is not None:
                 database = Path(folder) / "sandbox.db"
                 shutil.copy(world.database, database)
-            with Sandbox(db=database, latency_ms=round(latency * 1000)) as sandbox:
+            with SandboxProcess(db=database, latency_ms=round(latency * 1000)) as sandbox:
                 yield sandbox
 
     # --- plans ----------------------------------------------------------------------------------------------------
 
-    def _plan(self, world: SizedProject, sandbox: Sandbox) -> Taken:
+    def _plan(self, world: SizedProject, sandbox: SandboxProcess) -> Taken:
         environment = {
             "RECONCILER_BASE_URL": sandbox.base_url,
             "RECONCILER_API_KEY": worlds.KEY,
@@ -250,14 +250,14 @@ class Bench:
             rows.append(Row("… beside a client on this machine", Figure.of(rates), "per s"))
         return rows
 
-    def _fresh(self, folder: str, durable: bool) -> Sandbox:
-        return Sandbox(db=f"{folder}/sandbox.db" if durable else ":memory:")
+    def _fresh(self, folder: str, durable: bool) -> SandboxProcess:
+        return SandboxProcess(db=f"{folder}/sandbox.db" if durable else ":memory:")
 
     def sandbox_pages(self, count: int) -> list[Row]:
         """The last page of a list, in times of the first."""
         bodies = ({"description": f"policy {number}"} for number in range(count))
         posts = [wire.request("POST", "/ip_policies", worlds.KEY, body) for body in bodies]
-        with Sandbox() as sandbox:
+        with SandboxProcess() as sandbox:
             wire.press(sandbox.base_url, posts, AT_ONCE)
             first = "/ip_policies?limit=100"
             ids = [each["id"] for each in sandbox.get(first)["ip_policies"]]
@@ -266,7 +266,7 @@ class Bench:
         what = f"sandbox, the last page of {count:,} in times of the first"
         return [Row(what, Figure.of([there / here for here, there in times]), "×", 1.5)]
 
-    def _deep(self, sandbox: Sandbox, before: str, count: int) -> str:
+    def _deep(self, sandbox: SandboxProcess, before: str, count: int) -> str:
         path = f"/ip_policies?before_id={before}&limit=100"
         for _ in range(count // 100 - 2):
             following = sandbox.get(path)["next_page_uri"]
@@ -275,7 +275,7 @@ class Bench:
             path = following.removeprefix(sandbox.base_url)
         return path
 
-    def _page(self, sandbox: Sandbox, path: str) -> float:
+    def _page(self, sandbox: SandboxProcess, path: str) -> float:
         return wire.press(sandbox.base_url, [wire.request("GET", path, worlds.KEY)] * 20, 1)
 
     # --- terraform ------------------------------------------------------------------------------------------------

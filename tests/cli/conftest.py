@@ -46,4 +46,5 @@ def sandbox(sandbox: Sandbox, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> 
     """The platform of the shell's project, empty."""
     for name, value in sandbox.environ.items():
         monkeypatch.setenv(name, value)
+    shell.reach(sandbox)
     return sandbox

@@ -96,6 +96,7 @@ def terminal(*words: str, width: int, environment: Mapping[str, str] | None = No
             os.close(device)
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_the_bar_is_gone_when_the_apply_is_over(shell: Shell, sandbox: Sandbox) -> None:
     with terminal("apply", "-y", width=60) as screen:
         shown = screen.read_until()
@@ -107,6 +108,7 @@ def test_the_bar_is_gone_when_the_apply_is_over(shell: Shell, sandbox: Sandbox) 
 
 
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+@pytest.mark.usefixtures("over_socket")
 def test_a_terminal_that_wants_plain_text_gets_lines(shell: Shell, sandbox: Sandbox, setting: dict[str, str]) -> None:
     with terminal("apply", "-y", width=40, environment=setting) as screen:
         shown = screen.read_until()

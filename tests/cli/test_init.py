@@ -193,6 +193,7 @@ def test_where_nobody_can_answer_it_asks_for_yes(shell: Shell, monkeypatch: pyte
     assert refused.err == "error: stdin is not a terminal; pass --auto-approve to use defaults without questions\n"
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.post("/bot_users", {"name": "deployer"})
     monkeypatch.delenv("RECONCILER_API_KEY")

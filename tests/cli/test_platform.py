@@ -277,6 +277,7 @@ def at_terminal(root: Path, answers: str, *words: str) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_yes_at_the_terminal_applies(shell: Shell, sandbox: Sandbox) -> None:
     code, shown = at_terminal(shell.root, "yes\n", "apply")
     assert code == 0
@@ -284,6 +285,7 @@ def test_yes_at_the_terminal_applies(shell: Shell, sandbox: Sandbox) -> None:
     assert "Applied: 3 created." in shown
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_anything_else_changes_nothing(shell: Shell, sandbox: Sandbox) -> None:
     code, shown = at_terminal(shell.root, "y\n", "apply", "--no-color")
     assert code == 1
@@ -292,6 +294,7 @@ def test_anything_else_changes_nothing(shell: Shell, sandbox: Sandbox) -> None:
     assert sandbox.calls() == []
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shell, sandbox: Sandbox) -> None:
     sandbox.fault("POST /ip_policies", delay=1.0)
     with subprocess.Popen(

@@ -98,6 +98,7 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
     assert "html" not in found
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_a_plan_without_store_and_changes_loads_what_a_look_needs(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

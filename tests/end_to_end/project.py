@@ -19,7 +19,8 @@ from reconciler import kinds
 from reconciler.cli.main import main
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field
-from tests.platform import Sandbox
+from reconciler.operations.runtime import Runtime
+from tests.platform import Reachable, Sandbox
 
 COMMAND = (sys.executable, "-m", "reconciler")
 _KSUID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
@@ -53,15 +54,24 @@ class Shell:
 
     root: Path
     capsys: pytest.CaptureFixture[str]
+    runtime: Runtime | None = None  # what the commands in this process run with, if not with the machine's
 
     def write(self, name: str, text: str) -> None:
         file = self.root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
+    def reach(self, sandbox: Sandbox) -> None:
+        """The sandbox answers at its address, also where it has no socket."""
+        self.runtime = Runtime(platform=Reachable(sandbox))
+
+    def run(self, *words: str) -> int:
+        """The exit code; what it prints is printed."""
+        return main(words, self.runtime)
+
     def __call__(self, *words: str) -> Said:
         self.capsys.readouterr()
-        code = main(words)
+        code = self.run(*words)
         said = self.capsys.readouterr()
         return Said(code, said.out, said.err)
 
@@ -98,9 +108,11 @@ class Project(Shell):
         return value
 
     def at(self, sandbox: Sandbox) -> None:
+        """The sandbox is its platform from now on. A process reaches one over a socket only."""
         self.environ |= sandbox.environ
+        self.reach(sandbox)
 
-    def __call__(self, *words: str) -> Said:
+    def run(self, *words: str) -> int:
         """From within the folder."""
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.root)
@@ -108,7 +120,7 @@ class Project(Shell):
                 patch.delenv(name, raising=False)
             for name, value in {"COLUMNS": "100", **self.environ}.items():
                 patch.setenv(name, value)
-            return super().__call__(*words)
+            return super().run(*words)
 
     def process(self, *words: str) -> Said:
         """As a user runs it."""

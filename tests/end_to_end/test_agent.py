@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.platform import SandboxProcess
 
 ORDERS = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
 SSH = {"name": "ssh", "proto": "tcp", "addr": "22"}
@@ -18,13 +18,13 @@ DOMAIN = resource("ReservedDomain", "berlin", domain="*.berlin.example.com")
 
 
 @pytest.fixture(scope="module")
-def beside() -> Iterator[Sandbox]:
-    with Sandbox(agent=True) as running:
+def beside() -> Iterator[SandboxProcess]:
+    with SandboxProcess(agent=True) as running:
         yield running
 
 
 @pytest.fixture
-def agent(beside: Sandbox, project: Project) -> Iterator[httpx.Client]:
+def agent(beside: SandboxProcess, project: Project) -> Iterator[httpx.Client]:
     """The agent's API beside an empty platform, both known to the project."""
     beside.reset()
     project.at(beside)
@@ -46,7 +46,7 @@ def test_declared_tunnels_run_after_an_apply_and_nothing_is_left_to_do(project: 
 
 
 def test_tunnels_that_ended_with_the_agent_are_drift_and_apply_starts_them_again(
-    project: Project, agent: httpx.Client, beside: Sandbox
+    project: Project, agent: httpx.Client, beside: SandboxProcess
 ) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS), resource("AgentTunnel", "ssh", **SSH))
     assert project("apply", "-y").code == 0

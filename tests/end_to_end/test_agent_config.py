@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.platform import SandboxProcess
 
 CREDENTIAL = {
     **resource("TunnelCredential", "berlin", acl=["bind:*.berlin.example.com"]),
@@ -154,7 +154,7 @@ def test_nothing_refers_to_a_configuration(project: Project) -> None:
 
 def test_the_agent_starts_with_the_file_that_was_written_for_it(project: Project, tmp_path: Path) -> None:
     file = tmp_path / "agent.yml"
-    with Sandbox(agent_config=file) as sandbox:
+    with SandboxProcess(agent_config=file) as sandbox:
         agent = httpx.Client(base_url=sandbox.agent_url, trust_env=False)
         tunnel = {"name": "late", "proto": "http", "addr": "80", "domain": "late.berlin.example.com"}
         assert agent.post("/api/tunnels", json=tunnel).status_code == 503

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.end_to_end.project import Project, policies, resource
 from tests.platform import Sandbox
+
+pytestmark = pytest.mark.usefixtures("over_socket")
 
 
 def test_0_when_done_and_when_there_is_nothing_to_do(on_sandbox: Project, sandbox: Sandbox) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 
+from reconciler.testing import Sandbox as InProcess
 from tests.end_to_end.project import Project, Said, policies
 from tests.platform import Sandbox
 
 
 @pytest.fixture
-def elsewhere(start_sandbox: Callable[..., Sandbox]) -> Sandbox:
+def elsewhere() -> Iterator[Sandbox]:
     """A second account, empty."""
-    return start_sandbox()
+    with InProcess(host="elsewhere") as second:
+        yield second
 
 
 @pytest.fixture
@@ -50,11 +52,11 @@ def test_another_account_is_refused_until_it_is_allowed(applied: Project, sandbo
     assert quietly(applied, "destroy").code == 4
 
 
-def test_a_plan_says_so_too(applied: Project, elsewhere: Sandbox) -> None:
+def test_a_plan_says_so_too(applied: Project, sandbox: Sandbox, elsewhere: Sandbox) -> None:
     applied.at(elsewhere)
     said = applied("plan")
     assert said.code == 0
-    assert "Needs your consent:\n  --allow account:*=1\n      stack prod belongs to http://" in said.out
+    assert f"Needs your consent:\n  --allow account:*=1\n      stack prod belongs to {sandbox.base_url}" in said.out
 
 
 def test_an_account_without_any_of_what_was_there_is_taken_for_another(applied: Project, sandbox: Sandbox) -> None:
@@ -73,6 +75,7 @@ def test_one_object_that_is_left_tells_that_it_is_the_same(applied: Project, san
     assert quietly(applied, "apply") == Said(0, "Applied: 2 created.\n", "")
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_the_same_account_under_another_address_is_the_same(applied: Project, sandbox: Sandbox) -> None:
     applied.environ["RECONCILER_BASE_URL"] = sandbox.base_url.replace("127.0.0.1", "localhost")
     applied.declare(*policies("a", "b", "c", "d"))
@@ -91,6 +94,7 @@ def test_what_the_stack_deleted_itself_is_not_missed(applied: Project, sandbox: 
     assert quietly(applied, "apply") == Said(0, "Applied: 3 created.\n", "")
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_what_a_killed_destroy_had_deleted_is_not_missed(applied: Project, sandbox: Sandbox) -> None:
     sandbox.fault("DELETE /ip_policies/*", nth=3, then="commit-then-hang")
     process = applied.started("destroy", "-y", "--quiet", "--parallelism", "1")

@@ -34,6 +34,7 @@ def shop(sandbox: Sandbox) -> dict[str, Any]:
     return {"policy": policy, "domain": domain, "certificate": certificate, "bot": bot, "token": token}
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_from_import_to_a_plan_without_changes_by_real_commands(
     on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
 ) -> None:

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.end_to_end.project import Project, resource
 from tests.platform import Sandbox
+
+pytestmark = pytest.mark.usefixtures("over_socket")
 
 PLATFORM_TAKES = 12.0  # seconds, of which hardly one has passed when the sender dies: the rerun has to look within them
 APPLY = ("apply", "-y", "--quiet")

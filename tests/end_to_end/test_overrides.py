@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.end_to_end.project import Project, policies
@@ -26,6 +28,7 @@ def test_without_the_environment_the_file_says_where_the_account_is(
     monkeypatch.setenv("KEY_OF_THE_ACCOUNT", KEY)
     platform = f"{{base_url: {sandbox.base_url!r}, api_key: {{from_env: KEY_OF_THE_ACCOUNT}}}}"
     project.write("reconciler.yaml", f"stack: prod\nplatform: {platform}\n")
+    project.reach(sandbox)
     project.declare(*policies("a"))
     assert project("apply", "-y", "--quiet").out == "Applied: 1 created.\n"
 
@@ -34,7 +37,9 @@ def test_the_project_may_be_named_by_the_environment_and_by_a_flag_before_it(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     on_sandbox.declare(*policies("a"))
-    named = Project(on_sandbox.root.parent, on_sandbox.capsys, {**on_sandbox.environ, "RECONCILER_PROJECT": "project"})
+    named = replace(
+        on_sandbox, root=on_sandbox.root.parent, environ={**on_sandbox.environ, "RECONCILER_PROJECT": "project"}
+    )
     assert "IPPolicy/a" in named("plan").out
     named.environ["RECONCILER_PROJECT"] = "nowhere"
     assert named("plan").code == 1

@@ -21,7 +21,7 @@ def example(root: Path, capsys: pytest.CaptureFixture[str], sandbox: Sandbox, pr
     # The public budget would have a test wait for minutes.
     text = file.read_text().replace("profile: ngrok", f"profile: {profile}")
     file.write_text(text + "limits: {requests_per_minute: 100000}\n")
-    project = Project(root, capsys, dict(SECRETS))
+    project = Project(root, capsys, environ=dict(SECRETS))
     project.at(sandbox)
     return project
 

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from reconciler.model.value import Secret
 from reconciler.project import snapshots
+from reconciler.testing import Sandbox as InProcess
 from tests.end_to_end.project import Project, policies, resource
 from tests.platform import KEY, Sandbox
 
@@ -48,16 +49,16 @@ class Signed:
 
 
 @pytest.fixture(scope="module")
-def signed(_platform: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Signed:
-    _platform.reset()
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     private, public = pair()
-    made = Project(tmp_path_factory.mktemp("signed"), capsys=None)  # type: ignore[arg-type]  # only processes are run
+    made = Project(tmp_path_factory.mktemp("signed"), capsys=None)  # type: ignore[arg-type]  # see `run`
     made.write("reconciler.yaml", "version: 1\nstack: prod\n")
     made.declare(*DECLARED)
-    made.at(_platform)
-    made.environ |= {"CLIENT_SECRET": SECRET, "RECONCILER_SNAPSHOT_KEY": private}
-    assert made.process("apply", "-y").code == 0
-    assert made.process("snapshot", "--out", "snapshot.json").err == "Wrote 4 objects to snapshot.json, signed.\n"
+    with InProcess() as account:
+        made.at(account)
+        made.environ |= {"CLIENT_SECRET": SECRET, "RECONCILER_SNAPSHOT_KEY": private}
+        assert made.run("apply", "-y", "--quiet") == 0
+        assert made.run("snapshot", "--out", "snapshot.json", "--quiet") == 0
     return Signed((made.root / "snapshot.json").read_text(), private, public)
 
 

@@ -433,6 +433,7 @@ def test_a_plan_of_another_stack_is_refused(changed: Project, sandbox: Sandbox) 
     assert applied(changed, sandbox) == Said(1, "", "error: plan.json is a plan for the stack prod, not test\n")
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_a_plan_for_another_account_is_refused(changed: Project, sandbox: Sandbox) -> None:
     other = sandbox.base_url.replace("127.0.0.1", "localhost")
     changed.environ["RECONCILER_BASE_URL"] = other

@@ -70,6 +70,7 @@ def test_a_credential_is_not_made_where_its_token_cannot_go(on_sandbox: Project,
     assert sandbox.get("/credentials")["credentials"] == []
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_an_interrupt_kills_the_command_that_was_to_take_the_token(on_sandbox: Project, sandbox: Sandbox) -> None:
     run = ["sh", "-c", "sleep 300 & echo $! > child; wait"]
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_command": {"run": run}}}})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.model import owner_record
@@ -16,7 +18,7 @@ SAME = [*policies("office"), resource("TunnelGroupBackend", "app", labels={"app"
 @pytest.fixture
 def other(on_sandbox: Project) -> Project:
     """Another project on the same account."""
-    made = Project(on_sandbox.root.with_name("other"), on_sandbox.capsys, on_sandbox.environ)
+    made = replace(on_sandbox, root=on_sandbox.root.with_name("other"))
     made.write("reconciler.yaml", "stack: staging\nlimits: {requests_per_minute: 100000}\n")
     (made.root / "manifests").mkdir()
     return made

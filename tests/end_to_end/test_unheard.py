@@ -13,6 +13,8 @@ import pytest
 from tests.end_to_end.project import Project, resource
 from tests.platform import Sandbox
 
+pytestmark = pytest.mark.usefixtures("over_socket")
+
 COUNT = 12
 FULL = "no space left on device"
 

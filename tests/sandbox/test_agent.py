@@ -14,19 +14,19 @@ from reconciler.sandbox.agent.process import Agent
 from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
-from tests.platform import Sandbox
+from tests.platform import SandboxProcess
 
 TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
 
 
 @pytest.fixture(scope="module")
-def _with_agent() -> Iterator[Sandbox]:
-    with Sandbox(agent=True) as running:
+def _with_agent() -> Iterator[SandboxProcess]:
+    with SandboxProcess(agent=True) as running:
         yield running
 
 
 @pytest.fixture
-def sandbox(_with_agent: Sandbox) -> Sandbox:
+def sandbox(_with_agent: SandboxProcess) -> SandboxProcess:
     """An account with a wildcard domain and nothing else, and an agent that has just started."""
     _with_agent.reset()
     _with_agent.post("/reserved_domains", {"domain": "*.berlin.example.com"})
@@ -34,7 +34,7 @@ def sandbox(_with_agent: Sandbox) -> Sandbox:
 
 
 @pytest.fixture
-def agent(sandbox: Sandbox) -> Iterator[httpx.Client]:
+def agent(sandbox: SandboxProcess) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=sandbox.agent_url, trust_env=False) as client:
         yield client
 
@@ -51,7 +51,7 @@ def refusal(answer: httpx.Response) -> tuple[int, int, str]:
     return answer.status_code, body["error_code"], body["details"]["err"].strip().rpartition("ERR_NGROK_")[2]
 
 
-def signed_in_with(sandbox: Sandbox, *acl: str) -> str:
+def signed_in_with(sandbox: SandboxProcess, *acl: str) -> str:
     """The id of a credential with these rules, which the agent has."""
     credential = sandbox.post("/credentials", {"acl": list(acl)})
     sandbox.post("/_sandbox/agent", {"authtoken": credential["token"]})
@@ -81,7 +81,7 @@ def test_a_tunnel_is_found_at_its_uri_whatever_its_name(agent: httpx.Client, nam
 
 
 def test_a_tunnel_is_an_ephemeral_endpoint_a_tunnel_and_a_session_of_the_account(
-    sandbox: Sandbox, agent: httpx.Client
+    sandbox: SandboxProcess, agent: httpx.Client
 ) -> None:
     start(agent, metadata="from berlin")
     (endpoint,) = sandbox.get("/endpoints")["endpoints"]
@@ -97,14 +97,16 @@ def test_a_tunnel_is_an_ephemeral_endpoint_a_tunnel_and_a_session_of_the_account
     assert sandbox.get("/endpoints")["endpoints"] == sandbox.get("/tunnels")["tunnels"] == []
 
 
-def test_an_ephemeral_endpoint_is_not_the_management_api_s_to_change(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_an_ephemeral_endpoint_is_not_the_management_api_s_to_change(
+    sandbox: SandboxProcess, agent: httpx.Client
+) -> None:
     start(agent)
     (endpoint,) = sandbox.get("/endpoints")["endpoints"]
     assert sandbox.refusal("DELETE", f"/endpoints/{endpoint['id']}")[0] == 400
     assert len(agent.get("/api/tunnels").json()["tunnels"]) == 1
 
 
-def test_a_restart_forgets_what_was_started(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_a_restart_forgets_what_was_started(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     start(agent)
     (before,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
     sandbox.post("/_sandbox/agent", {})
@@ -115,7 +117,7 @@ def test_a_restart_forgets_what_was_started(sandbox: Sandbox, agent: httpx.Clien
 
 @pytest.mark.parametrize(("command", "sessions", "status"), [("restart", 1, 201), ("stop", 0, 503)])
 def test_the_management_api_restarts_and_stops_the_agent(
-    sandbox: Sandbox, agent: httpx.Client, command: str, sessions: int, status: int
+    sandbox: SandboxProcess, agent: httpx.Client, command: str, sessions: int, status: int
 ) -> None:
     start(agent)
     (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
@@ -125,14 +127,16 @@ def test_the_management_api_restarts_and_stops_the_agent(
     assert start(agent).status_code == status
 
 
-def test_a_planted_session_is_not_the_agent_s_and_stays(sandbox: Sandbox) -> None:
+def test_a_planted_session_is_not_the_agent_s_and_stays(sandbox: SandboxProcess) -> None:
     planted = f"ts_{7:027}"
     sandbox.plant("/tunnel_sessions", {"id": planted})
     sandbox.post("/_sandbox/agent", {})
     assert planted in [each["id"] for each in sandbox.get("/tunnel_sessions")["tunnel_sessions"]]
 
 
-def test_what_ran_in_a_process_that_was_killed_is_gone(start_sandbox: Callable[..., Sandbox], tmp_path: Path) -> None:
+def test_what_ran_in_a_process_that_was_killed_is_gone(
+    start_sandbox: Callable[..., SandboxProcess], tmp_path: Path
+) -> None:
     sandbox = start_sandbox(db=tmp_path / "sandbox.sqlite", agent=True)
     sandbox.post("/reserved_domains", {"domain": "*.berlin.example.com"})
     httpx.post(f"{sandbox.agent_url}/api/tunnels", json=TUNNEL, trust_env=False).raise_for_status()
@@ -167,20 +171,22 @@ RULES = [
     ("acl", "allowed"), RULES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_a_credential_binds_what_its_rules_say(
-    sandbox: Sandbox, agent: httpx.Client, acl: list[str], allowed: bool
+    sandbox: SandboxProcess, agent: httpx.Client, acl: list[str], allowed: bool
 ) -> None:
     signed_in_with(sandbox, *acl)
     answer = start(agent)
     assert answer.status_code == 201 if allowed else refusal(answer) == (502, 103, "308")
 
 
-def test_a_random_host_name_is_for_credentials_without_restrictions(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_a_random_host_name_is_for_credentials_without_restrictions(
+    sandbox: SandboxProcess, agent: httpx.Client
+) -> None:
     assert start(agent, domain=None).json()["public_url"].endswith(".sandbox.test")
     signed_in_with(sandbox, "bind:*.sandbox.test")
     assert refusal(start(agent, domain=None)) == (502, 103, "308")
 
 
-def test_the_session_is_of_the_credential_and_its_owner(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_the_session_is_of_the_credential_and_its_owner(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     credential = signed_in_with(sandbox, "bind:*.berlin.example.com")
     start(agent)
     (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
@@ -189,12 +195,12 @@ def test_the_session_is_of_the_credential_and_its_owner(sandbox: Sandbox, agent:
     assert endpoint["principal"]["id"] == sandbox.get(f"/credentials/{credential}")["owner_id"]
 
 
-def test_a_deleted_credential_opens_nothing_more(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_a_deleted_credential_opens_nothing_more(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     sandbox.delete(f"/credentials/{signed_in_with(sandbox)}")
     assert refusal(start(agent)) == (502, 103, "107")
 
 
-def test_an_agent_with_a_token_of_nobody_is_not_ready(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_an_agent_with_a_token_of_nobody_is_not_ready(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     assert sandbox.refusal("POST", "/_sandbox/agent", {"authtoken": "made-up"})[0] == 400
     assert agent.get("/api/status").json()["status"] == "connecting"
     assert refusal(start(agent))[:2] == (503, 104)
@@ -233,7 +239,9 @@ def test_a_name_and_an_address_are_given_once(agent: httpx.Client) -> None:
     assert refusal(start(agent, name="other")) == (502, 103, "334")
 
 
-def test_an_address_that_an_edge_or_a_cloud_endpoint_serves_is_taken(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_an_address_that_an_edge_or_a_cloud_endpoint_serves_is_taken(
+    sandbox: SandboxProcess, agent: httpx.Client
+) -> None:
     sandbox.post("/edges/https", {"hostports": ["edge.berlin.example.com:443"]})
     policy = '{"on_http_request": [{"actions": [{"type": "deny"}]}]}'
     for name in ("cloud", "pooled"):
@@ -243,7 +251,7 @@ def test_an_address_that_an_edge_or_a_cloud_endpoint_serves_is_taken(sandbox: Sa
         assert refusal(start(agent, domain=f"{name}.berlin.example.com")) == (502, 103, "334")
 
 
-def test_an_address_that_a_tunnel_serves_is_taken(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_an_address_that_a_tunnel_serves_is_taken(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     start(agent)
     host = TUNNEL["domain"]
     policy = '{"on_http_request": [{"actions": [{"type": "deny"}]}]}'
@@ -299,7 +307,7 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, text: str) -> 
     database.close()
 
 
-def test_a_reserved_address_serves_a_tcp_tunnel(sandbox: Sandbox, agent: httpx.Client) -> None:
+def test_a_reserved_address_serves_a_tcp_tunnel(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     address = sandbox.post("/reserved_addrs", {})
     started = start(agent, proto="tcp", domain=None, remote_addr=address["addr"]).json()
     assert started["public_url"] == f"tcp://{address['addr']}"
@@ -324,7 +332,7 @@ def test_captured_requests_are_none(agent: httpx.Client) -> None:
     assert agent.get("/api/surprise").status_code == 404
 
 
-def test_sessions_that_begin_and_end_are_events(sandbox: Sandbox) -> None:
+def test_sessions_that_begin_and_end_are_events(sandbox: SandboxProcess) -> None:
     target = {"metrics": {"api_key": "k", "service": "edge"}}
     destination = sandbox.post("/event_destinations", {"format": "json", "target": target})["id"]
     sources = [{"type": f"agent_session_{each}.v0"} for each in ("start", "stop")]

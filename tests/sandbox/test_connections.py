@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.platform import KEY, Sandbox
+from tests.platform import KEY, SandboxProcess
+
+pytestmark = pytest.mark.usefixtures("over_socket")
 
 SAME = f"Host: a\r\nAuthorization: Bearer {KEY}\r\nService-Version: 2\r\n"
 JSON = "Content-Type: application/json\r\n"
@@ -60,7 +62,7 @@ REQUESTS = {
 
 
 @contextmanager
-def _connected(sandbox: Sandbox) -> Iterator[socket.socket]:
+def _connected(sandbox: SandboxProcess) -> Iterator[socket.socket]:
     address = urlsplit(sandbox.base_url)
     with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -83,7 +85,7 @@ def _told(connection: socket.socket, patience: float = 0.15) -> str:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_request_in_pieces_is_answered_as_one_that_is_whole(sandbox: Sandbox, name: str) -> None:
+def test_a_request_in_pieces_is_answered_as_one_that_is_whole(sandbox: SandboxProcess, name: str) -> None:
     raw, answers = REQUESTS[name], []
     for pieces in ([raw], [raw[:5], raw[5:-1], raw[-1:]]):
         sandbox.reset()
@@ -96,7 +98,7 @@ def test_a_request_in_pieces_is_answered_as_one_that_is_whole(sandbox: Sandbox, 
     assert answers[0].startswith("HTTP/1.1 ")
 
 
-def test_requests_follow_each_other_on_one_connection(sandbox: Sandbox) -> None:
+def test_requests_follow_each_other_on_one_connection(sandbox: SandboxProcess) -> None:
     with _connected(sandbox) as connection:
         for raw in (
             REQUESTS["a list"],
@@ -110,7 +112,9 @@ def test_requests_follow_each_other_on_one_connection(sandbox: Sandbox) -> None:
     assert len(sandbox.log()) == 10
 
 
-def test_a_request_that_comes_while_another_is_late_is_answered_after_it(start_sandbox: Callable[..., Sandbox]) -> None:
+def test_a_request_that_comes_while_another_is_late_is_answered_after_it(
+    start_sandbox: Callable[..., SandboxProcess],
+) -> None:
     with _connected(start_sandbox(latency_ms=100)) as connection:
         connection.sendall(REQUESTS["a create"])
         time.sleep(0.02)
@@ -121,7 +125,7 @@ def test_a_request_that_comes_while_another_is_late_is_answered_after_it(start_s
 
 @pytest.mark.parametrize("latency", [0, 10])
 def test_a_defect_of_the_sandbox_ends_a_request_and_not_the_sandbox(
-    start_sandbox: Callable[..., Sandbox], latency: int
+    start_sandbox: Callable[..., SandboxProcess], latency: int
 ) -> None:
     sandbox = start_sandbox(latency_ms=latency)
     sandbox.plant("vaults", {"id": f"vault_{'0' * 27}"})  # not what anything of the sandbox's own looks like
@@ -135,7 +139,7 @@ def test_a_defect_of_the_sandbox_ends_a_request_and_not_the_sandbox(
     assert sandbox.get("/vault_secrets")["secrets"] == []
 
 
-def test_a_late_answer_is_given_before_the_process_ends(start_sandbox: Callable[..., Sandbox]) -> None:
+def test_a_late_answer_is_given_before_the_process_ends(start_sandbox: Callable[..., SandboxProcess]) -> None:
     sandbox = start_sandbox(latency_ms=500)
     with _connected(sandbox) as connection:
         connection.sendall(REQUESTS["a create"])

@@ -16,7 +16,7 @@ from reconciler.sandbox.operations.events import KEPT, SUBJECTS, Events
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.operations.routes import Router, operations
 from tests.kinds import pems
-from tests.platform import Sandbox
+from tests.platform import Sandbox, SandboxProcess
 from tests.sandbox.account import Account
 
 COLLECTIONS = {
@@ -186,7 +186,7 @@ def test_every_target_takes_events_by_either_way_to_sign_in(sandbox: Sandbox, me
             assert len(heard(sandbox, made["id"])) == 1
 
 
-def test_deliveries_survive_a_restart(start_sandbox: Callable[..., Sandbox], tmp_path: Path) -> None:
+def test_deliveries_survive_a_restart(start_sandbox: Callable[..., SandboxProcess], tmp_path: Path) -> None:
     sandbox = start_sandbox(db=tmp_path / "sandbox.sqlite")
     destination = listening(sandbox, types_of("ip_policy"))
     Account(sandbox).make("/ip_policies")

@@ -40,6 +40,7 @@ def test_a_page_holds_a_hundred_and_says_whether_more_follow(sandbox: Sandbox, c
     assert [len(page) for page in _follow(sandbox, "/bot_users")] == sizes
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_the_next_page_is_at_the_address_by_which_the_client_came(sandbox: Sandbox) -> None:
     made = _make(sandbox, 2)
     host = f"localhost:{urlsplit(sandbox.base_url).port}"

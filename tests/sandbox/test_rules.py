@@ -59,6 +59,7 @@ def test_a_row_expects_what_its_rule_says_unless_the_kind_has_a_code_of_its_own(
     assert set(other) == {"TOO_LONG", "CREATES_OVER_BUDGET"}
 
 
+@pytest.mark.usefixtures("over_socket")
 def test_more_requests_at_a_time_than_the_account_may_have_are_turned_away(sandbox: Sandbox) -> None:
     sandbox.request("PUT", "/_sandbox/budget", {"at_once": 1})
     sandbox.fault("GET /bot_users", then="hang")

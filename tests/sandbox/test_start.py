@@ -14,13 +14,14 @@ from reconciler.kinds import read_only
 from reconciler.sandbox.base import certificates, derive, seeds
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
-from tests.platform import HEADERS, Sandbox
+from tests.platform import HEADERS, SandboxProcess
 
-Start = Callable[..., Sandbox]
+Start = Callable[..., SandboxProcess]
 PLANTED = '{"collection": "bot_users", "object": {"id": "bot_1"}}'
 
 
-def test_the_first_line_is_the_base_url(sandbox: Sandbox) -> None:
+@pytest.mark.usefixtures("over_socket")
+def test_the_first_line_is_the_base_url(sandbox: SandboxProcess) -> None:
     assert httpx.get(f"{sandbox.base_url}/bot_users", headers=HEADERS).status_code == 200
 
 
@@ -60,7 +61,7 @@ def test_a_seed_is_replayed_and_planted(start_sandbox: Start, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("method", "body"), [("PATCH", {"description": "mine"}), ("DELETE", None)])
-def test_ephemeral_endpoints_are_read_only(sandbox: Sandbox, method: str, body: object) -> None:
+def test_ephemeral_endpoints_are_read_only(sandbox: SandboxProcess, method: str, body: object) -> None:
     sandbox.plant("endpoints", {"type": "ephemeral", "url": "https://a.sandbox.test"})
     [found] = sandbox.get("/endpoints")["endpoints"]
     assert sandbox.refusal(method, f"/endpoints/{found['id']}", body) == (400, "")

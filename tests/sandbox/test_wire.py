@@ -16,6 +16,8 @@ from reconciler.sandbox.wire import bodies
 from tests.platform import HEADERS, KEY, Sandbox
 from tests.sandbox.account import POLICY, Account
 
+pytestmark = pytest.mark.usefixtures("over_socket")
+
 BEARER = {"Authorization": f"Bearer {KEY}"}
 
 

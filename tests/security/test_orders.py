@@ -17,8 +17,9 @@ from reconciler.cli.main import main
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
+from reconciler.operations.runtime import Runtime
 from reconciler.rendering import terminal_text
-from tests.platform import Sandbox
+from tests.platform import Reachable, Sandbox
 
 ORDERS = {
     "colour": "\x1b[31mred\x1b[0m",
@@ -106,7 +107,7 @@ def run(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsy
 
     def said(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = main(words)
+        code = main(words, Runtime(platform=Reachable(sandbox)))
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         assert "unexpected" not in err, err

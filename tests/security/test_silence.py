@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.cli.terminal.formats import FORMS
 from tests.kinds import pems
-from tests.platform import Sandbox
+from tests.platform import SandboxProcess
 from tests.security.canaries import TOKEN, Canaries, fresh
 from tests.security.life import Life, made_up, private_part, wrong_manifests, wrong_projects
 from tests.tiers import full
@@ -23,7 +23,7 @@ def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """In Python's developer mode, which says more, the platform also answers with what is tried again for long."""
     known = made_up()
     thorough = request.param == "developer mode"
-    with Sandbox(api_key=known["api key"]) as sandbox:
+    with SandboxProcess(api_key=known["api key"]) as sandbox:
         flags = ("-X", "dev", "-W", "default") if thorough else ()
         made = Life(tmp_path_factory.mktemp("life"), sandbox, known, flags)
         made.build()

@@ -22,6 +22,8 @@ from tests.end_to_end.project import COMMAND, Project, Said, policies, resource
 from tests.platform import Sandbox
 from tests.tiers import only_if
 
+pytestmark = pytest.mark.usefixtures("over_socket")
+
 BOT = resource("BotUser", "robot", name="robot")
 ADOPT = (
     "blocked: adopt:BotUser=1: already exists and is not managed by any stack\n"

@@ -23,7 +23,7 @@ from reconciler.model.plan import Verb
 from tests.faults.kills import crashing
 from tests.faults.kills.crashing import Change
 from tests.faults.kills.projects import CrashProject, Document, tokens_of
-from tests.platform import KEY, Sandbox
+from tests.platform import KEY, SandboxProcess
 
 LAUNCH = Path(__file__).with_name("launch.py")
 ROOT = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ class Scene:
 
     project: CrashProject
     root: Path
-    sandbox: Sandbox
+    sandbox: SandboxProcess
 
     @property
     def words(self) -> list[str]:
@@ -145,7 +145,7 @@ def prepare(project: CrashProject, home: Path) -> Path:
     """A folder with the project as applied before the change, and the sandbox's file beside it."""
     root = home / "project"
     project.write(root, project.before)
-    with Sandbox(db=home / "platform.db") as sandbox:
+    with SandboxProcess(db=home / "platform.db") as sandbox:
         scene = Scene(project, root, sandbox)
         if project.before:
             assert scene.run() == 0
@@ -164,7 +164,7 @@ def prepare(project: CrashProject, home: Path) -> Path:
 def scene(project: CrashProject, prepared: Path, home: Path) -> Iterator[Scene]:
     """A copy of what was prepared, to be spoilt."""
     shutil.copytree(prepared, home, dirs_exist_ok=True)
-    with Sandbox(db=home / "platform.db") as sandbox:
+    with SandboxProcess(db=home / "platform.db") as sandbox:
         yield Scene(project, home / "project", sandbox)
 
 

@@ -118,7 +118,7 @@ class Stack:
         account = replace(
             Account(self.sandbox.base_url, Secret(KEY, "test"), timeout=PATIENT, requests_per_minute=0), **self.account
         )
-        async with http.open_client(account, self.clock, read_only=False) as client:
+        async with http.open_client(account, self.clock, read_only=False, transport=self.sandbox.transport) as client:
             yield HTTPPlatform(self.wrap(client), self.clock, self.chance, self.retries)
 
     async def look(self, platform: HTTPPlatform) -> Snapshot:

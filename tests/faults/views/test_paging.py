@@ -13,9 +13,9 @@ from reconciler.model import owner_record as owners
 from reconciler.model.owner_record import Owner
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json
+from reconciler.testing import Sandbox
 from tests.faults.between import Between
 from tests.faults.matrix.world import Stack, ids
-from tests.platform import Sandbox
 
 BACKENDS = "/backends/http_response"
 COUNT = 250

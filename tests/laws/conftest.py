@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.platform import SandboxProcess
+
+
+@pytest.fixture
+def sandbox(over_socket: SandboxProcess) -> SandboxProcess:
+    return over_socket
