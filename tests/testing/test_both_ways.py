@@ -16,6 +16,8 @@ from tests.sandbox.account import Account
 from tests.sandbox.table import ROWS, Row, prepare
 from tests.tiers import first_of_each
 
+pytestmark = pytest.mark.usefixtures("over_socket")
+
 # What is different each time: ids, tokens, keys, moments, the address itself.
 _RANDOM = re.compile(
     r"https?://(sandbox|127\.0\.0\.1:\d+)|ssh-ed25519 \S+|[0-9A-Za-z+/=]{40,}|[0-9A-Za-z]{27}(_[0-9A-Za-z]{21})?|"
