@@ -1,1 +1,1 @@
-"""The platform as a stand-in: every operation of the specification, on SQLite."""
+"""The sandbox, a local emulator of the platform: every operation of the specification, on SQLite."""

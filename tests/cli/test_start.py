@@ -150,4 +150,4 @@ def test_a_sandbox_takes_no_database_of_another_program(capsys: pytest.CaptureFi
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE mine (a)")
     assert main(["sandbox", "--db", str(file)]) == 1
-    assert capsys.readouterr().err == f"error: {file}: not a database of the sandbox; name another file\n"
+    assert capsys.readouterr().err == f"error: {file}: not a database of the sandbox; use another file\n"

@@ -93,7 +93,7 @@ def test_a_key_that_is_not_known(on_sandbox: Project) -> None:
     assert plain(on_sandbox("plan")) == Said(
         6,
         "",
-        "error: This API key is not known. (status 403, ERR_NGROK_203, op_1); check the API key and what it may do\n",
+        "error: The API key is invalid. (status 403, ERR_NGROK_203, op_1); check the API key and what it may do\n",
     )
 
 

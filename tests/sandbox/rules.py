@@ -453,10 +453,10 @@ ROWS = [
     Row("NOT_BY_PATCH", 400, "", update("/reserved_domains/{id}", certificate_id=None)),
     Row("NO_SUCH_OBJECT", 400, "", create("/credentials", owner_id=f"bot_{NOBODY}")),
     Row("IN_USE", 400, "", lambda a: a.sandbox.request("DELETE", _used_certificate(a))),
-    Row("PLANTED", 400, "", _planted("/bot_users", "PATCH")),
-    Row("PLANTED", 400, "", _planted("/edges/tcp", "PUT", "/backend")),
+    Row("RAW_READ_ONLY", 400, "", _planted("/bot_users", "PATCH")),
+    Row("RAW_READ_ONLY", 400, "", _planted("/edges/tcp", "PUT", "/backend")),
     # What only the sandbox has.
-    Row("PLANTED_TWICE", 400, "", in_turn(*[_planting({"id": f"bot_{NOBODY}"})] * 2)),
+    Row("RAW_DUPLICATE", 400, "", in_turn(*[_planting({"id": f"bot_{NOBODY}"})] * 2)),
     Row("WRONG_TYPE", 400, "215", _planting({"id": 5})),
     *(Row("CONTROL", 400, "", _told("POST", "faults", {"on": "* *"} | each)) for each in NO_FAULTS),
     Row("CONTROL", 400, "", _told("POST", "faults", [{"on": "* *"}, 5])),

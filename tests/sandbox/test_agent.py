@@ -288,8 +288,8 @@ def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -
     with pytest.raises(AgentError) as failed:
         agent.start()
     assert str(failed.value).splitlines() == [
-        "agent.yml: the tunnel 'a' is refused: unknown proto 'gopher'",
-        "agent.yml: the tunnel 'c' is refused: You must reserve the hostname 'c.test' before it can be used. "
+        "agent.yml: cannot open the tunnel 'a': unknown proto 'gopher'",
+        "agent.yml: cannot open the tunnel 'c': You must reserve the hostname 'c.test' before it can be used. "
         "ERR_NGROK_319",
     ]
     assert agent.is_ready

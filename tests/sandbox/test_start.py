@@ -107,17 +107,17 @@ def test_an_interrupt_ends_it_quietly_whatever_is_still_waiting(
     [
         ('[{"path": "/credentials", "body": []}]', "item 1: body: input should be a valid dictionary"),
         ('[{"path": "/credentials"}, {"path": 5}]', "item 2: path: input should be a valid string"),
-        ('[{"path": "/weather"}]', "item 1: nothing can be created at /weather"),
+        ('[{"path": "/weather"}]', "item 1: POST /weather is not supported"),
         ('[{"path": "/bot_users"}]', "item 1: name must not be empty."),
         ('[{"collection": 5, "object": {}}]', "item 1: collection: input should be a valid string"),
         ('[{"collection": "bot_users", "object": 5}]', "item 1: object: input should be a valid dictionary"),
         ("[{collection: bot_users, object: {created_at: 2024-01-01}}]", "item 1: object.created_at: input was not a"),
-        (f"[{PLANTED}, {PLANTED}]", "item 2: There is an object bot_1 at /bot_users already."),
-        ("[5]", "item 1: an object is wanted"),
+        (f"[{PLANTED}, {PLANTED}]", "item 2: An object with the id bot_1 already exists at /bot_users."),
+        ("[5]", "item 1: it must be an object"),
         ("[{}]", "item 1: path: field required"),
-        ("{}", "a seed is a list"),
+        ("{}", "a seed file must be a list"),
         ("[}", "it is neither JSON nor YAML at line 1"),
-        ("[" * 5000, "it is nested deeper than 100 levels"),
+        ("[" * 5000, "it has more than 100 levels"),
     ],
 )
 def test_a_seed_that_cannot_be_planted_is_told_with_its_item(tmp_path: Path, text: str, why: str) -> None:
@@ -135,7 +135,7 @@ def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> Non
     other.execute("CREATE TABLE mine (a)")
     other.close()
     before = file.read_bytes()
-    with pytest.raises(sqlite3.DatabaseError, match="not a database of the sandbox; name another file"):
+    with pytest.raises(sqlite3.DatabaseError, match="not a database of the sandbox; use another file"):
         Database(str(file))
     assert (file.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (before, ["other.db"])
 

@@ -47,7 +47,7 @@ def test_a_seed_file_is_read(tmp_path: Path) -> None:
     file.write_text("- {path: /bot_users, body: {name: berlin}}\n")
     with Sandbox(seed=file) as sandbox:
         assert [each["name"] for each in sandbox.get("/bot_users")["bot_users"]] == ["berlin"]
-    with pytest.raises(ValueError, match="item 1: nothing can be created at /weather"):
+    with pytest.raises(ValueError, match="item 1: POST /weather is not supported"):
         Sandbox(seed=[{"path": "/weather"}])
 
 

@@ -1,7 +1,7 @@
-"""The local API of the sandbox's agent on the wire, as the public agent has it: no key, small JSON, errors of its own.
+"""The HTTP server of the emulated agent's local API: no key, JSON bodies of up to 1 MiB, the agent's error format.
 
-GET `/api`, GET `/api/status`, GET and POST `/api/tunnels`, GET and DELETE `/api/tunnels/{name}`, and the captured
-requests, of which there are none, at `/api/requests/http`.
+GET `/api`, GET `/api/status`, GET and POST `/api/tunnels`, GET and DELETE `/api/tunnels/{name}`, and GET and DELETE
+`/api/requests/http`, whose list is always empty.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class AgentApp:
     async def _answer(self, request: Request) -> tuple[int, Json]:
         foreign = find_foreign(request.headers)
         if foreign is not None:
-            raise AgentError(100, 403, "forbidden", f"{foreign[0]} {foreign[1]!r} names another site")
-        path = request.scope["raw_path"].decode("latin-1").rstrip("/")  # a name may have a slash in it
+            raise AgentError(100, 403, "forbidden", f"the header {foreign[0]} names another site: {foreign[1]!r}")
+        path = request.scope["raw_path"].decode("latin-1").rstrip("/")  # not decoded: names may contain a slash
         match request.method, path:
             case "GET", "/api":
                 return 200, {"uri": "/api", "tunnels_uri": _TUNNELS, "requests_uri": _REQUESTS}
@@ -67,19 +67,21 @@ class AgentApp:
         if name and request.method == "DELETE":
             self._agent.close(name)
             return 204, None
-        raise AgentError(100, 404, "not found", f"there is no {request.method} {path}")
+        raise AgentError(100, 404, "not found", f"{request.method} {path} is not supported")
 
 
 async def _body(request: Request) -> dict[str, Json]:
     raw = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" or len(raw) > _LARGEST:
-        raise AgentError(101, 415, "unsupported content type", "send a small body of application/json")
+        raise AgentError(101, 415, "unsupported content type", f"send application/json of at most {_LARGEST} bytes")
     try:
         value = json.loads(raw)
-        json.dumps(value, ensure_ascii=False).encode()  # an escaped half of a surrogate pair cannot be answered back
+        json.dumps(
+            value, ensure_ascii=False
+        ).encode()  # fails for an unpaired surrogate, which no response could contain
     except (ValueError, RecursionError) as error:
-        raise AgentError(101, 400, "invalid request body", "it is not JSON") from error
+        raise AgentError(101, 400, "invalid request body", "the body is not valid JSON") from error
     if not isinstance(value, dict):
-        raise AgentError(101, 400, "invalid request body", "an object is wanted")
+        raise AgentError(101, 400, "invalid request body", "the body must be an object")
     return value

@@ -1,12 +1,12 @@
-"""The agent of the sandbox: signs in with an authtoken, and opens and ends tunnels.
+"""The emulated agent: authenticates with an authtoken, opens and closes tunnels. Its HTTP API is in `api`.
 
-What it runs stands in the database, so that the management API shows it: an ephemeral endpoint, a tunnel and a tunnel
-session, as objects of the collections `CloudEndpoint`, `Tunnel` and `TunnelSession`. All of it goes when the agent
-ends. Its API is in `api`.
+Running tunnels are stored in the database, so that the management API lists them: an ephemeral endpoint, a tunnel and a
+tunnel session, as objects of the collections `CloudEndpoint`, `Tunnel` and `TunnelSession`. They are deleted when the
+agent ends.
 
-Choices where the platform's documentation is silent: an agent without a token signs in as the account's owner, who may
-bind everything; a random host name needs a credential without restrictions; a credential that is deleted takes effect
-with the next tunnel; a rule that forbids a domain is refused as one that forbids an address.
+Behavior where the platform's documentation is silent: an agent without a token acts as the administrator of the
+account, who may bind everything; a random hostname requires a credential without restrictions; the deletion of a
+credential takes effect with the next tunnel; an ACL that does not permit a domain is reported as for an address (308).
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _VERSION = "3.30.0"
 
 
 class Agent:
-    """One agent. `configs` are its configuration files, read at each start; without one, or with one that is not there
-    yet, it has what `start` was given."""
+    """One emulated agent.
+
+    `configs` are its configuration files, read at each start. While one of them does not exist, the agent is not ready.
+    """
 
     def __init__(self, objects: Objects, configs: Sequence[Path] = ()) -> None:
         self._objects = objects
@@ -43,13 +45,13 @@ class Agent:
         self.is_ready = False
         objects.run_command = self.run_command
 
-    # --- its life -----------------------------------------------------------------------------------------------------
+    # --- life cycle ---------------------------------------------------------------------------------------------------
 
     def start(self, authtoken: str | None = None) -> None:
-        """Start, or start again: whatever ran is gone. Without a token it keeps the one it has; an empty one is none.
+        """Starts or restarts the agent, and closes all tunnels. None keeps the present token, "" removes it.
 
-        Raises Failed for a token that the platform does not know, and for a configuration file that is no good; then
-        it is not ready. Raises it as well for tunnels that cannot be opened, when all others are.
+        Raises AgentError for an unknown token and for an invalid configuration file; the agent is then not ready. Also
+        raises AgentError if some configured tunnels cannot be opened, after all others were opened.
         """
         self.is_ready = False
         self.forget()
@@ -62,18 +64,18 @@ class Agent:
         with self._database.transaction():
             self._session()
         self.is_ready = True
-        refused = []
+        errors = []
         for name, settings in configured["tunnels"].items():
             try:
                 self.open({**settings, "name": name})
             except tunnels.AgentError as failed:
                 where = " and ".join(path.name for path, read in files.items() if name in (read.get("tunnels") or {}))
-                refused.append(f"{where}: the tunnel {name!r} is refused: {' '.join(str(failed).split())}")
-        if refused:
-            raise tunnels.settings_error("\n".join(refused))
+                errors.append(f"{where}: cannot open the tunnel {name!r}: {' '.join(str(failed).split())}")
+        if errors:
+            raise tunnels.settings_error("\n".join(errors))
 
     def forget(self) -> None:
-        """End everything that an agent ran, of this process or of an earlier one."""
+        """Deletes all tunnels and sessions of the agent, including those of an earlier process."""
         with self._database.transaction():
             for running in self._database.page(_RUNNING):
                 self._end(running)
@@ -82,21 +84,21 @@ class Agent:
                 self._objects.events.record(events.SESSION_STOP, self._describe_session(session))
 
     def run_command(self, session: Stored, command: str) -> bool:
-        """Do what the management API asks of a session, if it is this agent's."""
+        """Executes a command of the management API (stop, restart, update) if the session is this agent's."""
         if session.id not in [session.id for session in self._sessions()]:
             return False
         if command == "stop":
             self.is_ready = False
             self.forget()
         elif command == "restart":
-            with suppress(tunnels.AgentError):  # then it is there, and not ready
+            with suppress(tunnels.AgentError):  # the agent is then not ready
                 self.start()
         return True
 
     # --- tunnels ------------------------------------------------------------------------------------------------------
 
     def list_tunnels(self) -> list[Document]:
-        """The oldest first."""
+        """The running tunnels, as the agent's API returns them, oldest first."""
         return [stored.body["shown"] for stored in reversed(self._database.page(_RUNNING))]
 
     def find(self, name: str) -> Stored:
@@ -155,14 +157,14 @@ class Agent:
         kept = self._database.insert(_ENDPOINT, endpoint_id, {"_raw": endpoint})
         self._database.take(kept, [("url", place.url)])
         self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
-        shown = tunnels.build_status(name, place, upstream, inspect=settings.get("inspect") is not False)
-        self._database.insert(_RUNNING, name, {"shown": shown, "endpoint": endpoint_id, "tunnel": tunnel_id})
-        return shown
+        status = tunnels.build_status(name, place, upstream, inspect=settings.get("inspect") is not False)
+        self._database.insert(_RUNNING, name, {"shown": status, "endpoint": endpoint_id, "tunnel": tunnel_id})
+        return status
 
-    # --- who it is, and what it may -----------------------------------------------------------------------------------
+    # --- authentication and permissions -------------------------------------------------------------------------------
 
     def _credential(self) -> Stored | None:
-        """The credential of its token; None for the account's owner, who needs none."""
+        """The credential of the agent's token; None without a token."""
         if self._token is None:
             return None
         digest = hashlib.sha256(self._token.encode()).hexdigest()
@@ -179,7 +181,7 @@ class Agent:
             raise tunnels.start_error(308, f"The ACL of {credential.id} does not permit binding {place.host}.")
 
     def _place(self, proto: str, settings: Mapping[str, Any]) -> tunnels.Place:
-        """Where the tunnel is to be reached: reserved, below a reserved wildcard, or the platform's own choice."""
+        """The public address of a tunnel: reserved, below a reserved wildcard domain, or assigned by the platform."""
         if proto == "tcp":
             return self._address(settings.get("remote_addr"))
         scheme = "https" if proto == "http" else proto
@@ -204,7 +206,7 @@ class Agent:
         return tunnels.Place("tcp", host, int(port))
 
     def _session(self) -> Stored:
-        """Its session, which begins with it: it is signed in, or not there."""
+        """The session of the agent, which is created on first use. Raises AgentError if the token is not valid."""
         for found in self._sessions():
             self._credential()
             return found
@@ -227,7 +229,7 @@ class Agent:
         return session
 
     def _sessions(self) -> list[Stored]:
-        """Its own; others may have been planted."""
+        """The sessions of this agent, without those stored with `/_sandbox/objects`."""
         return [stored for stored in self._database.page(_SESSION) if "_principal" in stored.body]
 
     def _describe_session(self, session: Stored) -> Document:
@@ -236,7 +238,7 @@ class Agent:
 
 
 def _merge_configs(files: Iterable[Document]) -> Document:
-    """One configuration, of each key the value that is given last; of a tunnel's keys as well."""
+    """One configuration from several files: later values take precedence, for the keys of each tunnel too."""
     merged: Document = {}
     tunnels: dict[str, Document] = {}
     for file in files:
@@ -248,10 +250,10 @@ def _merge_configs(files: Iterable[Document]) -> Document:
 
 def _read_config(path: Path) -> Document:
     try:
-        read = parsing.document(path.read_text(encoding="utf-8"))
+        config = parsing.document(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise tunnels.settings_error(f"{path.name}: {error}") from error
-    opened = read.get("tunnels") or {} if isinstance(read, dict) else None
-    if not isinstance(opened, dict) or not all(isinstance(each, dict) for each in opened.values()):
-        raise tunnels.settings_error(f"{path.name} holds no configuration")
-    return dict(read)
+    configured = config.get("tunnels") or {} if isinstance(config, dict) else None
+    if not isinstance(configured, dict) or not all(isinstance(settings, dict) for settings in configured.values()):
+        raise tunnels.settings_error(f"{path.name} is not an agent configuration")
+    return dict(config)

@@ -1,7 +1,4 @@
-"""What a tunnel of the sandbox's agent may be: its settings, where it is reached, what a credential's rules say to it.
-
-The choices behind it are told in `process`, which has the tunnels themselves.
-"""
+"""Settings, addresses, permissions and JSON forms of the emulated agent's tunnels. `process` opens and closes them."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from reconciler.sandbox.base.database import Document
 _KEYS = frozenset(
     """
     name proto addr domain hostname subdomain remote_addr inspect metadata schemes bind_tls host_header basic_auth
-    """.split()  # noqa: SIM905 - as a line they can be read
+    """.split()  # noqa: SIM905 - a paragraph is easier to read
 )
 _QUIET = {"count": 0, "rate1": 0, "rate5": 0, "rate15": 0, "p50": 0, "p90": 0, "p95": 0, "p99": 0}
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -29,7 +26,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class AgentError(Exception):
-    """What the agent refuses: its own number, the HTTP status, what it was about, and why."""
+    """An error response of the agent: its error number, the HTTP status, the message and the details."""
 
     def __init__(self, number: int, status: int, msg: str, why: str) -> None:
         super().__init__(why)
@@ -48,7 +45,7 @@ def start_error(code: int, why: str) -> AgentError:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tunnel is reached."""
+    """The public address of a tunnel."""
 
     scheme: str
     host: str
@@ -64,13 +61,13 @@ class Place:
 
 
 def parse_settings(settings: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Name, protocol and address of a tunnel that is to be started."""
+    """The name, protocol and upstream address in the settings of a tunnel. Raises AgentError for invalid settings."""
     for key, value in settings.items():
         if key not in _KEYS:
             raise settings_error(f"field {key} not found")
-        wanted = _TYPES.get(key, (str,))
-        if value is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
-            raise settings_error(f"field {key} is of the wrong type")
+        types = _TYPES.get(key, (str,))
+        if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
+            raise settings_error(f"field {key} has the wrong type")
     for key in ("name", "proto", "addr"):
         if not settings.get(key):
             raise settings_error(f"{key} is required")
@@ -84,13 +81,13 @@ def _names_place(settings: Mapping[str, Any]) -> bool:
 
 
 def upstream(proto: str, addr: str) -> str:
-    """Where it leads, as the agent tells it: `http://localhost:8080` of `8080`."""
+    """The upstream address in the agent's form: `http://localhost:8080` for `8080`."""
     where = addr if ":" in addr or not addr.isdecimal() else f"localhost:{addr}"
     return where if "://" in where or proto != "http" else f"http://{where}"
 
 
 def allows(acl: Sequence[str], settings: Mapping[str, Any], place: Place) -> bool:
-    """Whether a credential with these rules may open it. No rules allow everything, `*` does too."""
+    """Whether a credential with these ACL rules may open the tunnel. No rules, or the rule `*`, allow everything."""
     if not acl or "*" in acl:
         return True
     bound = [rule.removeprefix("bind:") for rule in acl if "=" not in rule]
@@ -98,18 +95,18 @@ def allows(acl: Sequence[str], settings: Mapping[str, Any], place: Place) -> boo
 
 
 def _covers(rule: str, place: Place) -> bool:
-    """Whether a bind rule allows the place: its host, its host and port, or a domain above it."""
+    """Whether a bind rule covers the address: by host, by host and port, or by a wildcard."""
     rule = vocabulary.hostport(rule) if ":" in rule else vocabulary.host(rule)
     if rule.startswith("*."):
         return place.host.endswith(rule[1:]) and place.host != rule[2:]
     return rule in (place.host, place.hostport)
 
 
-# --- what is shown of a running one -----------------------------------------------------------------------------------
+# --- JSON forms of a running tunnel -----------------------------------------------------------------------------------
 
 
 def build_endpoint(name: str, place: Place, upstream: str, metadata: str, moment: str) -> Document:
-    """As an endpoint of the management API, without what it refers to."""
+    """The endpoint in the management API, without its references."""
     return {
         "created_at": moment,
         "updated_at": moment,
@@ -131,7 +128,7 @@ def build_endpoint(name: str, place: Place, upstream: str, metadata: str, moment
 
 
 def build_tunnel(place: Place, upstream: str, metadata: str, moment: str) -> Document:
-    """As a tunnel of the management API, without what it refers to."""
+    """The tunnel in the management API, without its references."""
     return {
         "public_url": place.url,
         "started_at": moment,
@@ -145,7 +142,7 @@ def build_tunnel(place: Place, upstream: str, metadata: str, moment: str) -> Doc
 
 
 def build_status(name: str, place: Place, upstream: str, *, inspect: bool) -> Document:
-    """As the agent's own API tells it."""
+    """The tunnel in the agent's API."""
     return {
         "name": name,
         "uri": f"/api/tunnels/{quote(name, safe='')}",

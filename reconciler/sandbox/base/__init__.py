@@ -1,1 +1,1 @@
-"""The objects of the emulated account: database, ids, seeds, derived fields."""
+"""The emulated account's objects: database, ids, seed files, derived fields."""

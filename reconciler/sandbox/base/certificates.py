@@ -1,6 +1,6 @@
-"""Certificates and keys: what the platform reads out of those it is given, and those it makes itself.
+"""X.509 and SSH certificates of the sandbox: reads uploaded certificates and keys, issues and signs its own.
 
-Raises ValueError, with a text fit for the caller, for what cannot be read.
+Functions raise ValueError for input that cannot be read, with a message for the client.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from reconciler.sandbox.base.database import Document
 
-MOST_PRINCIPALS = 256  # of an SSH certificate: more of them no host reads
+MOST_PRINCIPALS = 256  # of an SSH certificate: the limit of OpenSSH
 
 _USAGES = {
     "digital_signature": "DigitalSignature",
@@ -53,7 +53,7 @@ _CURVES: dict[str, type[ec.EllipticCurve]] = {"256": ec.SECP256R1, "384": ec.SEC
 
 
 def stamp(moment: datetime) -> str:
-    """As every timestamp of the platform: RFC 3339, UTC, whole seconds, Z."""
+    """A timestamp in the platform's form: RFC 3339, UTC, whole seconds, `Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -64,11 +64,11 @@ def certificates(pem: str) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(pem.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ValueError("no certificate in PEM can be read in it") from error
+        raise ValueError("it contains no readable PEM certificate") from error
 
 
 def end_with_newline(pem: str) -> str:
-    """The text as the platform keeps it, with one line feed at its end."""
+    """The PEM text as the platform stores it, with exactly one line feed at the end."""
     return f"{pem.rstrip()}\n"
 
 
@@ -108,7 +108,7 @@ def certificate(leaf: x509.Certificate) -> Document:
 
 
 def _octets(number: int) -> str:
-    """In hexadecimal, two digits for each octet: a leading zero is kept."""
+    """A number in hexadecimal, two digits for each octet, with leading zeros."""
     return number.to_bytes((number.bit_length() + 7) // 8 or 1, "big").hex()
 
 
@@ -132,7 +132,7 @@ def _read_key_usages(certificate: x509.Certificate) -> list[str]:
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
     except x509.ExtensionNotFound:
         return []
-    return [shown for name, shown in _USAGES.items() if getattr(usage, name)]
+    return [label for name, label in _USAGES.items() if getattr(usage, name)]
 
 
 def _read_extended_key_usages(certificate: x509.Certificate) -> list[str]:
@@ -155,11 +155,11 @@ def _alternative_names(certificate: x509.Certificate) -> Document:
 
 
 def private_key(pem: str) -> Any:
-    """TypeError: it is encrypted."""
+    """The private key in a PEM text. Raises TypeError if it is encrypted."""
     try:
         return load_pem_private_key(pem.encode(), password=None)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ValueError("no private key in PEM can be read in it") from error
+        raise ValueError("it contains no readable PEM private key") from error
 
 
 def is_key_of(key: Any, leaf: x509.Certificate) -> bool:
@@ -173,14 +173,14 @@ def _spki(key: Any) -> bytes:
 
 @cache
 def _key_of_all(kind_of_key: str) -> Any:
-    """One for all certificates: while one of RSA is made, for a quarter of a second, nobody is served."""
+    """One key for all issued certificates: generating an RSA key would block all requests for 0.25 seconds."""
     return rsa.generate_private_key(65537, 2048) if kind_of_key == "rsa" else ec.generate_private_key(ec.SECP256R1())
 
 
 def issue(domain: str, kind_of_key: str, now: datetime) -> str:
-    """A certificate for the domain in PEM, as automatic management obtains one; its key is shown to nobody."""
+    """A PEM certificate for the domain, as automatic certificate management obtains it. Its key is never returned."""
     key = _key_of_all(kind_of_key)
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, domain[:64])])  # 64: the most a common name may have
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, domain[:64])])  # 64: the limit of a common name
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Sandbox Issuing CA")])
     usage = x509.KeyUsage(True, False, kind_of_key == "rsa", False, False, False, False, False, False)
     signed = (
@@ -203,7 +203,7 @@ def issue(domain: str, kind_of_key: str, now: datetime) -> str:
 
 
 def ssh_public_key(text: str, *, pem: bool = False) -> Any:
-    """A key in authorized-keys form, or in PEM where that is allowed."""
+    """The public key in a text in authorized_keys format; with `pem` also in PEM."""
     if not text.isascii():
         raise ValueError("it is not ASCII")
     try:
@@ -215,19 +215,19 @@ def ssh_public_key(text: str, *, pem: bool = False) -> Any:
 
 
 def ssh_line(key: Any) -> str:
-    """The key without comment, in authorized-keys form: what tells it from another."""
+    """The key in authorized_keys format without a comment, which identifies it."""
     encoded: bytes = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return encoded.decode()
 
 
 def curve(name: str) -> type[ec.EllipticCurve] | None:
-    """The curve of `"256"`, `"p384"`, `"P-521"`, …"""
+    """The curve with a name such as `256`, `p384` or `P-521`; None for other names."""
     found = re.fullmatch(r"(?:nist)?p?-?(256|384|521)", name.lower())
     return _CURVES[found[1]] if found else None
 
 
 def new_ssh_key(kind_of_key: str, elliptic_curve: str, size: int) -> tuple[str, str]:
-    """A private key in PEM, and its public key in authorized-keys form."""
+    """A new private key in PEM, and its public key in authorized_keys format."""
     key: Any
     if kind_of_key == "rsa":
         key = rsa.generate_private_key(65537, size or 2048)
@@ -248,8 +248,11 @@ def sign_ssh(
     until: datetime,
     user: dict[str, dict[str, str]] | None = None,
 ) -> str:
-    """An SSH certificate in authorized-keys form, of a host, or of a user with these options and extensions. No
-    principals: good for every host or user."""
+    """Signs an SSH certificate and returns it in authorized_keys format.
+
+    A host certificate, or with `user` a user certificate with these `critical_options` and `extensions`. Without
+    principals the certificate is valid for all hosts or users.
+    """
     builder = (
         SSHCertificateBuilder()
         .public_key(ssh_public_key(public_key))

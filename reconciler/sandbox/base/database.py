@@ -1,7 +1,7 @@
-"""The sandbox's memory: documents by collection and id, names that may be taken once, and who refers to whom.
+"""The sandbox's database: documents by collection and id, unique names, and references between documents.
 
-One SQLite file. A mutating request is one transaction, flushed to disk before it is answered, so a kill at any point
-leaves the file as after some request. Knows nothing of kinds or HTTP.
+One SQLite file. A mutating request is one transaction, flushed to disk before the response, so that a kill at any point
+leaves the state after some request. Independent of kinds and HTTP.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reconciler.sandbox.base.ids import Ksuids
 
 Document = dict[str, Any]
 
-_APPLICATION = 0x7265636E  # by which a file of SQLite tells whose it is
+_APPLICATION = 0x7265636E  # SQLite's application id, which identifies a database of the sandbox
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 PRAGMA application_id = {_APPLICATION};
@@ -53,7 +53,7 @@ class Stored:
 
 class Database:
     def __init__(self, path: str) -> None:
-        # Calls come from one thread at a time; the flag lets tests build it in another one than it serves in.
+        # Calls come from one thread at a time. With the flag, tests may open it in another thread than it serves in.
         self._sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._check_own()
         if path != ":memory:":
@@ -65,20 +65,20 @@ class Database:
         self._ids = Ksuids(self.fact("last_id") or "")
 
     def _check_own(self) -> None:
-        """Nothing is written into the database of another program."""
-        # In this order: another sandbox may be making the file its own.
+        """Raises DatabaseError if the file is the database of another program."""
+        # In this order, because another sandbox may be initializing the same file.
         [tables] = self._sql.execute("SELECT count(*) FROM sqlite_master").fetchone()
         [application] = self._sql.execute("PRAGMA application_id").fetchone()
         if application != _APPLICATION and (application or tables):
             self._sql.close()
-            raise sqlite3.DatabaseError("not a database of the sandbox; name another file")
+            raise sqlite3.DatabaseError("not a database of the sandbox; use another file")
 
     def close(self) -> None:
         self._sql.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing; may be nested, and the outermost decides."""
+        """One transaction. Nested calls join the outermost, which commits or rolls back."""
         if self._sql.in_transaction:
             yield
             return
@@ -93,7 +93,7 @@ class Database:
 
     def new_id(self, prefix: str) -> str:
         fresh = self._ids.new()
-        self.remember("last_id", fresh)  # so that ids grow even across a restart with a clock set back
+        self.remember("last_id", fresh)  # ids must increase even after a restart with the clock set back
         return prefix + fresh
 
     # --- documents ----------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Database:
         return _load_row(row) if row else None
 
     def page(self, collection: str, parent: str = "", before: str | None = None, limit: int = -1) -> list[Stored]:
-        """Newest first; `before` names the object after which to go on, which may be gone by now."""
+        """Up to `limit` documents, newest first, older than the object `before`, which may have been deleted."""
         position = "" if before is None else "AND sequence < ?"
         rows = self._sql.execute(
             "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? "  # noqa: S608
@@ -116,16 +116,16 @@ class Database:
         return [_load_row(row) for row in rows]
 
     def iterate(self, collection: str, parent: str = "", before: str | None = None) -> Iterator[Stored]:
-        """As `page` without a limit, read as far as is looked at."""
-        while found := self.page(collection, parent, before, 100):
-            yield from found
-            before = found[-1].id
+        """Yields all documents, newest first, and reads them in pages of 100 as needed."""
+        while page := self.page(collection, parent, before, 100):
+            yield from page
+            before = page[-1].id
 
     def _place(self, collection: str, parent: str, identity: str) -> int:
         where = "FROM documents WHERE collection=? AND parent=? AND id"
         found = self._sql.execute(f"SELECT sequence {where}=?", (collection, parent, identity)).fetchone()
         if found is None:
-            # Deleted since it was shown: ids sort by time, so its place is just after the next older one.
+            # Deleted meanwhile: ids sort by time, so its position is just after the next older one.
             older = f"SELECT sequence + 1 {where}<? ORDER BY id DESC LIMIT 1"
             found = self._sql.execute(older, (collection, parent, identity)).fetchone()
         return int(found[0]) if found else 0
@@ -147,24 +147,24 @@ class Database:
         return fresh
 
     def delete(self, stored: Stored) -> None:
-        """The document, its names and its uses; not what lives below it."""
+        """Deletes the document, its names and its references, but not its children."""
         self._sql.execute("DELETE FROM documents WHERE sequence=?", (stored.sequence,))
         self._changes.append((stored, None))
 
     def changes(self) -> list[tuple[Stored | None, Stored | None]]:
-        """Each document that this transaction has written since it was last asked, as it was before and after."""
-        told, self._changes = self._changes, []
-        return told
+        """The documents written in this transaction since the last call, each before and after."""
+        changes, self._changes = self._changes, []
+        return changes
 
     def parents(self, collection: str, identity: str) -> list[str]:
-        """Below whom there is an object of this id."""
+        """The parents that have a child with this id."""
         rows = self._sql.execute(
             "SELECT parent FROM documents WHERE collection=? AND id=? ORDER BY sequence", (collection, identity)
         )
         return [str(parent) for (parent,) in rows]
 
     def trim(self, collection: str, parent: str, kept: int) -> None:
-        """Only the latest so many stay."""
+        """Deletes all but the latest `kept` documents."""
         last = "SELECT sequence FROM documents WHERE collection=? AND parent=? ORDER BY sequence DESC LIMIT 1 OFFSET ?"
         self._sql.execute(
             f"DELETE FROM documents WHERE collection=? AND parent=? AND sequence <= ({last})",  # noqa: S608
@@ -172,15 +172,18 @@ class Database:
         )
 
     def clear(self) -> None:
-        """As a new file, but for the ids: they go on growing."""
+        """Deletes everything except the last id, so that ids never repeat."""
         with self.transaction():
             self._sql.execute("DELETE FROM documents")
             self._sql.execute("DELETE FROM facts WHERE name <> 'last_id'")
 
-    # --- names that may be taken once ---------------------------------------------------------------------------------
+    # --- unique names -------------------------------------------------------------------------------------------------
 
     def take(self, owner: Stored, names: Iterable[tuple[str, str]], *, is_new: bool = False) -> tuple[str, str] | None:
-        """Make these the owner's names, instead of those it had. The first that is another's, if any: then none is."""
+        """Replaces the names of the owner by these (space, name) pairs.
+
+        Returns the first pair that another document has; the caller then rolls the transaction back.
+        """
         if not is_new:
             self._sql.execute("DELETE FROM names WHERE owner=?", (owner.sequence,))
         for space, name in dict.fromkeys(names):
@@ -199,7 +202,7 @@ class Database:
         return _load_row(row) if row else None
 
     def has_name_of_other(self, space: str, start: str, owner: str) -> bool:
-        """Whether somebody else than the object with this id has a name that begins so."""
+        """Whether a document with another id than `owner` has a name that begins with `start`."""
         row = self._sql.execute(
             "SELECT 1 FROM documents JOIN names ON owner = sequence "
             "WHERE space=? AND name>=? AND substr(name, 1, ?)=? AND id<>? LIMIT 1",
@@ -207,17 +210,17 @@ class Database:
         ).fetchone()
         return row is not None
 
-    # --- who refers to whom -------------------------------------------------------------------------------------------
+    # --- references ---------------------------------------------------------------------------------------------------
 
     def use(self, user: Stored, targets: Iterable[tuple[str, str]], *, is_new: bool = False) -> None:
-        """Make (field, id) pairs the user's references, instead of those it had."""
+        """Replaces the references of a document by these (field, id) pairs."""
         if not is_new:
             self._sql.execute("DELETE FROM uses WHERE user=?", (user.sequence,))
         for field, target in dict.fromkeys(targets):
             self._sql.execute("INSERT INTO uses VALUES (?, ?, ?)", (target, user.sequence, field))
 
     def user_of(self, target: str) -> Stored | None:
-        """Something that refers to the object, the oldest first."""
+        """The oldest document that refers to the object, or None."""
         row = self._sql.execute(
             "SELECT sequence, collection, parent, id, body FROM documents JOIN uses ON user = sequence "
             "WHERE target=? AND id<>? ORDER BY sequence LIMIT 1",
@@ -226,7 +229,7 @@ class Database:
         return _load_row(row) if row else None
 
     def users_of(self, target: str) -> list[Stored]:
-        """All that refers to the object, the oldest first."""
+        """The documents that refer to the object, oldest first."""
         rows = self._sql.execute(
             "SELECT DISTINCT sequence, collection, parent, id, body FROM documents JOIN uses ON user = sequence "
             "WHERE target=? AND id<>? ORDER BY sequence",
@@ -244,7 +247,7 @@ class Database:
         self._sql.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def count(self, name: str) -> int:
-        """1, 2, 3, … for each call with the same name, never the same twice."""
+        """The next number of a counter: 1, 2, 3, …"""
         number = int(self.fact(name) or 0) + 1
         self.remember(name, str(number))
         return number

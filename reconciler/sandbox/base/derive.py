@@ -1,6 +1,6 @@
-"""What the platform fills in by itself: one function per kind, called with the draft of a created or updated object.
+"""Fields that the platform derives: one function per kind, called with the draft of a created or updated object.
 
-Derived values go into the draft's document under the names they are read by.
+Derived values are stored in the draft's document under the names of the response.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _endpoint(draft: Draft, world: World) -> None:
 def _termination(draft: Draft, world: World) -> None:
     module = draft.doc.get("tls_termination")
     if module is not None and module.get("terminate_at") != "upstream" and not module["min_version"]:
-        module["min_version"] = "1.2"  # the platform's own pick
+        module["min_version"] = "1.2"  # the platform's default
 
 
 # --- credentials ------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def _credential(draft: Draft, world: World) -> None:
     draft.doc["owner_id"] = draft.doc["owner_id"] or world.principal
     if draft.kind.one_time and draft.is_new:
         draft.once = ids.token(draft.id)
-        # What an agent or a client presents later is compared with this; the token itself is kept nowhere.
+        # Only the digest is stored; the token that an agent or client presents later is compared with it.
         draft.doc["_token_sha256"] = hashlib.sha256(draft.once.encode()).hexdigest()
 
 
@@ -92,7 +92,7 @@ def _domain(draft: Draft, world: World) -> None:
             f"{label[20:37]}.{label[37:40]}.acme.{world.platform_domain}" if wildcard and not own else None
         )
     elif doc[_POLICY] is None and draft.before[_POLICY] and doc["certificate_id"] == draft.before["certificate_id"]:
-        doc["certificate_id"] = ""  # the managed certificate goes with its policy
+        doc["certificate_id"] = ""  # the managed certificate is removed with its policy
     _reset_certificate_status(draft)
 
 
@@ -106,7 +106,7 @@ def _ingress(draft: Draft, world: World) -> None:
 
 
 def _reset_certificate_status(draft: Draft) -> None:
-    """A policy that is new or changed has no status yet: reads begin the provisioning and end it."""
+    """Resets the status of a new or changed certificate policy. Later reads start and finish the provisioning."""
     doc, name = draft.doc, _POLICY
     if doc[name] is None:
         doc["certificate_management_status"] = None
@@ -164,7 +164,7 @@ def _ssh_authority(draft: Draft, world: World) -> None:
 
 
 def period(draft: Draft) -> tuple[datetime, datetime]:
-    """From when until when an SSH certificate is to be good; what the request leaves open is counted from now."""
+    """The start and end of an SSH certificate's validity, with defaults counted from now."""
     after, until = draft.doc["valid_after"], draft.doc["valid_until"]
     lifetime = _DAY if draft.kind.name == "SSHUserCertificate" else 365 * _DAY
     return (
@@ -211,7 +211,7 @@ def _secret(draft: Draft, world: World) -> None:
         draft.doc["created_by"] = ref(world.principal)
 
 
-# --- what no manifest declares ----------------------------------------------------------------------------------------
+# --- kinds that manifests cannot declare ------------------------------------------------------------------------------
 
 
 def _operator(draft: Draft, world: World) -> None:

@@ -1,4 +1,4 @@
-"""What rules and derivations work on: an object on its way into the database, and the account around it."""
+"""The input of rules and derivations: an object before it is stored (`Draft`), and the account (`World`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from reconciler.sandbox.base.ids import prefix_of
 
 @dataclass
 class Draft:
-    """
-    supplied   the request's body, without what was null
-    doc        the object as it will be kept; rules may put a value into its normal form
-    before     the object as it is kept now; None for a create
-    once       the one-time secret that a derivation has made
+    """An object that a request creates or updates.
+
+    supplied   the body of the request, without null values
+    doc        the document to store; rules may normalize its values
+    before     the stored document; None for a create
+    once       the one-time secret of a create
     """
 
     kind: Kind
@@ -33,14 +34,14 @@ class Draft:
 
 
 class World:
-    """The account as rules see it."""
+    """The account, for rules: finds objects, names and the caller."""
 
     def __init__(self, database: Database, kinds: Iterable[Kind], platform_domain: str) -> None:
         self.database = database
         self.platform_domain = platform_domain
-        self.caller = ""  # the bot or user whose key the request carries; empty: the account's administrator
+        self.caller = ""  # the bot or user that owns the request's key; empty: the administrator
         named = {kind.name: kind for kind in kinds}
-        # Objects of two kinds are kept once, as those of the kind that the other one is the same as.
+        # Objects of two kinds (`Kind.same_as`) are stored once.
         kept = {kind.id_prefix: named[kind.same_as or kind.name] for kind in named.values() if kind.id_prefix}
         self._by_prefix = {prefix: kind.name for prefix, kind in kept.items()}
         self._kept_as = {prefix: kind.id_prefix for prefix, kind in kept.items()}
@@ -54,33 +55,33 @@ class World:
 
     @property
     def principal(self) -> str:
-        """The bot or user whose key the request carries."""
+        """The bot or user that owns the API key of the request."""
         return self.caller or self.user()
 
     @property
     def is_admin(self) -> bool:
-        """Whether the request is the administrator's: bots and other users are none."""
+        """Whether the request uses a key of the administrator."""
         return self.caller in ("", self.user())
 
     def is_active(self, owner: str) -> bool:
-        """Whether a bot or user may sign in."""
+        """Whether the keys and credentials of a bot or user are accepted."""
         found = self.find(owner)
         return found is None or found.body.get("active") is not False
 
     def user(self) -> str:
-        """The account's administrator, whose key the sandbox was started with."""
-        known = self.database.fact("user")
-        if known is None:
-            known = self.database.new_id("usr_")
-            self.database.remember("user", known)
-        return known
+        """The id of the administrator, who owns the key that the sandbox was started with."""
+        identity = self.database.fact("user")
+        if identity is None:
+            identity = self.database.new_id("usr_")
+            self.database.remember("user", identity)
+        return identity
 
     def is_platforms(self, host: str) -> bool:
-        """Whether the domain is a subdomain of the platform's own."""
+        """Whether the host is a subdomain of the platform's domain."""
         return host.endswith(f".{self.platform_domain}")
 
     def domain_of(self, host: str) -> Stored | None:
-        """The reserved domain that serves a host: itself, or the closest wildcard above it."""
+        """The reserved domain that covers a host: the host itself, or the closest wildcard above it."""
         found = self.database.find_by_name("domain", host)
         while found is None and "." in host:
             host = host.partition(".")[2]
@@ -91,4 +92,4 @@ class World:
         return self.database.find_by_name("address", hostport)
 
 
-Rule = Callable[[Draft, World], None]  # raises what it refuses
+Rule = Callable[[Draft, World], None]  # raises Refusal

@@ -1,4 +1,4 @@
-"""What the platform refuses of an event destination's target."""
+"""Validation of the target of an event destination."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.sandbox.base.draft import Draft
 from reconciler.sandbox.wire import refusal
 from reconciler.sandbox.wire.refusal import Cause
 
-# What each member needs besides its authentication.
+# The required fields of each member, besides `auth`.
 _NEEDS = {
     "delivery": ("delivery_stream_arn",),
     "stream": ("stream_arn",),

@@ -1,4 +1,4 @@
-"""Ids as the platform makes them: a prefix and a KSUID, 27 base62 characters that sort by time of creation."""
+"""Ids and tokens in the platform's format: a prefix and a KSUID, 27 base62 characters that sort by creation time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KSUID = re.compile(rf"[0-9A-Za-z]{{{LENGTH}}}")
 
 
 class Ksuids:
-    """Ids that never repeat and never go back, even within one second or when the clock does."""
+    """Generates KSUIDs that strictly increase, even within one second or when the clock is set back."""
 
     def __init__(self, last: str = "") -> None:
         self._last = _number(last) if is_ksuid(last) else 0
@@ -23,7 +23,7 @@ class Ksuids:
     def new(self) -> str:
         chance = int.from_bytes(secrets.token_bytes(16))
         fresh = (int(time.time()) - _EPOCH << 128) + chance
-        # Within one second the random part may fall behind the last id: step on from that by a random stride.
+        # Within one second the random part may be less than that of the last id: add a random step to the last id.
         self._last = fresh if fresh > self._last else self._last + 1 + chance % (1 << 96)
         return _text(self._last)
 
@@ -37,20 +37,20 @@ def is_id(text: str, prefix: str) -> bool:
 
 
 def prefix_of(text: str) -> str:
-    """`"edgtls_"` of a well-formed id, empty for anything else."""
+    """The prefix of a well-formed id, such as `edgtls_`; empty for any other text."""
     prefix, underscore, rest = text.rpartition("_")
     return prefix + underscore if underscore and is_ksuid(rest) else ""
 
 
 def token(identity: str) -> str:
-    """A one-time token: the id's KSUID and 21 characters nobody can guess."""
+    """A one-time token: the KSUID of the id and 21 random characters."""
     secret = "".join(secrets.choice(ALPHABET) for _ in range(21))
     return f"{identity.rpartition('_')[2]}_{secret}"
 
 
 def _text(number: int) -> str:
     pairs = []
-    for _ in range(3):  # ten digits fit into a machine word, which is divided faster than all of them
+    for _ in range(3):  # ten digits fit into a machine word, which is divided faster
         number, part = divmod(number, 62**10)
         for _ in range(5):
             part, pair = divmod(part, 62**2)

@@ -1,7 +1,7 @@
-"""Puts what a seed file lists into a sandbox before it serves: requests to replay, and objects as they are.
+"""Seed files: requests and objects that are loaded into a sandbox before it serves.
 
-The file is YAML or JSON: a list of `{path, body}` (a POST each) and `{collection, object}` (planted unchecked, for what
-no client can create: ephemeral and edge endpoints).
+The file is YAML or JSON: a list of `{path, body}` (each sent as a POST) and `{collection, object}` (stored without
+validation, for objects that no client can create, such as ephemeral endpoints).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class CreateRequest(BaseModel):
 
 
 def load_seed(objects: Objects, path: Path) -> None:
-    """Plants what a file lists. ValueError says which item cannot be planted, and why; then none is."""
+    """Loads a seed file. Raises ValueError with the first invalid item; nothing is loaded then."""
     try:
         items = parsing.document(path.read_text(encoding="utf-8"))
         if not isinstance(items, list):
-            raise ValueError("a seed is a list")
+            raise ValueError("a seed file must be a list")
         load_items(objects, items)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
 def load_items(objects: Objects, items: Sequence[Any]) -> None:
-    """As `plant`, with the items themselves."""
+    """Loads the items of a seed file; see `load_seed`."""
     router = Router(operations(objects.kinds))
     with objects.database.transaction():
         for number, item in enumerate(items, 1):
@@ -56,11 +56,11 @@ def load_items(objects: Objects, items: Sequence[Any]) -> None:
 
 def _load_item(objects: Objects, router: Router, item: Any) -> None:
     if isinstance(item, dict) and "collection" in item:
-        planted = parsing.validate(RawObject, item)
-        objects.insert_raw(planted.collection, planted.object)
+        raw = parsing.validate(RawObject, item)
+        objects.insert_raw(raw.collection, raw.object)
         return
-    posted = parsing.validate(CreateRequest, item)
-    found = router.match(posted.path)
-    if found is None or "POST" not in found.by_method:
-        raise ValueError(f"nothing can be created at {posted.path}")
-    objects.answer(found.by_method["POST"], found.values, posted.body, objects.view(""))
+    create = parsing.validate(CreateRequest, item)
+    match = router.match(create.path)
+    if match is None or "POST" not in match.by_method:
+        raise ValueError(f"POST {create.path} is not supported")
+    objects.answer(match.by_method["POST"], match.values, create.body, objects.view(""))

@@ -1,4 +1,4 @@
-"""Behaviors in which the public platform varies or differs from its specification, set by `PUT /_sandbox/variants`."""
+"""Optional behavior of the public platform that differs from its specification, set by `PUT /_sandbox/variants`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Variants(BaseModel):
-    """
-    patch_empties   a PATCH that leaves out a field that every PATCH should carry empties the field
-    sparse          answers leave out text fields that are not set, instead of showing them as empty text
+    """The variants that are on.
+
+    patch_empties   a PATCH empties the fields that it must always contain (`ALWAYS_SENT`) but does not
+    sparse          responses omit text fields that are not set, instead of returning empty texts
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)

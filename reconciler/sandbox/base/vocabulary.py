@@ -1,4 +1,4 @@
-"""The closed lists of the platform, and texts with a grammar: ACL rules, hosts, policies, timestamps."""
+"""Enumerations of the platform, and the syntax of its texts: ACL rules, hosts, traffic policies, timestamps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def is_acl_rule(text: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Whether it may stand between the dots of a host name."""
+    """Whether a text is a valid label of a hostname."""
     return _LABEL.fullmatch(text) is not None
 
 
@@ -71,7 +71,7 @@ def _is_port(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is a host with its port, or an IPv6 address in brackets with its port."""
+    """Whether a text is `host:port`, or an IPv6 address in brackets with a port."""
     name, _, port = text.rpartition(":")
     if not (name.startswith("[") and name.endswith("]")):
         return is_hostport(text)
@@ -83,18 +83,18 @@ def is_address(text: str) -> bool:
 
 
 def host(text: str) -> str:
-    """A host's normal form."""
+    """A hostname in lower case, without a trailing dot."""
     return text.strip().rstrip(".").lower()
 
 
 def hostport(text: str) -> str:
-    """The normal form of a host with its port."""
+    """A `host:port` with the host in normal form."""
     name, colon, port = text.strip().rpartition(":")
     return f"{host(name)}{colon}{port}"
 
 
 def instant(text: str) -> datetime:
-    """ValueError for what is not RFC 3339, or not a moment that an SSH certificate can hold."""
+    """An RFC 3339 timestamp in UTC. Raises ValueError for other texts and for times before 1970."""
     if not _INSTANT.fullmatch(text):
         raise ValueError(text)
     try:
@@ -107,7 +107,7 @@ def instant(text: str) -> datetime:
 
 
 def wrong_policy(text: str) -> str | None:
-    """What is wrong with a traffic policy document, if anything is."""
+    """The first error of a traffic policy document, or None."""
     if len(text) > LARGEST_POLICY:
         return f"it has more than {LARGEST_POLICY} characters"
     try:
@@ -115,12 +115,12 @@ def wrong_policy(text: str) -> str | None:
     except ValueError as error:
         return str(error)
     if not isinstance(document, dict):
-        return "it is not an object of phases"
+        return "it must be an object of phases"
     for phase, rules in document.items():
         if phase not in PHASES:
-            return f"{phase!r} is not a phase"
+            return f"unknown phase {phase!r}"
         if not isinstance(rules, list):
-            return f"{phase}: a phase is a list of rules"
+            return f"{phase}: must be a list of rules"
         for rule in rules:
             wrong = _wrong_rule(rule)
             if wrong is not None:
@@ -130,15 +130,15 @@ def wrong_policy(text: str) -> str | None:
 
 def _wrong_rule(rule: Any) -> str | None:
     if not isinstance(rule, dict):
-        return "a rule is an object"
+        return "a rule must be an object"
     expressions, actions = rule.get("expressions"), rule.get("actions")
     if expressions is not None and not (isinstance(expressions, list) and all(isinstance(e, str) for e in expressions)):
-        return "expressions is a list of texts"
+        return "expressions must be a list of texts"
     if not isinstance(actions, list) or not actions:
-        return "a rule needs a list of actions"
+        return "a rule must have a list of actions"
     for action in actions:
         if not isinstance(action, dict) or not isinstance(action.get("type"), str) or not action["type"]:
-            return "an action is an object with a type"
+            return "an action must be an object with a type"
         if not isinstance(action.get("config"), dict | None):
-            return "the config of an action is an object"
+            return "the config of an action must be an object"
     return None

@@ -1,1 +1,1 @@
-"""What each operation of the emulated API does to objects."""
+"""The operations of the emulated API: their table, their effect on objects, and the events they cause."""

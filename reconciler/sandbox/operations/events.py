@@ -1,8 +1,8 @@
-"""What the platform would deliver: an event for each change of an object, to each destination of a subscription to it.
+"""Events: records, for each change of an object, the deliveries that the platform would make to event destinations.
 
-Nothing leaves the sandbox. Deliveries are kept, the latest `KEPT` of each destination, and read at
-`GET /_sandbox/deliveries?destination=ed_…`. They are written in the transaction of the change itself, from the object
-as answers show it: what a read conceals is not in an event either.
+Nothing is sent. The latest `KEPT` deliveries of each destination can be read at `GET
+/_sandbox/deliveries?destination=ed_…`. They are written in the transaction of the change and contain the object as
+responses return it, without write-only values.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SUBJECTS = {
     "TunnelCredential": "tunnel_credential",
     "Vault": "vault",
 }
-"""The kinds whose changes are events, and what these are called after."""
+"""The kinds whose changes are events, and their names in event types."""
 
 SESSION_START, SESSION_STOP = "agent_session_start.v0", "agent_session_stop.v0"
-_TEST = "test.v0"  # what a destination is verified with: no subscription can name it
+_TEST = "test.v0"  # the event that verifies a destination; not available to subscriptions
 
 
 Show = Callable[[Stored], Document]
-"""An object as an answer shows it."""
+"""Renders an object as a response returns it."""
 
 
 class Events:
@@ -55,43 +55,43 @@ class Events:
         self._database = database
 
     def record_changes(self, show: Show) -> None:
-        """The events of what the transaction changed since the last time. A source is a part of its subscription."""
+        """Records the events of the transaction's changes. A change of a source is an update of its subscription."""
         changes = _Changes()
         for before, after in self._database.changes():
             changes.add(before, after)
         for (collection, parent, identity), (before, after) in changes.objects.items():
             if parent == "" and identity in changes.sources and after is None and before is None:
                 before = after = self._database.find(collection, identity)
-            happening = _classify_change(before, after, identity in changes.sources)
-            name = self._type_of(collection, happening) if happening else ""
+            change = _classify_change(before, after, identity in changes.sources)
+            name = self._type_of(collection, change) if change else ""
             stored = after or before
             if name and stored is not None:
                 about = show(stored)
-                if happening == "deleted" and collection == _SUBSCRIPTION:
+                if change == "deleted" and collection == _SUBSCRIPTION:
                     about = {**about, "sources": [show(stored) for stored in changes.sources.get(identity, ())]}
                 self.record(name, about)
-            if happening == "deleted" and collection == _DESTINATION:
+            if change == "deleted" and collection == _DESTINATION:
                 self._database.trim(_COLLECTION, identity, 0)
 
-    def _type_of(self, collection: str, happening: ChangeType) -> str:
-        """The type of such an event, if anybody is to be told of it; else empty."""
+    def _type_of(self, collection: str, change: ChangeType) -> str:
+        """The event type of a change; empty if no subscription has it."""
         subject = SUBJECTS.get(collection)
-        name = f"{subject}_{happening}.v0"
+        name = f"{subject}_{change}.v0"
         return name if subject is not None and self._database.parents(_SOURCE, name) else ""
 
     def record(self, name: str, about: Document) -> None:
-        """One event of this type, to everybody who is to have it."""
+        """Records an event for each destination of the subscriptions to its type."""
         event: Document = {}
         for subscription, destination in self._find_subscribers(name):
             event = event or self._event(name, about)
             self._deliver(destination, event, subscription)
 
     def verify(self, destination: str) -> None:
-        """The event that a new destination is tried out with."""
+        """Records the test event of a new destination (`verify_with_test_event`)."""
         self._deliver(destination, self._event(_TEST, {}), None)
 
     def deliveries(self, destination: str) -> list[Json]:
-        """What a destination was sent, the first of what is kept first."""
+        """The recorded deliveries of a destination, oldest first."""
         return [stored.body for stored in reversed(self._database.page(_COLLECTION, destination))]
 
     def _find_subscribers(self, name: str) -> Iterator[tuple[str, str]]:
@@ -117,28 +117,28 @@ class Events:
 
 @dataclass
 class _Changes:
-    """What became of each object in one transaction: how it was at first, and how it is at last.
+    """The objects that one transaction changed, each at the start and at the end of the transaction.
 
-    `sources` are, by subscription, the sources that came or went.
+    `sources` holds the created and deleted sources by subscription.
     """
 
     objects: dict[tuple[str, str, str], tuple[Stored | None, Stored | None]] = field(default_factory=dict)
     sources: dict[str, list[Stored]] = field(default_factory=dict)
 
     def add(self, before: Stored | None, after: Stored | None) -> None:
-        each = after or before
-        assert each is not None
-        if each.collection == _SOURCE:
-            self.sources.setdefault(each.parent, []).append(each)
-            self.objects.setdefault((_SUBSCRIPTION, "", each.parent), (None, None))
+        stored = after or before
+        assert stored is not None
+        if stored.collection == _SOURCE:
+            self.sources.setdefault(stored.parent, []).append(stored)
+            self.objects.setdefault((_SUBSCRIPTION, "", stored.parent), (None, None))
             return
-        key = (each.collection, each.parent, each.id)
+        key = (stored.collection, stored.parent, stored.id)
         first = self.objects[key][0] if key in self.objects else before
         self.objects[key] = (first or before, after)
 
 
 def _classify_change(before: Stored | None, after: Stored | None, within: bool) -> ChangeType | None:
-    """What happened to an object that was so and is so; `within`: to a part of it, at least."""
+    """The type of the change from `before` to `after`, None if nothing changed; `within`: a part of it changed."""
     if before is None or after is None:
         return "created" if after is not None else "deleted" if before is not None else None
     return "updated" if within or _public(before) != _public(after) else None

@@ -1,4 +1,4 @@
-"""Which values are references and what must be behind them; which names may be taken once; what keeps what alive."""
+"""References between objects and unique names: what must exist, what must be unique, and what blocks a deletion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.sandbox.wire.refusal import Cause, Refusal
 
 _BACKENDS = ("bkdfo_", "bkdtg_", "bkdhr_", "bkdwd_", "bkdsc_")
 
-# By field name, anywhere in a body: prefixes allowed, and the cause when nothing is there.
+# By field name, anywhere in a body: the allowed id prefixes, and the error if the object does not exist.
 _REFERENCES: dict[str, tuple[tuple[str, ...], Cause]] = {
     "backend_id": (_BACKENDS, refusal.NO_BACKEND),
     "backends": (_BACKENDS, refusal.NO_CHILD),
@@ -29,7 +29,7 @@ _REFERENCES: dict[str, tuple[tuple[str, ...], Cause]] = {
     "owner_id": (("usr_", "bot_", "service_"), refusal.NO_SUCH_OBJECT),
     "vault_id": (("vault_",), refusal.NO_VAULT),
 }
-# By field name: the causes when an id is malformed, and when it is of another kind; where they are not the common ones.
+# By field name: the errors of a malformed id and of an id of another kind, if they are not the common ones.
 _NO_ID: dict[str, tuple[Cause, Cause]] = {
     "backend_id": (refusal.BACKEND_ID, refusal.BACKEND_ID),
     "backends": (refusal.CHILD_ID, refusal.CHILD_KIND),
@@ -38,9 +38,9 @@ _NO_ID: dict[str, tuple[Cause, Cause]] = {
     "certificate_authority_ids": (refusal.AUTHORITY_ID, refusal.AUTHORITY_ID),
 }
 _REFERRING = frozenset(_REFERENCES)
-_WELL_FORMED_IS_ENOUGH = ("ec_", "usr_")  # the platform has these objects, the API that we stand in for does not
+_WELL_FORMED_IS_ENOUGH = ("ec_", "usr_")  # objects of the platform that the emulated API does not serve
 
-# An owner may go while its credentials stay.
+# Fields whose references do not block a deletion: an owner can be deleted while its credentials exist.
 _HOLDS_NOTHING = {"owner_id"}
 
 _IN_USE: dict[str, Cause] = {
@@ -58,7 +58,7 @@ _IN_USE: dict[str, Cause] = {
     "CertificateAuthority": refusal.AUTHORITY_IN_USE,
 }
 
-# Deleted with what they refer to, instead of keeping it alive: (what goes, who goes with it).
+# Kinds that are deleted with the object that they refer to, instead of blocking its deletion, by that object's kind.
 CASCADES = {"IPPolicy": "IPPolicyRule"}
 
 
@@ -67,23 +67,23 @@ def in_use_refusal(kind: str, identity: str, user: str) -> Refusal:
 
 
 def references(draft: Draft) -> Iterator[tuple[str, str, str]]:
-    """(path, field name, id) of every reference in the document."""
+    """Yields (path, field name, id) of every reference in the document."""
     for field, path, value in bodies.walk(bodies.holders(draft.kind, _REFERRING), draft.doc):
         if field.name in _REFERENCES:
             several = isinstance(value, (list, dict))
             for identity in value if several else [value]:
-                if identity or several:  # only a reference that stands alone may be left empty
+                if identity or several:  # a single reference may be empty, an item of a list must not
                     yield path, field.name, identity
 
 
 def check_references(draft: Draft, world: World) -> None:
-    """Each reference that the request supplies is well-formed and leads somewhere."""
+    """Checks that each reference in the request is well-formed and that its object exists."""
     for path, name, identity in references(draft):
         if draft.before is not None and path.partition(".")[0] not in draft.supplied:
             continue
         prefixes, missing = _REFERENCES[name]
         if name == "owner_id" and "@" in identity:
-            continue  # the public service takes an e-mail address here as well
+            continue  # the public service also accepts an email address
         if not any(is_id(identity, prefix) for prefix in prefixes):
             wrong = refusal.WRONG_ID if len(prefixes) == 1 else refusal.SEVERAL_WRONG_ID
             malformed, wrong = _NO_ID.get(name, (refusal.MALFORMED_ID, wrong))
@@ -96,7 +96,7 @@ def check_references(draft: Draft, world: World) -> None:
 
 
 def uses(draft: Draft, world: World) -> Iterator[tuple[str, str]]:
-    """(field, id) of everything this object keeps from being deleted."""
+    """Yields (field, id) of the objects that cannot be deleted while this object exists."""
     for path, name, identity in references(draft):
         if name not in _HOLDS_NOTHING and prefix_of(identity) not in _WELL_FORMED_IS_ENOUGH:
             yield path, identity
@@ -110,7 +110,7 @@ def uses(draft: Draft, world: World) -> Iterator[tuple[str, str]]:
 
 
 def names(draft: Draft) -> Iterable[tuple[str, str]]:
-    """What nobody else may have while this object has it: (space, name)."""
+    """The unique names of the object, as (space, name)."""
     doc = draft.doc
     match draft.kind.name:
         case "CloudEndpoint":
@@ -141,7 +141,7 @@ def names(draft: Draft) -> Iterable[tuple[str, str]]:
 
 
 def duplicate_refusal(space: str, name: str) -> Refusal:
-    """The refusal of a name that is another's."""
+    """The error of a name that another object has."""
     causes: dict[str, tuple[Cause, dict[str, Json]]] = {
         "url": (refusal.ENDPOINT_DUPLICATE, {}),
         "domain": (refusal.DOMAIN_DUPLICATE, {}),

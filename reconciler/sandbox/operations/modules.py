@@ -1,4 +1,4 @@
-"""What the platform refuses of the modules of edges and routes, however they arrive: by POST, PATCH or PUT."""
+"""Validation of the modules of edges and routes, whether sent by POST, PATCH or PUT."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_modules(draft: Draft) -> None:
         _check_webhook(webhook)
 
 
-# What a module cannot be without.
+# The required fields of each module.
 REQUIRED = {
     "backend": ("backend_id",),
     "traffic_policy": ("value",),
@@ -70,14 +70,14 @@ def _check_saml(module: dict[str, Any]) -> None:
     roots: list[str] = []
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler = lambda name, attributes: roots.append(name) if not roots else None
-    # Entities are refused outright: a metadata document needs none, and a bomb is made of them.
+    # Entities are rejected: metadata needs none, and they can expand without limit.
     parser.EntityDeclHandler = _no_entities
     try:
         parser.Parse(module["idp_metadata"].encode(), True)
-    except (expat.ExpatError, ValueError, LookupError) as error:  # the last of an encoding that does not exist
+    except (expat.ExpatError, ValueError, LookupError) as error:  # LookupError: unknown encoding
         raise refusal.SAML_METADATA(why=error) from error
     if roots[0].rpartition(" ")[2] != "EntityDescriptor":
-        raise refusal.SAML_METADATA(why="its root is another element")
+        raise refusal.SAML_METADATA(why="the root element is not EntityDescriptor")
     module["nameid_format"] = module["nameid_format"] or vocabulary.NAMEID_FORMATS[0]
     if module["nameid_format"] not in vocabulary.NAMEID_FORMATS:
         raise refusal.NAMEID_FORMAT(value=module["nameid_format"])

@@ -1,48 +1,49 @@
-"""What each operation does: one transaction from a request's body to the answer's.
+"""The effect of each operation on objects: one transaction from the body of a request to that of the response.
 
-Choices where the platform's documentation is silent:
+Behavior where the platform's documentation is silent:
 
-- PATCH writes what its body supplies. Null for a field that has a DELETE path is refused; null for any other puts it
-  back to the platform's default. A module in the body replaces the whole module, and PUT on its path does the same.
-- PATCH keeps what its body leaves out. With the variant `patch_empties` it empties the fields that the public platform
-  does not keep: `backends` of failover and weighted backends.
-- GET and DELETE of a module that is not set answer 404, as of an object that does not exist.
-- Deleting an edge deletes its routes, a subscription its sources, a policy its rules; an object that others refer to is
-  not deleted. The credentials of a deleted bot stay.
-- The status of a certificate policy is null in the answer that sets it; the next read shows a job, and the one after it
-  the certificate, which goes with its policy. A domain takes an uploaded certificate only, and an empty
-  `certificate_id` beside a policy is refused (436).
-- An update that supplies nothing is refused for the kinds whose code for it is known, and changes nothing elsewhere.
-- A description holds 255 bytes and metadata 4096, counted as UTF-8. Kinds that have codes of their own for that use
-  them; of the neighbouring pairs 1914 to 1917 the first is of TLS certificates, of 1945 to 1948 of host certificates.
-- A url with a slash at its end is refused (9038). A limit that is a number out of range is 233, and 244 otherwise.
-- Endpoints with one url all have `pooling_enabled`, or there is one: 18016, 18017, and 18009 between two without it.
-- Where an edge is, no endpoint comes, whatever its scheme (18009), and no tunnel (334); where one of these is, no edge
-  comes (7122). Only a TLS edge and a cloud endpoint of the scheme https stand beside each other. `GET /endpoints` lists
-  an endpoint of type `edge` for each hostport of an edge, with the edge's description and metadata.
+- PATCH writes the fields in its body. Null is rejected for a field with a DELETE path, and sets any other field to the
+  platform's default. A module in the body replaces the whole module, like PUT on the module's path.
+- PATCH does not change omitted fields. With the variant `patch_empties` it empties the omitted fields that the public
+  platform empties: `backends` of failover and weighted backends.
+- GET and DELETE of a module that is not set return 404, as for an object that does not exist.
+- Deleting an edge deletes its routes, a subscription its sources, an IP policy its rules. An object that others refer
+  to is not deleted. The credentials of a deleted bot are not deleted.
+- The status of a certificate policy is null in the response that sets it. The next read returns a provisioning job, and
+  the read after it the certificate, which is deleted with its policy. A domain accepts uploaded certificates only, and
+  an empty `certificate_id` of a domain with a policy is rejected (436).
+- An empty update is rejected for the kinds that have a code for it, and has no effect for other kinds.
+- A description has at most 255 bytes and metadata 4096, in UTF-8. Kinds with codes of their own use these; of the codes
+  1914 to 1917 the first pair is for TLS certificates, of 1945 to 1948 for host certificates.
+- A URL with a slash at its end is rejected (9038). A limit that is a number out of range is 233, any other text 244.
+- Several endpoints with one URL must all have `pooling_enabled`: 18016, 18017, and 18009 for two without it.
+- The hostport of an edge cannot be used by an endpoint of any scheme (18009) or a tunnel (334), and the other way round
+  (7122). Only a TLS edge and a cloud endpoint with the scheme https can share one. `GET /endpoints` lists an endpoint
+  of type `edge` for each hostport of an edge, with the description and metadata of the edge.
 - Routes can be listed below their edge; clients of the public service read them with the edge.
-- The list of a subscription's sources takes `limit` and `before_id`, and shows all of them: it names no next page.
-- Upstream of a TLS edge that does not terminate TLS there is no traffic policy (7062) and no mutual TLS (1694).
-- An IP restriction or mutual TLS that is switched off may name nobody. A traffic policy has up to 256 K characters, and
-  up to 100 levels; what names none of the formats of a SAML name id asks for the persistent one.
-- The last rule of a policy that a dashboard restriction names is kept (1419), whether or not it is enforced.
-- A failover backend holds up to ten of its kind (6513), and never itself (6525); a `ca_pem` up to 64 KiB (1921).
-- An ARN begins with `arn:`; of which service it is, nobody asks. The `fields` of an event source are kept, and shown
-  where there are any; an update of a subscription that names a source without `fields` leaves them. Its `filter` is
-  taken, and neither kept nor looked into.
-- Filters are served on the collections that are documented to have them. `obj` is the object as a list shows it; what
-  an agent serves has the type `agent` there. Values of different types differ and have no order, null has none either;
-  a moment is compared with the text of one. `id` and `url` of `GET /endpoints` each name alternatives, and narrow each
-  other.
-- Nothing is capped but what `PUT /_sandbox/budget` caps: requests in a window (226), at the same time (225), creates
-  (432, 509, 614, 7071). All of these are 429.
-- The user behind the key that the sandbox was started with administers the account. A key made at `/api_keys` acts as
-  its owner until it is deleted: a bot, or another user, names no other owner (630) and creates, updates and deletes no
-  bots (4111). No other right is asked for, and nothing belongs to other accounts. The keys of a bot that is not active
-  are refused (403), its authtokens too (107), and no credential is created for it (636).
-- An SSH certificate names up to 256 principals.
-- A Kubernetes operator keeps what it registers with; its certificate is not made, and `bound_endpoints` is not served.
-  An abuse report stays PENDING.
+- The list of a subscription's sources accepts `limit` and `before_id`, and always returns all sources.
+- A TLS edge that terminates TLS upstream cannot have a traffic policy (7062) or mutual TLS (1694).
+- A disabled IP restriction or mutual TLS module may be empty. A traffic policy has at most 256 K characters and 100
+  levels. An empty SAML name id format is the persistent one.
+- The last rule of a policy of a dashboard restriction cannot be deleted (1419), whether or not it is enforced.
+- A failover backend contains at most ten failover backends (6513), and never itself (6525). A `ca_pem` has at most
+  64 KiB (1921).
+- An ARN begins with `arn:`; its service is not checked. The `fields` of an event source are stored, and returned if
+  there are any; an update of a subscription with a source without `fields` does not change them. `filter` is accepted
+  and ignored.
+- Filters are served on the collections that are documented to have them. `obj` is the object as a list returns it; the
+  type of an agent's endpoint is `agent`. Values of different types are not equal and cannot be ordered, and neither can
+  null; a timestamp can be compared with a text. `GET /endpoints` returns the objects that match one of the parameters
+  `id`, if there are any, and one of the parameters `url`, if there are any.
+- The only limits are those of `PUT /_sandbox/budget`: requests in a window (226), concurrent requests (225), creates
+  (432, 509, 614, 7071). All have the status 429.
+- The owner of the key that the sandbox was started with is the administrator. A key of `/api_keys` acts as its owner
+  until it is deleted. Bots and other users cannot set another owner (630) and cannot create, update or delete bots
+  (4111). No other permissions are checked, and there are no other accounts. The keys of an inactive bot are rejected
+  (403), its authtokens too (107), and no credential can be created for it (636).
+- An SSH certificate has at most 256 principals.
+- A Kubernetes operator stores the registered fields; its certificate is not issued, and `bound_endpoints` is not
+  served. An abuse report stays PENDING.
 - Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
 """
 
@@ -76,7 +77,7 @@ from reconciler.sandbox.wire.responses import View
 
 PLATFORM_DOMAIN = "sandbox.test"
 
-Render = Callable[[Document], Document]  # how an object is shown to whoever asks
+Render = Callable[[Document], Document]  # from the response of the stored kind to that of the requested kind
 
 
 class Objects:
@@ -94,26 +95,29 @@ class Objects:
         for kind in kinds:
             if kind.parent is not None:
                 self._children.setdefault(kind.parent.kind, []).append(kind)
-        # There are few addresses by which clients reach us, and all else of a view is the same for every request.
+        # Clients use few addresses, and everything else in a view is the same for every request.
         self._view_of = lru_cache(maxsize=64)(self._view)
 
     def view(self, base: str) -> View:
-        """How objects are shown to whoever reached us at this address."""
+        """The view that renders objects for clients that use this base address."""
         return self._view_of(base, self.variants.sparse)
 
     def _view(self, base: str, sparse: bool) -> View:
         return View(base, self.kinds, PLATFORM_DOMAIN, self._saml_certificate, sparse=sparse)
 
     def answer(self, operation: Operation, values: Sequence[str], body: Document, view: View, caller: str = "") -> Json:
-        """The answer's body; None where there is none. `values` are those of the path, outermost first; `caller` is the
-        owner of the key, empty for the administrator's."""
+        """Executes an operation and returns the body of the response, None if it has none.
+
+        `values` are the parameters of the path, outermost first. `caller` is the owner of the API key, empty for the
+        administrator.
+        """
         self.world.caller = caller
         with self.change(view):
             return self._answer(operation, values, body, view)
 
     @contextmanager
     def change(self, view: View) -> Iterator[None]:
-        """One transaction, with the events of what it changes."""
+        """One transaction, which also records the events of its changes."""
         with self.database.transaction():
             yield
             self.events.record_changes(lambda stored: self._render(view, self._by_name[stored.collection], stored))
@@ -125,8 +129,8 @@ class Objects:
             for value in values:
                 _check_path_id(kind, value)
             values = [shared_objects.rename_id(value, kind, kept) for value in values]
-            shown = self._answer(replace(operation, kind=kept), values, body, view)
-            return shown and shared_objects.render_as(kind, kept, shown, view)
+            response = self._answer(replace(operation, kind=kept), values, body, view)
+            return response and shared_objects.render_as(kind, kept, response, view)
         if operation.act is Act.CREATE:
             return self._create(kind, values[0] if values else "", body, view)
         stored = self._find(kind, values)
@@ -150,46 +154,48 @@ class Objects:
     # --- lists --------------------------------------------------------------------------------------------------------
 
     def page(
-        self, kind: Kind, values: Sequence[str], query: Query, view: View, seen: Render = lambda shown: shown
+        self, kind: Kind, values: Sequence[str], query: Query, view: View, render: Render = lambda response: response
     ) -> tuple[Json, str]:
-        """The objects of one page, newest first, and the id after which the next begins (empty: nothing follows)."""
+        """The objects of one page, newest first, and the id before which the next page begins (empty: last page)."""
         if kind.same_as is not None:
             kept = self._by_name[kind.same_as]
-            seen = partial(shared_objects.render_as, kind, kept, view=view)
-            found, follows = self.page(kept, values, shared_objects.translate_query(query, kind, kept), view, seen)
-            return found, shared_objects.rename_id(follows, kept, kind)
+            render = partial(shared_objects.render_as, kind, kept, view=view)
+            page, last = self.page(kept, values, shared_objects.translate_query(query, kind, kept), view, render)
+            return page, shared_objects.rename_id(last, kept, kind)
         parent, limit = self._parent(kind, values), query.limit
-        # The secrets of one vault, which live in the collection of all of them.
+        # The secrets of all vaults are in one collection.
         vault = self._find(self._by_name["Vault"], values).id if values and not parent else ""
         if query.before is not None and self.database.find(kind.name, query.before, parent) is None:
             check_id("before_id", query.before, kind.id_prefix)
         with self.change(view):
             if query.is_narrowed or vault:
-                page = self._filter_page(kind, parent, query, view, vault, seen)
+                page = self._filter_page(kind, parent, query, view, vault, render)
             else:
                 page = self.database.page(kind.name, parent, query.before, limit + 1)
             follows = page[limit - 1].id if len(page) > limit else ""
             return [
-                seen(self._render(view, kind, self._read(kind, stored), listed=True)) for stored in page[:limit]
+                render(self._render(view, kind, self._read(kind, stored), listed=True)) for stored in page[:limit]
             ], follows
 
-    def _filter_page(self, kind: Kind, parent: str, query: Query, view: View, vault: str, seen: Render) -> list[Stored]:
-        """One more than a page of what is asked for."""
+    def _filter_page(
+        self, kind: Kind, parent: str, query: Query, view: View, vault: str, render: Render
+    ) -> list[Stored]:
+        """The objects that match the query, up to one more than a page."""
         nothing = Stored(0, kind.name, parent, "", bodies.complete(kind.name, bodies.fields(kind), {}))
-        view = self._view_of(view.base, False)  # a filter sees the fields that a sparse answer leaves out as well
+        view = self._view_of(view.base, False)  # filters also match fields that a sparse response omits
         keep = query.keep({"created_at", *kind.fixed, *self._render(view, kind, nothing)})
         candidates = self.database.iterate(kind.name, parent, query.before)
         if vault:
             candidates = (candidate for candidate in candidates if candidate.body["vault_id"] == vault)
-        kept = (candidate for candidate in candidates if keep(seen(self._render(view, kind, candidate))))
+        kept = (candidate for candidate in candidates if keep(render(self._render(view, kind, candidate))))
         return list(islice(kept, query.limit + 1))
 
     def list_all(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
-        """All objects, in the order of their creation."""
+        """All objects, in the order of creation."""
         found = self.database.page(kind.name, self._parent(kind, values))
         return [self._render(view, kind, stored, listed=True) for stored in reversed(found)]
 
-    # --- finding ------------------------------------------------------------------------------------------------------
+    # --- lookup -------------------------------------------------------------------------------------------------------
 
     def _parent(self, kind: Kind, values: Sequence[str]) -> str:
         if kind.parent is None:
@@ -212,7 +218,7 @@ class Objects:
         for below in self._children.get(kind.name, ()):
             assert below.parent is not None
             found = self.database.page(below.name, stored.id)
-            # Oldest first here: routes are shown in the order they were made.
+            # Children are listed in the order of creation.
             children[below.parent.embedded] = [self._render(view, below, stored) for stored in reversed(found)]
         return view.render(kind, stored, children, listed=listed)
 
@@ -232,8 +238,8 @@ class Objects:
         stored = self._settle(draft, None)
         if supplied.get("verify_with_test_event"):
             self.events.verify(stored.id)
-        shown = self._render(view, kind, stored, listed=True)
-        return {**shown, kind.one_time: draft.once} if kind.one_time else shown
+        response = self._render(view, kind, stored, listed=True)
+        return {**response, kind.one_time: draft.once} if kind.one_time else response
 
     def _update(self, kind: Kind, stored: Stored, body: Document, view: View) -> Document:
         rules.check_not_raw(stored)
@@ -256,7 +262,7 @@ class Objects:
         return self._render(view, kind, self._settle(draft, stored))
 
     def _settle(self, draft: Draft, stored: Stored | None) -> Stored:
-        """Check, derive, keep: the common end of everything that writes."""
+        """Validates, derives and stores an object: the last step of every write."""
         rules.check(draft, self.world)
         links.check_references(draft, self.world)
         derive.derive(draft, self.world)
@@ -264,7 +270,7 @@ class Objects:
         if kind.key != "id":
             draft.id = draft.doc[kind.key]
         if kind.name == "EventSubscription":
-            draft.doc["sources"] = None  # kept as objects of their own, and shown from there
+            draft.doc["sources"] = None  # stored as objects of their own
         if stored is None:
             if kind.key != "id" and self.database.find(kind.name, draft.id, draft.parent) is not None:
                 raise refusal.SOURCE_DUPLICATE(value=draft.id)
@@ -275,7 +281,7 @@ class Objects:
         if taken is not None:
             raise links.duplicate_refusal(*taken)
         self.database.use(stored, links.uses(draft, self.world), is_new=draft.is_new)
-        if kind.name == "EventSubscription" and sources is not None:  # None: an update that says nothing of them
+        if kind.name == "EventSubscription" and sources is not None:  # None: not in the update
             self._put_sources(stored, draft.supplied.get("sources") or [])
         if kind.name in edges.SCHEMES:
             self._serve_hostports(stored, (draft.before or {}).get("hostports", []))
@@ -284,18 +290,18 @@ class Objects:
 
     def _put_sources(self, subscription: Stored, sources: Sequence[Document]) -> None:
         below = self._children["EventSubscription"][0]
-        there = {stored.id: stored for stored in self.database.page(below.name, subscription.id)}
-        for gone in there.keys() - {source["type"] for source in sources}:
-            self.database.delete(there[gone])
+        existing = {stored.id: stored for stored in self.database.page(below.name, subscription.id)}
+        for removed in existing.keys() - {source["type"] for source in sources}:
+            self.database.delete(existing[removed])
         for source in sources:
-            new, fields = source["type"], {"fields": source["fields"]} if source.get("fields") else {}
-            if new not in there:
-                self.database.insert(below.name, new, {"type": new, **fields}, subscription.id)
+            type_, fields = source["type"], {"fields": source["fields"]} if source.get("fields") else {}
+            if type_ not in existing:
+                self.database.insert(below.name, type_, {"type": type_, **fields}, subscription.id)
             elif fields:
-                self.database.replace(there[new], {**there[new].body, **fields})
+                self.database.replace(existing[type_], {**existing[type_].body, **fields})
 
     def _serve_hostports(self, edge: Stored, before: Sequence[str]) -> None:
-        """An endpoint for each hostport of an edge, which had those of `before` until now."""
+        """Creates, updates and deletes the endpoints of an edge; `before` are its former hostports."""
         for hostport in before:
             served = self.database.find_by_name("edge endpoint", hostport)
             if served is not None and hostport not in edge.body["hostports"]:
@@ -351,7 +357,7 @@ class Objects:
     # --- certificates that the platform manages -----------------------------------------------------------------------
 
     def _read(self, kind: Kind, stored: Stored) -> Stored:
-        """The object as this read shows it: time passes for what is being provisioned."""
+        """The object as this read returns it. Each read advances the provisioning of a managed certificate."""
         reads = stored.body.get("_reads")
         if reads is None or reads >= 2:
             return stored
@@ -381,14 +387,14 @@ class Objects:
         return identity
 
     def _drop_managed(self, before: Document | None, after: Document) -> None:
-        """The managed certificate that a domain no longer serves goes."""
+        """Deletes a managed certificate that its domain no longer uses."""
         old = (before or {}).get("certificate_id")
         certificate = self.database.find("TLSCertificate", old) if old else None
         if certificate is not None and certificate.body.get("_managed") and old != after.get("certificate_id"):
             self.database.delete(certificate)
 
     def _command(self, stored: Stored, command: str) -> None:
-        """An agent that is told to stop takes along what it served; one that is to start anew is back at once."""
+        """Executes a command on an agent session. `stop` deletes the session and its endpoints and tunnels."""
         if self.run_command is not None and self.run_command(stored, command):
             return
         if command == "stop":
@@ -397,17 +403,17 @@ class Objects:
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def owner_of(self, token: str) -> str | None:
-        """Whose API key it is the token of; None if no key that was made here and is still there has it."""
+        """The owner of the API key with this token; None if no existing key has it."""
         found = self.database.find("APIKey", f"{self._by_name['APIKey'].id_prefix}{token.partition('_')[0]}")
         digest = hashlib.sha256(token.encode()).hexdigest()
         if found is None or not secrets.compare_digest(found.body.get("_token_sha256", ""), digest):
             return None
         return str(found.body["owner_id"])
 
-    # --- what no client can do ----------------------------------------------------------------------------------------
+    # --- objects that no client can create ----------------------------------------------------------------------------
 
     def insert_raw(self, collection: str, raw: Document) -> None:
-        """Put an object there as it is: what agents and edges make, such as an ephemeral endpoint."""
+        """Stores an object without validation, such as the ephemeral endpoint of an agent."""
         kind = next((kind for kind in self.kinds if kind.path == f"/{collection.strip('/')}"), None)
         if kind is None:
             raise refusal.NO_SUCH_PATH(path=collection)
@@ -416,11 +422,11 @@ class Objects:
             if not isinstance(identity, str):
                 raise refusal.WRONG_TYPE(field="id", wanted="text")
             if self.database.find(kind.name, identity) is not None:
-                raise refusal.PLANTED_TWICE(id=identity, path=kind.path)
+                raise refusal.RAW_DUPLICATE(id=identity, path=kind.path)
             self.database.insert(kind.name, identity, {"_raw": raw})
 
     def delete_raw(self, identity: str) -> None:
-        """Take away a planted object, with every planted one that refers to it."""
+        """Deletes an object that was stored without validation, and all such objects that refer to it."""
         with self.database.transaction():
             for kind in self.kinds:
                 for stored in self.database.page(kind.name):
@@ -430,7 +436,7 @@ class Objects:
                         self.database.delete(stored)
 
     def _saml_certificate(self) -> str:
-        """With which the platform signs its SAML requests: made once for a database."""
+        """The PEM certificate for SAML requests, issued once for a database."""
         pem = self.database.fact("saml_certificate")
         if pem is None:
             pem = certificates.issue(f"idp.{PLATFORM_DOMAIN}", "ecdsa", derive.now())

@@ -1,6 +1,6 @@
-"""The table of operations, made from the kinds, and the way from a request's method and path to its row.
+"""The table of operations, derived from the kinds, and the router from method and path to an operation.
 
-Neither answers anything: see `objects` for what an operation does and `openapi` for how it is described.
+`objects` executes operations, `openapi` describes them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _METHOD = {
 
 @dataclass(frozen=True)
 class Operation:
-    """`path` has its parameters in braces; `field` is the module, or what a detach clears."""
+    """One operation. `path` has its parameters in braces; `field` is the module, or the field that a detach clears."""
 
     act: Act
     kind: Kind
@@ -64,7 +64,7 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Unique among all operations: `put_tls_edges_id_mutual_tls`."""
+        """The operation id, such as `put_edges_tls_id_mutual_tls`."""
         return re.sub(r"\W+", "_", f"{self.method.lower()}{self.path}").strip("_")
 
 
@@ -79,18 +79,21 @@ def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
         yield Operation(Act.GET, kind, one)
         yield Operation(Act.UPDATE, kind, one)
         yield Operation(Act.DELETE, kind, one)
-        for each in kind.fields:
-            if each.module:
+        for own in kind.fields:
+            if own.module:
                 for act in (Act.PUT_MODULE, Act.GET_MODULE, Act.DELETE_MODULE):
-                    yield Operation(act, kind, f"{one}/{each.name}", each)
-            elif each.detach is not None:
-                yield Operation(Act.DETACH, kind, f"{one}/{each.detach}", each)
+                    yield Operation(act, kind, f"{one}/{own.name}", own)
+            elif own.detach is not None:
+                yield Operation(Act.DETACH, kind, f"{one}/{own.detach}", own)
         if kind.name == "Secret":
             yield Operation(Act.LIST, kind, "/vaults/{id}/secrets")
 
 
 def _read_only_operations(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation]:
-    """Of what no manifest declares. Without `list_key` nothing lists it; without fields an update is a command."""
+    """The operations of a kind that cannot be declared.
+
+    No list operation without `list_key`; an `update` of a kind without fields is a command.
+    """
     if kind.list_key:
         yield Operation(Act.LIST, kind, kind.path)
     yield Operation(Act.GET, kind, one)
@@ -115,7 +118,7 @@ class _Node:
 
 @dataclass(frozen=True)
 class Match:
-    """The operations at a path by method, and what its parameters stand for, outermost first."""
+    """The operations at a path by method, and the values of the path's parameters, outermost first."""
 
     by_method: Mapping[str, Operation]
     values: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Objects that two kinds share: kept once, as those of the one, and shown by the other under its own ids and paths."""
+"""Objects of two kinds (`Kind.same_as`): stored once, and returned by the second kind with its own ids and paths."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from reconciler.sandbox.wire.responses import View
 
 
 def rename_id(identity: str, kind: Kind, other: Kind) -> str:
-    """The id by which the other kind knows the same object."""
+    """The id of the same object in the other kind."""
     return identity.replace(kind.id_prefix, other.id_prefix, 1) if identity.startswith(kind.id_prefix) else identity
 
 
-def render_as(kind: Kind, kept: Kind, shown: Document, view: View) -> Document:
-    """An object as the kind shows it that it is not kept as."""
-    identity = rename_id(shown["id"], kept, kind)
-    return {**shown, "id": identity, "uri": f"{view.base}{kind.path}/{identity}"}
+def render_as(kind: Kind, kept: Kind, response: Document, view: View) -> Document:
+    """The response of the second kind, from that of the kind that the object is stored as."""
+    identity = rename_id(response["id"], kept, kind)
+    return {**response, "id": identity, "uri": f"{view.base}{kind.path}/{identity}"}
 
 
 def translate_query(query: Query, kind: Kind, kept: Kind) -> Query:
-    """The page that is asked for, by the ids that are kept."""
+    """The query with its ids translated to those of the stored kind."""
     if query.before is None:
         return query
     check_id("before_id", query.before, kind.id_prefix)

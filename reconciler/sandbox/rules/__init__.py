@@ -1,8 +1,8 @@
-"""What the platform refuses of an object's own content; `links` has what it refuses for the sake of other objects.
+"""Validation of an object's own content. `links` validates references and unique names.
 
-Written from the platform's documentation, and on purpose not from the kinds' validation: the two must be able to
-disagree. A rule may put a value into its normal form (a domain's case, a url's default port). A module here has what
-is required, what an update must supply, and the rules, each by kind.
+Written from the platform's documentation, independently of the validation in `kinds`, so that tests can find
+differences. A rule may normalize a value (the case of a domain, the default port of a URL). Each module has the
+required fields, the errors of empty updates, and the rules, each by kind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.sandbox.wire.refusal import Cause
 
 _LIMITS = {"description": 255, "metadata": 4096}  # bytes
 _LIMITED = frozenset(_LIMITS)
-# The codes of a description and of metadata that are too long, where they are not the common one.
+# The codes of a description and of metadata that are too long, if they are not the common code.
 _TOO_LONG = {
     "CloudEndpoint": (18012, 18013),
     "ReservedDomain": (420, 421),
@@ -37,7 +37,7 @@ _TOO_LONG = {
     "SSHUserCertificate": (1947, 1948),
 }
 
-# Fields of an update whose empty text says nothing.
+# Fields of an update whose empty text is ignored.
 _NOT_SUPPLIED_EMPTY = {"ReservedDomain": ("region",), "HTTPSEdgeRoute": ("match_type", "match")}
 
 _REQUIRED: dict[str, dict[str, Cause]] = {
@@ -62,18 +62,18 @@ _RULES: dict[str, Rule] = {
 
 
 def list_required(kind: str) -> tuple[str, ...]:
-    """The fields without which nothing of this kind is created."""
+    """The required fields of a create."""
     return tuple(_REQUIRED.get(kind, ()))
 
 
 def check_update(kind: str, body: dict[str, Any]) -> None:
-    """Some kinds refuse an update that supplies nothing."""
+    """Rejects an empty update of the kinds that have a code for it."""
     if not body and kind in _UNCHANGED:
         raise _UNCHANGED[kind]()
 
 
 def rename_older_fields(kind: str, body: Document) -> Document:
-    """The body of a create, with what older clients call by another name under its name of today."""
+    """The body of a create, with deprecated field names replaced."""
     if kind == "ReservedDomain":
         if bool(body.get("name")) is bool(body.get("domain")):
             raise refusal.DOMAIN_NAME()
@@ -84,14 +84,14 @@ def rename_older_fields(kind: str, body: Document) -> Document:
 
 
 def drop_empty_fields(kind: str, body: Document) -> Document:
-    """The body of an update, without what clients send along empty although it cannot change."""
+    """The body of an update, without the immutable fields that clients send empty."""
     check_retired(kind, body)
     empty = _NOT_SUPPLIED_EMPTY.get(kind, ())
     return {name: value for name, value in body.items() if name not in empty or value != ""}
 
 
 def check_retired(kind: str, body: Document) -> None:
-    """Fields that the platform once took, or takes elsewhere, are refused in words of their own."""
+    """Rejects fields that the platform no longer supports, or supports elsewhere, with their own codes."""
     if kind == "IPPolicy" and "action" in body:
         raise refusal.POLICY_HAS_NO_ACTION()
     termination = body.get("tls_termination")
@@ -100,14 +100,14 @@ def check_retired(kind: str, body: Document) -> None:
 
 
 def check_not_raw(stored: Stored) -> None:
-    """What was planted is there to be read."""
+    """Rejects an update of an object that was stored without validation."""
     _check_own(stored)
     if "_raw" in stored.body:
-        raise refusal.PLANTED(id=stored.id)
+        raise refusal.RAW_READ_ONLY(id=stored.id)
 
 
 def _check_own(stored: Stored) -> None:
-    """Ephemeral and edge endpoints are no client's to change or delete, nor is the account's own domain."""
+    """Rejects changes of ephemeral and edge endpoints, and of the domain assigned to the account."""
     raw = stored.body.get("_raw")
     if raw is not None and stored.collection == "ReservedDomain" and raw.get("is_dev"):
         raise refusal.DEV_DOMAIN(id=stored.id)
@@ -116,7 +116,7 @@ def _check_own(stored: Stored) -> None:
 
 
 def check_delete(stored: Stored, world: World) -> None:
-    """What stays for its own sake; `links` has what stays for the sake of others."""
+    """Rejects the deletion of objects that cannot be deleted. `links` checks references to the object."""
     _check_own(stored)
     if stored.collection == "BotUser" and not world.is_admin:
         raise refusal.BOT_BY_ADMIN()

@@ -1,4 +1,4 @@
-"""What the platform refuses of credentials, bot users, IP policies and restrictions."""
+"""Validation of credentials, API keys, bot users, IP policies, IP restrictions and abuse reports."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def _check_ssh_credential(draft: Draft, world: World) -> None:
 
 
 def _check_restriction(draft: Draft, world: World) -> None:
-    refusal.choice(draft.doc["type"], vocabulary.RESTRICTIONS, refusal.RESTRICTION_TYPE)
+    refusal.check_choice(draft.doc["type"], vocabulary.RESTRICTIONS, refusal.RESTRICTION_TYPE)
 
 
 def _check_policy_rule(draft: Draft, world: World) -> None:
     doc = draft.doc
-    refusal.choice(doc["action"], ("allow", "deny"), refusal.POLICY_ACTION)
+    refusal.check_choice(doc["action"], ("allow", "deny"), refusal.POLICY_ACTION)
     cidr = doc["cidr"].strip().lower()
     if "/" not in cidr:
         raise refusal.CIDR_MASK(value=cidr)
@@ -79,7 +79,7 @@ def _check_policy_rule(draft: Draft, world: World) -> None:
 
 
 def check_last(rule: Stored, world: World) -> None:
-    """A policy that decides who reaches the dashboard keeps a rule: nobody could let themselves in again."""
+    """Rejects the deletion of the last rule of a policy that restricts the dashboard."""
     policy = rule.body["ip_policy_id"]
     users = world.database.users_of(policy)
     held = any(user.collection == "IPRestriction" and user.body["type"] == "dashboard" for user in users)

@@ -1,4 +1,4 @@
-"""What the platform refuses of backends."""
+"""Validation of backends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.sandbox.wire.refusal import Cause
 REQUIRED: dict[str, dict[str, Cause]] = {"StaticBackend": {"address": refusal.STATIC_ADDRESS}}
 
 
-_MOST_NESTED = 10  # the platform has such a number; which, it does not say
+_MOST_NESTED = 10  # the platform's limit is not documented
 
 
 def _check_failover(draft: Draft, world: World) -> None:

@@ -1,4 +1,4 @@
-"""What the platform refuses of certificates, certificate authorities and SSH certificates."""
+"""Validation of certificates, certificate authorities and SSH certificates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REQUIRED: dict[str, dict[str, Cause]] = {
 }
 
 
-_LARGEST = 65536  # bytes of a ca_pem; the platform has such a number, and does not say which
+_LARGEST = 65536  # bytes of a ca_pem; the platform's limit is not documented
 
 
 def _check_authority(draft: Draft, world: World) -> None:
@@ -72,7 +72,7 @@ def _check_certificate(draft: Draft, world: World) -> None:
 def _check_ssh_authority(draft: Draft, world: World) -> None:
     doc = draft.doc
     doc["private_key_type"] = kind_of_key = doc["private_key_type"] or "ed25519"
-    refusal.choice(kind_of_key, ("rsa", "ecdsa", "ed25519"), refusal.SSH_KEY_TYPE)
+    refusal.check_choice(kind_of_key, ("rsa", "ecdsa", "ed25519"), refusal.SSH_KEY_TYPE)
     if doc["elliptic_curve"] and kind_of_key != "ecdsa":
         raise refusal.CURVE_OF_ECDSA(type=kind_of_key)
     if doc["elliptic_curve"] and certificates.curve(doc["elliptic_curve"]) is None:
@@ -94,7 +94,7 @@ def _check_ssh_certificate(draft: Draft, world: World) -> None:
     since, until = derive.period(draft)
     if until <= since:
         raise (refusal.NO_USER_DURATION if draft.kind.name == "SSHUserCertificate" else refusal.NOT_A_DURATION)()
-    # What was compared is what will be signed, even if a second passes until then.
+    # The period that was compared is signed, even if a second passes in between.
     doc["valid_after"], doc["valid_until"] = certificates.stamp(since), certificates.stamp(until)
     if len(doc["principals"]) > certificates.MOST_PRINCIPALS:
         raise refusal.PRINCIPALS(most=certificates.MOST_PRINCIPALS, count=len(doc["principals"]))

@@ -1,4 +1,4 @@
-"""What the platform refuses of reserved domains, reserved addresses and agent ingresses."""
+"""Validation of reserved domains, reserved addresses and agent ingresses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _check_reserved_domain(draft: Draft, world: World) -> None:
     doc = draft.doc
     doc["domain"] = _check_domain(doc["domain"], wildcard=True)
     if doc["region"]:
-        refusal.choice(doc["region"], vocabulary.REGIONS, refusal.REGION)
+        refusal.check_choice(doc["region"], vocabulary.REGIONS, refusal.REGION)
     policy, certificate = "certificate_management_policy", "certificate_id"
     if draft.supplied.get(policy) is not None and draft.supplied.get(certificate):
         raise refusal.CERTIFICATE_TWICE()
@@ -39,7 +39,7 @@ def _check_reserved_domain(draft: Draft, world: World) -> None:
             raise refusal.POLICY_ON_OWN_DOMAIN()
         if doc[certificate]:
             raise refusal.UPLOAD_ON_OWN_DOMAIN()
-    # The one that an update supplies takes the place of the other.
+    # An update with one of the two removes the other.
     if draft.supplied.get(certificate):
         doc[policy] = None
     elif draft.supplied.get(policy) is not None and draft.before is not None and draft.before[policy] is None:
@@ -77,13 +77,13 @@ def _check_domain(text: str, *, wildcard: bool) -> str:
 
 def _check_certificate_policy(policy: dict[str, Any] | None) -> None:
     if policy is not None:
-        refusal.choice(policy["authority"], ("letsencrypt",), refusal.AUTHORITY)
-        refusal.choice(policy["private_key_type"], ("rsa", "ecdsa"), refusal.KEY_TYPE)
+        refusal.check_choice(policy["authority"], ("letsencrypt",), refusal.AUTHORITY)
+        refusal.check_choice(policy["private_key_type"], ("rsa", "ecdsa"), refusal.KEY_TYPE)
 
 
 def _check_address(draft: Draft, world: World) -> None:
     draft.doc["region"] = draft.doc["region"] or "us"
-    refusal.choice(draft.doc["region"], vocabulary.REGIONS, refusal.ADDRESS_REGION)
+    refusal.check_choice(draft.doc["region"], vocabulary.REGIONS, refusal.ADDRESS_REGION)
 
 
 def _check_ingress(draft: Draft, world: World) -> None:

@@ -1,4 +1,4 @@
-"""What the platform refuses of endpoints, edges and routes; `modules` has what hangs on them."""
+"""Validation of endpoints, edges and routes, and the endpoints of edges. `modules` validates their modules."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ UNCHANGED: dict[str, Cause] = {
 }
 
 
-SCHEMES = {"TCPEdge": "tcp", "TLSEdge": "tls", "HTTPSEdge": "https"}  # of what an edge serves
+SCHEMES = {"TCPEdge": "tcp", "TLSEdge": "tls", "HTTPSEdge": "https"}  # of the endpoints of an edge
 _SCHEMES = ("http", "https", "tcp", "tls")
-_BESIDE = ("TLSEdge", "https")  # the kind of edge, and the endpoints that may have its hostport as well
+_BESIDE = ("TLSEdge", "https")  # the only kind of edge and scheme of endpoint that may share a hostport
 
 
 def _check_endpoint(draft: Draft, world: World) -> None:
     doc = draft.doc
-    refusal.choice(draft.supplied.get("type", "cloud"), ("cloud",), refusal.ENDPOINT_TYPE)
+    refusal.check_choice(draft.supplied.get("type", "cloud"), ("cloud",), refusal.ENDPOINT_TYPE)
     doc["url"] = _normalize_url(doc["url"])
     scheme, host = doc["url"].partition(":")[0], urlsplit(doc["url"]).hostname or ""
     if draft.before is not None:
@@ -37,7 +37,7 @@ def _check_endpoint(draft: Draft, world: World) -> None:
     _check_pool(draft, world)
     bindings = doc["bindings"]
     for binding in bindings:
-        refusal.choice(binding, vocabulary.BINDINGS, refusal.BINDING_UNKNOWN)
+        refusal.check_choice(binding, vocabulary.BINDINGS, refusal.BINDING_UNKNOWN)
         if bindings.count(binding) > 1:
             raise refusal.BINDING_REPEATED(value=binding)
     internal = host.endswith(".internal")
@@ -62,7 +62,7 @@ def _check_endpoint(draft: Draft, world: World) -> None:
 
 
 def _check_pool(draft: Draft, world: World) -> None:
-    """Endpoints with one url either all share it, or there is one of them."""
+    """Rejects endpoints with one URL unless all of them have `pooling_enabled`."""
     url, names = draft.doc["url"], world.database
     if draft.doc["pooling_enabled"]:
         if (
@@ -76,7 +76,7 @@ def _check_pool(draft: Draft, world: World) -> None:
 
 
 def _normalize_url(text: str) -> str:
-    """The normal form: lower case, no default port."""
+    """A URL in normal form: lower case, without the default port. Raises Refusal for an invalid URL."""
     text = text.strip()
     try:
         parts = urlsplit(text)
@@ -84,7 +84,7 @@ def _normalize_url(text: str) -> str:
     except ValueError as error:
         raise refusal.ENDPOINT_URL(url=text) from error
     scheme, host = parts.scheme, vocabulary.host(parts.hostname or "")
-    # What these three do not say is no part of a url here: a path, a fragment, who it is.
+    # Anything besides these three, such as a path, a fragment or a user name, is invalid.
     whole = f"{scheme}://{parts.hostname}" + ("" if port is None else f":{port}")
     if text.lower() == f"{whole}/":
         raise refusal.TRAILING_SLASH(url=text.rstrip("/"))
@@ -128,20 +128,20 @@ def _normalize_hostports(draft: Draft, world: World) -> list[str]:
 
 
 def _has_endpoint(kind: str, hostport: str, world: World) -> bool:
-    """Whether a cloud endpoint or an agent's tunnel is reached there that an edge of this kind cannot stand beside."""
+    """Whether the hostport is in use by a cloud endpoint or tunnel that this kind of edge cannot share it with."""
     host, _, port = hostport.rpartition(":")
     for scheme in _SCHEMES:
         url = f"{scheme}://{host if derive.DEFAULT_PORTS.get(scheme) == int(port) else hostport}"
         found = world.database.find_by_name("url", url)
         if (kind, scheme) == _BESIDE and (found is None or "_raw" not in found.body):
-            continue  # what an agent serves there is no cloud endpoint
+            continue  # a cloud endpoint may share the hostport, an agent's endpoint (stored with `_raw`) may not
         if found is not None or world.database.has_name_of_other("pool", f"{url} ", ""):
             return True
     return False
 
 
 def build_endpoint(edge: Stored, hostport: str, world: World) -> Document:
-    """The endpoint through which an edge serves one of its hostports, as lists of endpoints show it."""
+    """The endpoint of one hostport of an edge, as `GET /endpoints` returns it."""
     scheme, (host, _, port) = SCHEMES[edge.collection], hostport.rpartition(":")
     url = f"{scheme}://{host if derive.DEFAULT_PORTS.get(scheme) == int(port) else hostport}"
     domain, address = world.domain_of(host), world.address_of(hostport)

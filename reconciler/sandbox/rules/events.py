@@ -1,4 +1,4 @@
-"""What the platform refuses of event subscriptions and their sources; `base.event_targets` has the destinations."""
+"""Validation of event subscriptions and sources. `base.event_targets` validates destinations."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ REQUIRED: dict[str, dict[str, Cause]] = {
 
 
 def _check_source(draft: Draft, world: World) -> None:
-    refusal.choice(draft.doc["type"], vocabulary.EVENT_TYPES, refusal.EVENT_TYPE)
+    refusal.check_choice(draft.doc["type"], vocabulary.EVENT_TYPES, refusal.EVENT_TYPE)
 
 
 def _check_subscription(draft: Draft, world: World) -> None:
     types = [source["type"] for source in draft.doc["sources"] or []]
-    for each in types:
-        if not each:
+    for type_ in types:
+        if not type_:
             raise refusal.EVENT_TYPE_MISSING()
-        refusal.choice(each, vocabulary.EVENT_TYPES, refusal.EVENT_TYPE)
-        if types.count(each) > 1:
-            raise refusal.SOURCE_DUPLICATE(value=each)
+        refusal.check_choice(type_, vocabulary.EVENT_TYPES, refusal.EVENT_TYPE)
+        if types.count(type_) > 1:
+            raise refusal.SOURCE_DUPLICATE(value=type_)
 
 
 def _check_destination(draft: Draft, world: World) -> None:

@@ -1,4 +1,4 @@
-"""What the platform refuses of the modules that only routes of HTTPS edges have: ways to sign in, headers, breakers."""
+"""Validation of the modules that only HTTPS edge routes have: authentication, headers, circuit breaker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.sandbox.base.draft import Draft, World
 from reconciler.sandbox.wire import refusal
 
 LOGINS = ("saml", "oidc", "oauth")
-_BREAKER = {  # what each number may be
+_BREAKER = {  # the allowed range of each number
     "tripped_duration": (1, 2**32 - 1),
     "rolling_window": (1, 2**32 - 1),
     "num_buckets": (1, 128),
@@ -36,18 +36,18 @@ def check_route_modules(draft: Draft, world: World) -> None:
 
 
 def _check_providers(providers: dict[str, Any]) -> None:
-    used = {name: each for name, each in providers.items() if each is not None}
+    used = {name: provider for name, provider in providers.items() if provider is not None}
     if len(used) != 1:
         raise refusal.OAUTH_PROVIDER(count=len(used))
-    for name, each in used.items():
-        if bool(each["client_id"]) is not bool(each["client_secret"]):
+    for name, provider in used.items():
+        if bool(provider["client_id"]) is not bool(provider["client_secret"]):
             raise refusal.OAUTH_CLIENT(field=f"oauth.provider.{name}")
-        if each["scopes"] and not each["client_id"]:
+        if provider["scopes"] and not provider["client_id"]:
             raise refusal.OAUTH_SCOPES(field=f"oauth.provider.{name}")
 
 
 def _lower_header_names(module: dict[str, Any]) -> dict[str, Any]:
-    """Names of headers come back in lower case."""
+    """The module with header names in lower case, as the platform returns them."""
     return {
         **module,
         "add": {name.lower(): value for name, value in module["add"].items()},

@@ -1,4 +1,4 @@
-"""What the platform refuses of vaults and of the secrets in them."""
+"""Validation of vaults and secrets."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The sandbox's process, ASGI application and injected faults."""
+"""The server of the sandbox: process, ASGI application, injected faults and request budget."""

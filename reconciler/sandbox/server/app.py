@@ -1,10 +1,9 @@
-"""The sandbox on the wire: headers, bodies, queries, error answers, and the `/_sandbox` paths that only it has.
+"""The ASGI application of the sandbox: headers, bodies, queries, error responses, and the control API `/_sandbox`.
 
-What an operation does is said in `objects`. Under `/_sandbox`, which takes no key and no version:
-GET `requests?since=N` and DELETE `requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, POST
-and DELETE `objects` (plant, remove everything), DELETE on `/_sandbox` itself (all of it), GET
-`deliveries?destination=ed_…` (what it would have been sent, see `events`), POST `agent` (it ends and starts again, with
-another `authtoken` if one is given), GET `openapi.json`. None of these answers a web page of another site.
+`objects` executes the operations. The control API needs no key and no version header: GET `requests?since=N` and DELETE
+`requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, POST and DELETE `objects` (store
+without validation, delete all), DELETE `/_sandbox` (reset), GET `deliveries?destination=ed_…` (see `events`), POST
+`agent` (restart, with `authtoken` if it is in the body), GET `openapi.json`. It rejects requests of web pages.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
 
 
 class _AgentStart(BaseModel):
-    """Of an agent."""
+    """The body of POST `/_sandbox/agent`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -69,8 +68,14 @@ class _AgentStart(BaseModel):
 
 
 class App:
-    """One ASGI application. `cut` resets the connection of a request. `clock` measures the request budget and sleeps
-    for latency and faults."""
+    """The ASGI application of one sandbox.
+
+    cut         resets the connection of a request
+    per_minute  the request budget; None: unlimited
+    latency     seconds added to each response
+    clock       measures the request budget, and sleeps for latency and faults
+    on_request  see `OnRequest`
+    """
 
     def __init__(
         self,
@@ -104,7 +109,7 @@ class App:
                 await self._serve(request, send)
 
     async def serve_unaffected(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As a call, without fault, latency and log entry: for the one who set these up."""
+        """Serves a request without faults, latency and log entry, for the test that configured these."""
         if _is_control(scope):
             await self(scope, receive, send)
         else:
@@ -119,11 +124,11 @@ class App:
         fault = self.faults.find_fault(asked.method, path)
         late = self._latency + (fault.delay if fault else 0)
         if late:
-            await self._clock.sleep(late - self._latency / 2)  # the way here, and before the answer the way back
+            await self._clock.sleep(late - self._latency / 2)  # half of the latency before and half after the operation
         undone = fault is not None and not fault.takes_effect
         status, body, headers = (0, None, {}) if undone else self._run_operation(asked)
         if self._latency:
-            await self._clock.sleep(max(0.0, arrived + late - self._clock.now()))  # what serving took is a part of it
+            await self._clock.sleep(max(0.0, arrived + late - self._clock.now()))  # includes the time of the operation
         if fault is None:
             self._write_log(asked, status)
             await _send(send, status, body, headers)
@@ -133,7 +138,7 @@ class App:
     async def _apply_fault(
         self, fault: Fault, request: Request, asked: ApiRequest, send: Send, answer: _Answer
     ) -> None:
-        """What the client gets to see of an answer."""
+        """Sends the response, or what the fault leaves of it."""
         match fault.then:
             case faults.CUT | faults.COMMIT_THEN_CUT:
                 self._write_log(asked, 0)
@@ -154,7 +159,7 @@ class App:
 
     async def _sever(self, request: Request) -> None:
         self._cut(request.scope)
-        await asyncio.sleep(0)  # the server hears of it, and does not complain that the answer is not complete
+        await asyncio.sleep(0)  # lets the server notice, so that it does not log an incomplete response
 
     def _write_log(self, asked: ApiRequest, status: int) -> None:
         self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status)
@@ -164,7 +169,7 @@ class App:
             status, body = self._operate(asked)
         except Refusal as refused:
             return self._error(refused)
-        except Exception:  # noqa: BLE001 - ours, and no reason to answer in another form
+        except Exception:  # noqa: BLE001 - a bug of the sandbox must be answered in the API's error format
             return self._internal_error()
         return status, body, {}
 
@@ -180,14 +185,14 @@ class App:
         return status, body, {}
 
     def reset(self) -> None:
-        """As in the beginning: no objects, faults, log or changed settings. IDs go on growing."""
+        """Restores the initial state: no objects, faults, log or changed settings. Ids do not repeat."""
         self.objects.database.clear()
         self.faults.all.clear()
         self.log.clear()
         self.budget.clear()
         self.objects.variants = self._first
         if self.agent is not None:
-            with suppress(AgentError):  # of what its files name, much is gone
+            with suppress(AgentError):  # its files may name objects that were deleted
                 self.agent.start("")
 
     # --- errors -------------------------------------------------------------------------------------------------------
@@ -200,13 +205,13 @@ class App:
         return refused.status, body, {**refused.headers, "Ngrok-Operation-Id": operation}
 
     def _internal_error(self) -> _Answer:
-        """The answer to a mistake of the sandbox, which whoever runs it gets to see."""
+        """The response to an unexpected exception, which is printed to standard error."""
         traceback.print_exc()
-        return self._error(Refusal(None, 500, "The sandbox made a mistake; its standard error tells which."))
+        return self._error(Refusal(None, 500, "Internal error of the sandbox; see its standard error."))
 
     def _build_fault_answer(self, fault: Fault) -> tuple[int, Json, dict[str, str]]:
-        """The answer that a fault puts in the place of the real one."""
-        status, body, headers = self._error(Refusal(None, fault.status, "A fault that was asked for."))
+        """The response of an injected fault."""
+        status, body, headers = self._error(Refusal(None, fault.status, "Injected fault."))
         return status, body if fault.body is None else fault.body, {**headers, **fault.headers}
 
     # --- the management API -------------------------------------------------------------------------------------------
@@ -234,24 +239,24 @@ class App:
             answer = self._list(operation, found.values, view, query, asked)
         else:
             answer = self.objects.answer(operation, found.values, body, view, caller)
-        # Whoever names the version as the public service has it is answered in its spelling.
+        # A request with the version header of the public service gets the public field names.
         is_public = dialect.NGROK.version[0].lower() in asked.headers
         return operation.status, dialect.NGROK.render_response(operation.path, answer) if is_public else answer
 
     def _authenticate(self, asked: ApiRequest) -> str:
-        """The owner of the key that the request carries; empty for the key that the sandbox was started with."""
+        """The owner of the API key of the request; empty for the key that the sandbox was started with."""
         header = asked.headers.get("authorization")
         if not header:
             raise refusal.NO_KEY()
-        scheme, _, given = header.partition(" ")
+        scheme, _, key = header.partition(" ")
         if scheme.lower() == "basic":
             try:
-                given = base64.b64decode(given, validate=True).decode().rpartition(":")[2]
+                key = base64.b64decode(key, validate=True).decode().rpartition(":")[2]
             except (binascii.Error, ValueError) as error:
                 raise refusal.BAD_AUTHORIZATION() from error
-        elif scheme.lower() != "bearer" or not given.strip():
+        elif scheme.lower() != "bearer" or not key.strip():
             raise refusal.BAD_AUTHORIZATION()
-        key = given.strip()
+        key = key.strip()
         if secrets.compare_digest(key.encode(), self._api_key.encode()):
             return ""
         owner = self.objects.owner_of(key)
@@ -276,10 +281,10 @@ class App:
         if not queries.is_paged(operation):
             return {kind.list_key: self.objects.list_all(kind, values, view), "uri": uri}
         page, follows = self.objects.page(kind, values, query, view)
-        following = f"{uri}?{query.next_query(follows)}" if follows else None
-        return {kind.list_key: page, "uri": uri, "next_page_uri": following}
+        next_page = f"{uri}?{query.next_query(follows)}" if follows else None
+        return {kind.list_key: page, "uri": uri, "next_page_uri": next_page}
 
-    # --- what only the sandbox has ------------------------------------------------------------------------------------
+    # --- control API --------------------------------------------------------------------------------------------------
 
     async def _control(self, request: Request) -> tuple[int, Json]:
         path = str(request.scope["path"])
@@ -293,7 +298,7 @@ class App:
             case "DELETE", "requests":
                 self.log.clear()
             case "GET", "faults":
-                return 200, {"faults": [fault.shown() for fault in self.faults.all]}
+                return 200, {"faults": [fault.to_json() for fault in self.faults.all]}
             case "POST", "faults":
                 self.faults.all += await _read_items(request, Fault)
             case "DELETE", "faults":
@@ -303,18 +308,18 @@ class App:
             case "PUT", "variants":
                 self.objects.variants = _validate(Variants, await _value(request))
             case "POST", "objects":
-                planted = await _read_items(request, RawObject)
+                items = await _read_items(request, RawObject)
                 with self.objects.database.transaction():
-                    for each in planted:
-                        self.objects.insert_raw(each.collection, each.object)
+                    for item in items:
+                        self.objects.insert_raw(item.collection, item.object)
             case "DELETE", "objects":
                 self.objects.database.clear()
             case "DELETE", "":
                 self.reset()
             case "POST", "agent" if self.agent is not None:
-                given = _validate(_AgentStart, await _value(request))
+                start = _validate(_AgentStart, await _value(request))
                 try:
-                    self.agent.start(given.authtoken)
+                    self.agent.start(start.authtoken)
                 except AgentError as failed:
                     raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
             case "GET", "deliveries":
@@ -331,7 +336,7 @@ def _is_control(scope: Scope) -> bool:
 
 
 def _base(asked: ApiRequest) -> str:
-    """Scheme, host and port by which the client reached us."""
+    """The base address (scheme, host and port) that the client used."""
     host = asked.headers.get("host", "")
     if not _HOST.fullmatch(host):
         server = asked.server or ("localhost", None)
@@ -344,13 +349,13 @@ async def _read_request(request: Request) -> ApiRequest:
     scope = request.scope
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
     query = scope["query_string"].decode("latin-1")
-    # The path is read from the scope: `request.url` trips over a malformed Host header.
+    # The path is read from the scope, because `request.url` raises for a malformed Host header.
     path, body = str(scope["path"]), await _body(request)
     return ApiRequest(request.method, path, query, headers, scope.get("server"), body, scope["scheme"])
 
 
 async def _body(request: Request) -> bytes:
-    """The body, up to what is certainly too much."""
+    """The body of the request. A body over the limit is cut off after the limit."""
     body = b""
     async for part in request.stream():
         if len(body) <= _LARGEST_BODY:
@@ -372,11 +377,11 @@ def _read_body(asked: ApiRequest, operation: Operation) -> Document:
     return bodies.parse(raw)
 
 
-def _check_type(given: str | None) -> None:
-    if given is None:
+def _check_type(content_type: str | None) -> None:
+    if content_type is None:
         raise refusal.NO_TYPE()
-    if given.partition(";")[0].strip().lower() != "application/json":
-        raise refusal.UNSUPPORTED_TYPE(type=given)
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise refusal.UNSUPPORTED_TYPE(type=content_type)
 
 
 async def _value(request: Request) -> Any:
@@ -385,9 +390,9 @@ async def _value(request: Request) -> Any:
 
 
 async def _read_items(request: Request, form: type[Form]) -> list[Form]:
-    """A list in the body, or one thing, each in this form."""
-    given = await _value(request)
-    return [_validate(form, item) for item in (given if isinstance(given, list) else [given])]
+    """The items of the body, which is a list or a single item."""
+    body = await _value(request)
+    return [_validate(form, item) for item in (body if isinstance(body, list) else [body])]
 
 
 def _validate(form: type[Form], value: Any) -> Form:
@@ -406,7 +411,7 @@ async def _send(
     share: float = 1.0,
     pace: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Sends a response, or only this share of it; with a pace, in pieces, awaiting the pace after each."""
+    """Sends a response, or the first `share` of it. With `pace`, sends it in pieces and awaits `pace` after each."""
     raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     lines = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
     if not raw:
@@ -420,7 +425,7 @@ async def _send(
     }
     content = b"" if status == 204 else raw[: int(len(raw) * share)]
     if share < 1 and not content:
-        return  # an answer without a body breaks off before its head
+        return  # a response without a body is truncated before its head
     await send(start)
     if pace is not None and content:
         size = -(-len(content) // faults.PIECES)

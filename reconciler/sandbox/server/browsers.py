@@ -1,7 +1,7 @@
-"""Tells requests that a web page could have sent from those of programs: DNS rebinding and cross-site requests.
+"""Detects requests of web pages (DNS rebinding, cross-site requests) from their Host and Origin headers.
 
-Paths without a key are for programs that reach the sandbox by an IP address, as `localhost`, or by a name without a
-dot, as containers do. None of these can be the name of a public site.
+Paths without a key accept programs only. Programs use an IP address, `localhost` or a name without a dot, as
+containers do. None of these can be the name of a public site.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ _LOCAL = re.compile(r"[\w-]+|[\w.-]+\.localhost", re.ASCII)
 
 
 def find_foreign(headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """The header by which a request names another site, with its value; None if there is none.
-
-    `headers` have lower-case names.
-    """
+    """The header that names another site, and its value; None if there is none. `headers` have lower-case names."""
     host = headers.get("host")
     if host is not None and not _is_local(host):
         return "Host", host

@@ -1,4 +1,4 @@
-"""The clock of a sandbox that serves in real time."""
+"""The real-time clock of a sandbox."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ class LoopClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds - 0.0005))  # the loop wakes up to a millisecond late
+        await asyncio.sleep(max(0.0, seconds - 0.0005))  # the event loop wakes up to 1 ms late

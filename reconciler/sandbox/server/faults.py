@@ -1,4 +1,4 @@
-"""Trouble on request: faults as data, a request budget, and the log of what was asked. Kept in memory only."""
+"""Injected faults, the request budget, and the request log of the sandbox. All are kept in memory only."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ from reconciler.engine.ports import Clock
 from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.wire import refusal
 
-CUT = "cut"  # the connection is reset, nothing was done
-COMMIT_THEN_CUT = "commit-then-cut"  # the connection is reset, everything was done
-STATUS = "status"  # this status and body, nothing was done
-COMMIT_THEN_STATUS = "commit-then-status"  # this status and body, everything was done
-HANG = "hang"  # no answer for as long as the client waits, nothing was done
-COMMIT_THEN_HANG = "commit-then-hang"  # no answer for as long as the client waits, everything was done
-COMMIT_THEN_TRUNCATE = "commit-then-truncate"  # everything was done, and the answer breaks off in the middle
-ANSWER = "answer"  # as without a fault; for its delay or its pace
+# The effects of a fault. With `commit-then-` the request is executed first, otherwise not.
+CUT = "cut"  # resets the connection
+COMMIT_THEN_CUT = "commit-then-cut"
+STATUS = "status"  # returns the fault's status and body
+COMMIT_THEN_STATUS = "commit-then-status"
+HANG = "hang"  # returns no response while the client waits
+COMMIT_THEN_HANG = "commit-then-hang"
+COMMIT_THEN_TRUNCATE = "commit-then-truncate"  # sends half of the response
+ANSWER = "answer"  # executes and answers the request; for a delay or a pace alone
 _UNDONE = (CUT, STATUS, HANG)
 _CREATES = {"/reserved_domains": 432, "/reserved_addrs": 509, "/api_keys": 614} | dict.fromkeys(
     ("/edges/tcp", "/edges/tls", "/edges/https"), 7071
 )
-PIECES = 8  # in which a paced answer is sent
+PIECES = 8  # of a response that is sent with a pace
 _Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 _HeaderValue = Annotated[str, Field(pattern=r"^[\t\x20-\x7e\u{a0}-\u{ff}]*$")]
 
 
 class Fault(BaseModel):
-    """
-    on       "POST /credentials"; `*` stands for any method, and in the path for anything
-    nth      the first of the matching requests that it meets, counted from 1
-    times    how many it meets from there on; 0: all
+    """An injected fault.
+
+    on       method and path, such as "POST /credentials"; `*` matches any method, and any part of a path
+    nth      the first matching request that is affected, counted from 1
+    times    the number of requests that are affected from there on; 0: all
     delay    seconds before anything else happens
-    pace     seconds between the pieces in which the answer's body is sent
-    chance   how likely it meets a request that it could meet, by the dice of its `seed`
+    pace     seconds between the pieces in which the body of the response is sent
+    chance   the probability that a matching request is affected
+    seed     of the random numbers for `chance`
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -60,7 +63,7 @@ class Fault(BaseModel):
     ] = "answer"
     nth: Annotated[int, Field(ge=1)] = 1
     times: Annotated[int, Field(ge=0)] = 1
-    status: Annotated[int, Field(ge=200, le=599)] = 503  # what is below is no answer yet
+    status: Annotated[int, Field(ge=200, le=599)] = 503  # lower ones are not final responses
     body: JsonValue = None
     headers: dict[_HeaderName, _HeaderValue] = {}
     delay: _Seconds = 0.0
@@ -68,47 +71,49 @@ class Fault(BaseModel):
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
     seed: int = 0
     _seen: int = 0
-    _dice: random.Random = PrivateAttr()
+    _random: random.Random = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        self._dice = random.Random(self.seed)  # noqa: S311 - faults are no secret
+        self._random = random.Random(self.seed)  # noqa: S311 - no cryptographic use
 
     @property
     def takes_effect(self) -> bool:
-        """Whether what the request asked for takes effect."""
+        """Whether the request is executed."""
         return self.then not in _UNDONE
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {**self.model_dump(), "seen": self._seen}
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether this request has the trouble; counts it if it is one of those that could."""
-        wanted, _, pattern = self.on.partition(" ")
-        if wanted not in ("*", method) or not fnmatchcase(path, pattern):
+        """Whether the fault affects this request; counts the request if it matches."""
+        expected, _, pattern = self.on.partition(" ")
+        if expected not in ("*", method) or not fnmatchcase(path, pattern):
             return False
-        if self.chance < 1 and self._dice.random() >= self.chance:
+        if self.chance < 1 and self._random.random() >= self.chance:
             return False
         self._seen += 1
         return self._seen >= self.nth and (self.times == 0 or self._seen < self.nth + self.times)
 
 
 class Faults:
+    """The faults of a sandbox, in the order in which they were added."""
+
     def __init__(self) -> None:
         self.all: list[Fault] = []
 
     def find_fault(self, method: str, path: str) -> Fault | None:
-        """The first fault for this request; all that match have counted it."""
-        met = [fault for fault in self.all if fault.matches(method, path)]
-        return met[0] if met else None
+        """The first fault that affects this request, or None. Every fault that matches counts the request."""
+        faults = [fault for fault in self.all if fault.matches(method, path)]
+        return faults[0] if faults else None
 
 
 class Limits(BaseModel):
-    """
-    limit     requests within so many seconds, the `window`
-    at_once   requests at the same time
-    creates   objects that may still be made, by path
+    """The limits of a budget; null or omitted: no limit.
 
-    Null or absent: no limit.
+    limit     requests within `window` seconds
+    window    seconds; 60 if omitted
+    at_once   concurrent requests
+    creates   objects that can still be created, by path
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -120,7 +125,7 @@ class Limits(BaseModel):
 
 
 class Budget:
-    """At most so many requests within any window; those that are refused do not count."""
+    """Enforces limits on requests in a window, concurrent requests and creates. Rejected requests do not count."""
 
     def __init__(self, per_minute: int | None, clock: Clock) -> None:
         self._first = Limits(limit=per_minute)
@@ -130,7 +135,7 @@ class Budget:
 
     @contextmanager
     def count_running(self) -> Iterator[None]:
-        """Around all of a request, its delay included."""
+        """Counts a request as concurrent inside the block, including its delay."""
         self._running += 1
         try:
             yield
@@ -138,7 +143,7 @@ class Budget:
             self._running -= 1
 
     def create(self, path: str) -> None:
-        """One more object of a collection; the caps of single collections know no window."""
+        """Counts the create of an object in a collection. Raises Refusal over the limit."""
         if self._creates.get(path) == 0:
             code = _CREATES.get(path)
             raise replace(refusal.CREATES_OVER_BUDGET, code=code)(path=path)
@@ -146,6 +151,7 @@ class Budget:
             self._creates[path] -= 1
 
     def spend(self) -> None:
+        """Counts a request. Raises Refusal over the limit, with the header Retry-After where waiting helps."""
         if self._at_once is not None and self._running > self._at_once:
             raise refusal.TOO_MANY_AT_ONCE(limit=self._at_once)
         if self._limit is None:
@@ -165,15 +171,15 @@ class Budget:
         self._creates = dict(limits.creates or {})
 
     def clear(self) -> None:
-        """As it was in the beginning."""
+        """Restores the initial limits."""
         self.set_limits(self._first)
 
 
 class Log:
-    """What was asked, in order. `status` is 0 where the connection was cut."""
+    """The log of requests, in order. `status` is 0 if there was no response."""
 
     def __init__(self) -> None:
-        self._entries: deque[Document] = deque(maxlen=200_000)  # so that a day of benchmarks does not fill the memory
+        self._entries: deque[Document] = deque(maxlen=200_000)  # bounds the memory of long benchmarks
         self._sequence = 0
 
     def write(self, method: str, path: str, status: int) -> None:

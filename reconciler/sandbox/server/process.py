@@ -28,17 +28,17 @@ from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.server.app import App
 
 DEFAULT_KEY = "sandbox"
-_PATIENCE = 2  # seconds for what is being answered when the end comes
+_PATIENCE = 2  # seconds for running requests at the end of the process
 _CONNECTIONS: dict[tuple[str, int], asyncio.Transport] = {}
 
 
 class _Severable(HttpToolsProtocol):
-    """A connection that a fault can reset: found again by the client's address."""
+    """An HTTP connection that a fault can reset; registered by the client's address."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # asyncio does this itself only for sockets that were made with an explicit protocol number, and ours was not:
-        # without it an answer waits 40 ms for the client's acknowledgement of its head.
+        # asyncio sets this only for sockets with an explicit protocol number. Without it, a response waits 40 ms for
+        # the client's acknowledgement of its head.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.client is not None:
             _CONNECTIONS[self.client] = transport
@@ -52,7 +52,7 @@ class _Severable(HttpToolsProtocol):
 def _reset_connection(scope: Scope) -> None:
     transport = _CONNECTIONS.get(tuple(scope["client"]))
     if transport is not None:
-        # Lingering for no time makes the kernel send a reset instead of an orderly end.
+        # A linger time of 0 makes the kernel send a reset instead of closing the connection in order.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         transport.abort()
 
@@ -60,7 +60,7 @@ def _reset_connection(scope: Scope) -> None:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Signals end the server, and with it `serve`, instead of being raised again afterwards."""
+        """Ends the server on a signal, without raising the signal again afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -74,7 +74,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """What is still not answered after a while, for a fault or a latency, is cut off without a word."""
+        """Aborts the requests that are not answered within `_PATIENCE` seconds because of a fault or latency."""
         ending = asyncio.ensure_future(self._abort_connections())
         await super().shutdown(sockets)
         ending.cancel()
@@ -88,7 +88,7 @@ class _Server(uvicorn.Server):
 
 
 class _SecondServer(uvicorn.Server):
-    """A second server of the same process, which ends with the first."""
+    """A second server of the same process, which leaves the signals to the first."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
         super().__init__(config)
@@ -113,12 +113,13 @@ def serve(
     agent_configs: Sequence[Path] = (),
     variants: Variants | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; the first line written to `out` is the base URL.
+    """Serves until SIGINT or SIGTERM. Prints the base URL as the first line of `out`.
 
-    With an agent the second is `agent` and the address of its API, which is on loopback like a real one's.
+    With an agent (`agent_port`), the second line is `agent` and the address of its API, which is on the loopback
+    interface like that of the real agent.
 
-    `port` 0 picks a free one; `db` is a file or `:memory:`; `latency` is seconds added to each answer. OSError: the
-    address is taken; ValueError: a seed cannot be planted; sqlite3.Error: the file is no database.
+    `port` 0 picks a free port; `db` is a file or `:memory:`; `latency` is in seconds, added to each response. Raises
+    OSError if the address is in use, ValueError for an invalid seed file, sqlite3.Error if the file is not a database.
     """
     database = Database(db)
     try:
@@ -127,43 +128,43 @@ def serve(
         for path in seed:
             load_seed(objects, path)
         agent = Agent(objects, agent_configs)
-        agent.forget()  # what ran in an agent ended with the process that it was part of
+        agent.forget()  # the tunnels of the earlier process ended with it
         app = App(objects, api_key=api_key, cut=_reset_connection, per_minute=requests_per_minute, latency=latency)
         with contextlib.ExitStack() as listening:
             listener = listening.enter_context(_open_listener(host, port))
-            told = [_url(listener)]
-            beside = None
+            lines = [_url(listener)]
+            agent_server = None
             if agent_port is not None:
                 second = listening.enter_context(_open_listener("127.0.0.1", agent_port))
-                told.append(f"agent {_url(second)}")
-                beside = _SecondServer(_config(AgentApp(agent)), second)
+                lines.append(f"agent {_url(second)}")
+                agent_server = _SecondServer(_config(AgentApp(agent)), second)
                 app.agent = agent
                 _start(agent)
-            print("\n".join(told), file=out or sys.stdout, flush=True)
-            asyncio.run(_serve(_Server(_config(_ignore_cancellation(app))), listener, beside))
+            print("\n".join(lines), file=out or sys.stdout, flush=True)
+            asyncio.run(_serve(_Server(_config(_ignore_cancellation(app))), listener, agent_server))
     finally:
         database.close()
 
 
 def _start(agent: Agent) -> None:
-    """An agent that cannot sign in is there all the same, and says that it is not ready."""
+    """Starts the agent. After an error it is reachable, and reports that it is not ready."""
     try:
         agent.start()
     except AgentError as failed:
         sys.stderr.write(f"agent: {str(failed).strip()}\n")
 
 
-async def _serve(server: _Server, listener: socket.socket, beside: _SecondServer | None) -> None:
-    """Both until the first ends, which the signals are for."""
-    also = None if beside is None else asyncio.ensure_future(beside.serve([beside.listener]))
+async def _serve(server: _Server, listener: socket.socket, agent_server: _SecondServer | None) -> None:
+    """Runs both servers until a signal ends the first."""
+    task = None if agent_server is None else asyncio.ensure_future(agent_server.serve([agent_server.listener]))
     await server.serve([listener])
-    if beside is not None and also is not None:
-        beside.should_exit = True
-        await also
+    if agent_server is not None and task is not None:
+        agent_server.should_exit = True
+        await task
 
 
 def _ignore_cancellation(app: App) -> ASGIApp:
-    """The application without an error in the log for requests that the end of the process interrupts."""
+    """Wraps the application so that requests that the end of the process interrupts are not logged as errors."""
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(asyncio.CancelledError):

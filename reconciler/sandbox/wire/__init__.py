@@ -1,1 +1,1 @@
-"""Requests and responses of the emulated API: parsing, filters, bodies, refusals, OpenAPI."""
+"""Requests and responses of the emulated API: parsing, queries, filters, bodies, errors, OpenAPI document."""

@@ -1,7 +1,7 @@
-"""Request bodies as the platform reads them: which fields there are, of what type, and what an absent one means.
+"""Request bodies: parsing, supported fields, types, and the platform's defaults of omitted fields.
 
-Field names and types come from the kinds; the rest is the platform's own, so that a client's defaults and validation
-play no part.
+Field names and types come from the kinds. Defaults and limits are independent of the kinds, so that errors in the kinds
+are found by tests.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.wire import refusal
 
 _OF_SOURCES = (
-    Field("fields", Shape.LIST, "What to tell of each event.", item=Field("", Shape.TEXT)),
-    Field("filter", Shape.TEXT, "Which events to tell of."),
+    Field("fields", Shape.LIST, "The fields to include in each event.", item=Field("", Shape.TEXT)),
+    Field("filter", Shape.TEXT, "An expression that selects events."),
 )
-# Taken, of an object by its create only, and not kept.
+# Fields that a create accepts besides those of the kind.
 _ASIDE: dict[str, tuple[Field, ...]] = {
     "EventSource": _OF_SOURCES,
     "EventSubscription.sources": _OF_SOURCES,
-    "EventDestination": (Field("verify_with_test_event", Shape.FLAG, "Whether to deliver a test event at once."),),
+    "EventDestination": (
+        Field("verify_with_test_event", Shape.FLAG, "Whether to send a test event to the new destination."),
+    ),
 }
 
-# What the platform puts where a create or a module says nothing. Otherwise: "" for text, [] for lists, false, 0, null.
+# The platform's defaults of omitted fields. Fields not listed: "" for text, [] for lists, false, 0, null.
 _DEFAULTS: dict[str, Json] = {
     "enabled": True,
     "active": True,
@@ -60,14 +62,14 @@ _EMPTY: dict[Shape, Json] = {Shape.TEXT: "", Shape.ANY: "", Shape.FLAG: False, S
 
 _INTEGERS = dict.fromkeys(
     ("inactivity_timeout", "maximum_duration", "auth_check_interval", "volume_threshold"),
-    (0, 2**32 - 1, "a whole number from 0 to 4294967295"),
+    (0, 2**32 - 1, "an integer from 0 to 4294967295"),
 )
-_INT64 = (-(2**63), 2**63 - 1, "a whole number of 64 bits")
+_INT64 = (-(2**63), 2**63 - 1, "a 64-bit integer")
 _WANTED = {
     Shape.TEXT: (str, "text"),
     Shape.ANY: (str, "text"),
     Shape.FLAG: (bool, "true or false"),
-    Shape.INTEGER: (int, "a whole number"),
+    Shape.INTEGER: (int, "an integer"),
     Shape.NUMBER: ((int, float), "a number"),
     Shape.LIST: (list, "a list"),
     Shape.MAP: (dict, "an object"),
@@ -79,7 +81,7 @@ def parse(raw: bytes) -> Document:
     """The JSON object in a body."""
     value = read(raw)
     if not isinstance(value, dict):
-        raise refusal.UNPARSABLE_BODY(why="an object is wanted")
+        raise refusal.UNPARSABLE_BODY(why="it is not an object")
     return value
 
 
@@ -89,7 +91,7 @@ def read(raw: bytes) -> Any:
         text = raw.decode()
         value = json.loads(text) if text.startswith("\ufeff") else _JSON.decode(text)
         if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be answered back
+            json.dumps(value, ensure_ascii=False).encode()  # fails for an unpaired surrogate
     except json.JSONDecodeError as error:
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
             raise refusal.TRUNCATED_BODY() from error
@@ -108,39 +110,43 @@ _JSON = json.JSONDecoder(parse_constant=_no_constant)
 
 @cache
 def fields(kind: Kind) -> tuple[Field, ...]:
-    """All that an object of this kind keeps, whether a create or an update takes it or not."""
+    """The stored fields of a kind: all except those in the path."""
     return tuple(_apply_map_shape(field) for field in kind.fields if Behavior.PATH_ONLY not in field)
 
 
 @cache
 def holders(kind: Kind, names: frozenset[str]) -> tuple[Field, ...]:
-    """Those of its fields that have one of these names, or have one inside."""
+    """The fields that have one of these names, or contain a field that does."""
     return tuple(field for field in fields(kind) if _holds(field, names))
 
 
 def _holds(field: Field, names: frozenset[str]) -> bool:
-    return field.name in names or (field.shape is Shape.OBJECT and any(_holds(each, names) for each in field.fields))
+    return field.name in names or (field.shape is Shape.OBJECT and any(_holds(inner, names) for inner in field.fields))
 
 
 def _apply_map_shape(field: Field) -> Field:
-    """A field as bodies have it: what the platform spells as a map is one."""
+    """The field in its wire form: a list that the platform represents as a map (`AsMap`) becomes a map."""
     if field.as_map is None or field.item is None:
         return field
-    value = next(each for each in field.item.fields if each.name == field.as_map.value)
+    value = next(inner for inner in field.item.fields if inner.name == field.as_map.value)
     return replace(field, shape=Shape.MAP, item=replace(value, required=True))
 
 
 @cache
 def list_accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
-    """The fields of a create's or an update's body."""
-    refused = Behavior.IMMUTABLE if update else Behavior.UPDATE_ONLY
+    """The fields that the body of a create or an update may have."""
+    unsupported = Behavior.IMMUTABLE if update else Behavior.UPDATE_ONLY
     fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.fixed if name not in kind.by_name)
     aside = () if update else _ASIDE.get(kind.name, ())
-    return (*fixed, *(_add_ignored_fields(kind.name, field) for field in fields(kind) if refused not in field), *aside)
+    return (
+        *fixed,
+        *(_add_ignored_fields(kind.name, field) for field in fields(kind) if unsupported not in field),
+        *aside,
+    )
 
 
 def _add_ignored_fields(kind: str, field: Field) -> Field:
-    """A list of parts, with what is taken of each and not kept."""
+    """The field, with the additional fields that a create accepts for each item."""
     aside = _ASIDE.get(f"{kind}.{field.name}")
     return (
         replace(field, item=replace(field.item, fields=(*field.item.fields, *aside))) if aside and field.item else field
@@ -148,7 +154,7 @@ def _add_ignored_fields(kind: str, field: Field) -> Field:
 
 
 def check(known: tuple[Field, ...], body: Mapping[str, Json], where: str = "") -> None:
-    """Every field is one of these and has its type. Null stands for absent."""
+    """Checks that every field of a body is known and has the right type. Null is the same as omitted."""
     by_name = _by_name(known)
     for name, value in body.items():
         if name not in by_name:
@@ -163,8 +169,8 @@ def _by_name(known: tuple[Field, ...]) -> Mapping[str, Field]:
 
 
 def _check_type(field: Field, value: Json, where: str) -> None:
-    wanted, described = _WANTED[field.shape]
-    if not isinstance(value, wanted) or (isinstance(value, bool) and field.shape is not Shape.FLAG):  # type: ignore[arg-type]
+    types, described = _WANTED[field.shape]
+    if not isinstance(value, types) or (isinstance(value, bool) and field.shape is not Shape.FLAG):  # type: ignore[arg-type]
         raise refusal.WRONG_TYPE(field=where, wanted=described)
     if field.shape is Shape.INTEGER:
         lowest, highest, described = _INTEGERS.get(field.name, _INT64)
@@ -179,7 +185,7 @@ def _check_type(field: Field, value: Json, where: str) -> None:
 
 
 def complete(kind: str, known: Iterable[Field], body: Mapping[str, Json], where: str = "") -> Document:
-    """Every field, with the platform's default where nothing, or null, was supplied."""
+    """The document with all fields: omitted and null fields have the platform's default."""
     return {field.name: fill_defaults(kind, field, body.get(field.name), where) for field in known}
 
 
@@ -212,7 +218,7 @@ def _default_of(kind: str, field: Field, path: str) -> Json:
 
 
 def walk(known: Iterable[Field], document: Mapping[str, Any], where: str = "") -> Iterable[tuple[Field, str, Json]]:
-    """Each field of a complete document with its path and value, outer before inner."""
+    """Yields each field of a complete document with its path and value, outer before inner fields."""
     for field in known:
         value = document.get(field.name)
         yield field, where + field.name, value

@@ -1,4 +1,4 @@
-"""What filters do with values: sizes, moments, durations and comparisons. ValueError for what makes no sense."""
+"""Functions and comparisons of the filter language. They raise ValueError for unsupported operands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def size(value: Any) -> int:
     if not isinstance(value, str | list | dict):
         if value is None:
             return 0
-        raise ValueError("size() takes a text or a list")
+        raise ValueError("size() requires a text or a list")
     return len(value)
 
 
@@ -49,9 +49,9 @@ def compare(sign: str, left: Any, right: Any) -> bool:
         if not isinstance(right, list | dict):
             if right is None:
                 return False
-            raise ValueError("what follows in is a list")
+            raise ValueError("the right operand of in must be a list")
         return any(compare("==", left, item) for item in right)
-    # The texts of created_at and the like are moments to whoever compares them with one.
+    # A text such as created_at that is compared with a timestamp is converted to a timestamp.
     if isinstance(left, datetime) and isinstance(right, str) and right:
         right = timestamp(right)
     elif isinstance(right, datetime) and isinstance(left, str) and left:
@@ -66,4 +66,4 @@ def compare(sign: str, left: Any, right: Any) -> bool:
             raise TypeError
         return bool(ORDER[sign](left, right))
     except TypeError as error:
-        raise ValueError(f"{sign} cannot put these two in order") from error
+        raise ValueError(f"{sign} cannot compare these types") from error

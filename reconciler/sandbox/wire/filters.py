@@ -1,8 +1,8 @@
-"""The platform's filter language: the part of CEL that it documents for lists, and nothing more.
+"""The filter language of lists: compiles the subset of CEL that the platform documents for filters.
 
 `!`, `&&`, `||`, the six comparisons, `in`, parentheses, `size()`, `timestamp()`, `duration()`, and arithmetic with
-`time.now`, as operators or as `.add("1h")` and `.subtract("7d")`. An expression is compiled once for a list: a name
-that no object there has is refused even when the list is empty. Nothing but ValueError ever comes out of it.
+`time.now`, as operators or as `.add("1h")` and `.subtract("7d")`. An unknown field name is an error even if the list is
+empty. All errors are ValueError.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _COMPARISONS = ("==", "!=", *filter_terms.ORDER, "in")
 
 
 def compile_filter(text: str, known: Collection[str], now: datetime) -> Filter:
-    """`known` are the names that objects of the list have; `now` is what `time.now` stands for."""
+    """Compiles an expression. `known` are the field names of the objects, `now` is the value of `time.now`."""
     if len(text) > _LONGEST:
-        raise ValueError(f"longer than {_LONGEST} characters")
+        raise ValueError(f"it has more than {_LONGEST} characters")
     parser = _Parser(_tokens(text), known, now)
     node = parser.disjunction()
     if parser.here:
-        raise ValueError(f"{parser.here!r} stands where the expression should end")
+        raise ValueError(f"unexpected {parser.here!r} after the expression")
     if not node.may_decide:
-        raise ValueError("it says neither true nor false")
+        raise ValueError("it is not a condition")
     return lambda document: _flag(node.evaluate(document))
 
 
@@ -47,7 +47,7 @@ def _tokens(text: str) -> list[str]:
     while place < len(text):
         found = _TOKEN.match(text, place)
         if found is None:
-            raise ValueError(f"{text[place:].strip()[:20]!r} is not part of the language")
+            raise ValueError(f"unexpected {text[place:].strip()[:20]!r}")
         tokens.append(found[0].strip())
         place = found.end()
     return tokens
@@ -55,7 +55,7 @@ def _tokens(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """`may_decide`: its value may be true or false."""
+    """A compiled expression. `may_decide`: its value may be true or false."""
 
     evaluate: _Eval
     may_decide: bool = False
@@ -63,12 +63,12 @@ class _Node:
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError("what stands there is neither true nor false")
+        raise ValueError("a condition is neither true nor false")
     return value
 
 
 class _Parser:
-    """One method per level of binding, loosest first; a method leaves `here` after what it has read."""
+    """A recursive-descent parser with one method for each precedence level, lowest first."""
 
     def __init__(self, tokens: list[str], known: Collection[str], now: datetime) -> None:
         self._tokens, self._place, self._depth = tokens, 0, 0
@@ -81,9 +81,9 @@ class _Parser:
     def _take(self, *expected: str) -> str:
         token = self.here
         if not token:
-            raise ValueError("it ends too early")
+            raise ValueError("unexpected end of the expression")
         if expected and token not in expected:
-            raise ValueError(f"{token!r} stands where {' or '.join(expected)} should")
+            raise ValueError(f"expected {' or '.join(expected)}, found {token!r}")
         self._place += 1
         return token
 
@@ -103,11 +103,11 @@ class _Parser:
         return self._join(nodes, decides=False)
 
     def _join(self, nodes: list[_Node], *, decides: bool) -> _Node:
-        """The first that `decides` has the last word, and what stands after it raises nothing."""
+        """A short-circuit operator: the first operand with the value `decides` decides, and later ones are skipped."""
         if len(nodes) == 1:
             return nodes[0]
         if not all(node.may_decide for node in nodes):
-            raise ValueError("&& and || stand between what is true or false")
+            raise ValueError("the operands of && and || must be conditions")
         return _Node(lambda document: any(_flag(node.evaluate(document)) is decides for node in nodes) is decides, True)
 
     def _comparison(self) -> _Node:
@@ -117,7 +117,7 @@ class _Parser:
             return left
         right = self._sum()
         if self.here in _COMPARISONS:
-            raise ValueError("comparisons do not follow each other; use &&")
+            raise ValueError("comparisons cannot be chained; use &&")
         return _Node(
             lambda document: filter_terms.compare(sign, left.evaluate(document), right.evaluate(document)), True
         )
@@ -136,7 +136,7 @@ class _Parser:
             if self._take_if("!"):
                 inner = self._negation()
                 if not inner.may_decide:
-                    raise ValueError("! stands before what is true or false")
+                    raise ValueError("the operand of ! must be a condition")
                 return _Node(lambda document: not _flag(inner.evaluate(document)), may_decide=True)
             return self._methods(self._primary())
         finally:
@@ -179,7 +179,7 @@ class _Parser:
             return _constant(_number(word))
         if word[0] in "\"'":
             return _constant(_text(word))
-        raise ValueError(f"{word!r} is not known; fields are written obj.<name>")
+        raise ValueError(f"unknown name {word!r}; write fields as obj.<name>")
 
     def _list(self) -> _Node:
         items: list[_Node] = []
@@ -222,16 +222,16 @@ def _number(token: str) -> float | int:
 
 
 def _text(token: str) -> str:
-    def unescaped(found: re.Match[str]) -> str:
-        if found[1] not in _ESCAPES:
-            raise ValueError(f"{found[0]!r} is not an escape")
-        return _ESCAPES[found[1]]
+    def unescape(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            raise ValueError(f"invalid escape sequence {match[0]!r}")
+        return _ESCAPES[match[1]]
 
-    return re.sub(r"\\(.)", unescaped, token[1:-1])
+    return re.sub(r"\\(.)", unescape, token[1:-1])
 
 
 def _add_durations(first: _Node, moves: list[tuple[int, _Node]]) -> _Node:
-    """A moment or duration, and the durations by which it is moved forth (1) or back (-1)."""
+    """A timestamp or duration, with durations added (1) or subtracted (-1)."""
     if not moves:
         return first
 
@@ -240,11 +240,11 @@ def _add_durations(first: _Node, moves: list[tuple[int, _Node]]) -> _Node:
         for sign, node in moves:
             by = node.evaluate(document)
             if not isinstance(value, datetime | timedelta) or not isinstance(by, timedelta):
-                raise ValueError("only a duration can be added to, or taken from, a timestamp or duration")
+                raise ValueError("only durations can be added to or subtracted from a timestamp or duration")
             try:
                 value = value + by * sign
             except OverflowError as error:
-                raise ValueError("the moment is out of all bounds") from error
+                raise ValueError("the timestamp is out of range") from error
         return value
 
     return _Node(evaluate)

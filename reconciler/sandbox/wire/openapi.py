@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document of the sandbox, made from the same table of operations that it serves.
+"""The OpenAPI 3.1 document of the sandbox, generated from its table of operations.
 
-Describes what is accepted and answered; where it is looser than the sandbox (the grammar of an ACL rule, what must
-exist), the sandbox answers with an error of the common form.
+Describes requests and responses. Rules that the document does not express, such as the syntax of an ACL rule or the
+existence of a referenced object, lead to the common error response.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIMITS = {"description": 255, "metadata": 4096}
 _REF = {"$ref": "#/components/schemas/Ref"}
 _ERROR: Schema = {
     "type": "object",
-    "description": "Why a request failed. `error_code` is what tells one failure from another, where there is one.",
+    "description": "Why a request failed. `error_code`, if present, identifies the rule.",
     "required": ["status_code", "msg", "details"],
     "properties": {
         "error_code": {"type": "string", "examples": ["ERR_NGROK_446"]},
@@ -56,7 +56,7 @@ _VERSION: Schema = {
 
 
 def document(table: Iterable[Operation], base: str) -> Document:
-    """The whole document; `base` is where the sandbox can be reached."""
+    """The OpenAPI document; `base` is the base address of the sandbox."""
     table = tuple(table)
     paths: Document = {}
     for operation in table:
@@ -102,7 +102,7 @@ def _operation(operation: Operation) -> Document:
         "parameters": parameters,
         "responses": {
             str(operation.status): _success(operation),
-            "default": {"description": "It failed.", "content": _json("Error")},
+            "default": {"description": "The request failed.", "content": _json("Error")},
         },
     }
     body = _request(operation)
@@ -118,7 +118,7 @@ def _query(name: str, kind: Kind) -> Schema:
     described: dict[str, tuple[str, Schema]] = {
         "limit": ("Objects in a page.", {"type": "integer", "minimum": 1, "maximum": 100, "default": 100}),
         "before_id": ("Only objects older than this one.", identity),
-        "filter": ("Only objects of which this CEL expression over `obj` is true.", {"type": "string"}),
+        "filter": ("Only objects for which this CEL expression over `obj` is true.", {"type": "string"}),
         "id": ("Only objects with one of these ids.", {"type": "array", "items": identity}),
         "url": ("Only objects with one of these urls.", {"type": "array", "items": {"type": "string"}}),
     }
@@ -140,7 +140,7 @@ def _request(operation: Operation) -> str | None:
 def _success(operation: Operation) -> Document:
     name, field = operation.kind.name, operation.field
     if operation.status == 204:
-        return {"description": "It is gone."}
+        return {"description": "The operation succeeded; the response has no body."}
     if operation.act is Act.LIST:
         return {"description": "A page.", "content": _json(f"{name}List")}
     if field is not None:
@@ -171,7 +171,7 @@ def _schemas(kind: Kind) -> Document:
         f"{name}Create": _body(
             bodies.list_accepted(kind, update=False), rules.list_required(kind.same_as or name), _doc(kind)
         ),
-        f"{name}Update": _body(bodies.list_accepted(kind, update=True), (), "What is supplied is changed."),
+        f"{name}Update": _body(bodies.list_accepted(kind, update=True), (), "Changes the supplied fields."),
         f"{name}List": _exact(listing),
     }
     for field in kind.fields:
@@ -196,7 +196,7 @@ def _body(fields: Iterable[Field], required: Iterable[str], doc: str) -> Schema:
 
 
 def _write_schema(field: Field, required: bool = False) -> Schema:
-    """How a field is sent. Null stands for an absent optional one."""
+    """The schema of a field in a request. Null is the same as omitted for an optional field."""
     schema: Schema
     match field.shape:
         case Shape.LIST:
@@ -223,7 +223,7 @@ def _doc(kind: Kind) -> str:
 
 
 def _exact(properties: Schema, doc: str = "") -> Schema:
-    """An answer: every key is there."""
+    """The schema of a response, in which every key is present."""
     schema: Schema = {"type": "object", "required": sorted(properties), "properties": properties}
     if doc:
         schema["description"] = doc
@@ -251,11 +251,11 @@ def _answer(kind: Kind, read: Schema) -> Schema:
 
 
 def _module_answer(kind: Kind, field: Field) -> Schema:
-    return _exact(dict(_read_schema(kind, each) for each in field.fields), field.doc)
+    return _exact(dict(_read_schema(kind, inner) for inner in field.fields), field.doc)
 
 
 def _read_schema(kind: Kind, field: Field) -> tuple[str, Schema]:
-    """Under which name, and how, a field is answered; no schema where the platform derives it."""
+    """The name and schema of a field in a response; an empty schema if the platform derives the value."""
     if field.read_as is not None:
         name, dot, _ = field.read_as.path.partition(".")
         if not dot:

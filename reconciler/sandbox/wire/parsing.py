@@ -1,6 +1,6 @@
-"""Reads what strangers wrote: JSON and YAML, however deep it is, and values that must have a form.
+"""Parses untrusted JSON and YAML with limits on depth and size, and validates values against pydantic models.
 
-Knows nothing of what they are for. ValueError says what is wrong, in words fit for whoever wrote it.
+Raises ValueError with a message for the author of the input.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 _DEEPEST = 100
-_MOST_BY_ALIAS = 100_000  # values: merged or written out, a few lines would become more than any memory holds
+_MOST_BY_ALIAS = 100_000  # values; expanded aliases of a few lines could otherwise exhaust the memory
 Form = TypeVar("Form", bound=BaseModel)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# A loader trips over tags that do not fit their values in ways of its own: `!!bool maybe`, `!!timestamp soon`.
+# Exceptions of the loader for tags that do not fit their values, such as `!!bool maybe`.
 _TRIPPED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def document(text: str) -> Any:
-    """What the text spells. ValueError for what is neither JSON nor YAML."""
+    """The value of a JSON or YAML text. Raises ValueError if it is neither."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -42,9 +42,9 @@ class _Excess(ValueError):
 
 
 def _measure(text: str) -> None:
-    """Loading goes as deep as the text, in C, and copies what is merged by alias: so that is counted beforehand."""
+    """Checks the depth and the expanded size before loading, because the C loader recurses and expands aliases."""
     sizes: dict[str | None, int] = {}
-    inner, anchors = [0], list[str | None]()  # of what is open: how many values are in it, and its own name
+    inner, anchors = [0], list[str | None]()  # of the open collections: the number of values, and the anchor
     by_alias = 0
     for event in yaml.parse(text, Loader=_Loader):
         match event:
@@ -52,7 +52,7 @@ def _measure(text: str) -> None:
                 by_alias += sizes.get(event.anchor, 0)
                 inner[-1] += sizes.get(event.anchor, 0)
                 if by_alias > _MOST_BY_ALIAS:
-                    raise _Excess(f"aliases in it stand for more than {_MOST_BY_ALIAS:,} values")
+                    raise _Excess(f"its aliases expand to more than {_MOST_BY_ALIAS:,} values")
             case yaml.ScalarEvent():
                 inner[-1] += 1
                 sizes[event.anchor] = 1
@@ -60,7 +60,7 @@ def _measure(text: str) -> None:
                 inner.append(1)
                 anchors.append(event.anchor)
                 if len(anchors) > _DEEPEST:
-                    raise _Excess(f"it is nested deeper than {_DEEPEST} levels")
+                    raise _Excess(f"it has more than {_DEEPEST} levels")
             case yaml.CollectionEndEvent():
                 size = inner.pop()
                 inner[-1] += size
@@ -68,9 +68,9 @@ def _measure(text: str) -> None:
 
 
 def validate(form: type[Form], value: Any) -> Form:
-    """The value in this form."""
+    """The value as an instance of a pydantic model. Raises ValueError with the first error."""
     if not isinstance(value, dict):
-        raise ValueError("an object is wanted")
+        raise ValueError("it must be an object")
     try:
         return form.model_validate(value)
     except ValidationError as error:

@@ -1,7 +1,6 @@
-"""What the query string of a list asks for: which page, and which objects at all.
+"""The query parameters of lists: page, filter, and for endpoints `id` and `url`.
 
-Filters are served on the collections that the public service filters, endpoints can be asked for by id and by url as
-well. Knows nothing of how a page is read; see `objects`.
+Filters are available for the collections that the public service documents. `objects` reads the pages.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ Keep = Callable[[Mapping[str, Any]], bool]
 
 @dataclass(frozen=True)
 class Query:
-    """`id` and `url` name what is wanted; empty: no matter which."""
+    """A parsed query. `ids` and `urls` select objects; empty: all."""
 
     before: str | None = None
     limit: int = LARGEST_PAGE
@@ -61,23 +60,23 @@ class Query:
         return bool(self.filter is not None or self.ids or self.urls)
 
     def next_query(self, before: str) -> str:
-        """The query string of the next page: the position first, then what else was asked for."""
+        """The query string of the next page: `before_id`, then the other parameters."""
         rest = [("before_id", before), ("limit", str(self.limit))]
         rest += [("filter", self.filter)] if self.filter is not None else []
         return urlencode(
-            [*rest, *(("id", each) for each in self.ids), *(("url", url) for url in self.urls)], quote_via=quote
+            [*rest, *(("id", id_) for id_ in self.ids), *(("url", url) for url in self.urls)], quote_via=quote
         )
 
     def keep(self, known: Collection[str]) -> Keep:
-        """Whether an object, as it is shown, is asked for. `known` are the names of what is shown."""
-        chosen: list[Keep] = []
+        """The condition that selects objects by their response. `known` are the field names of the response."""
+        conditions: list[Keep] = []
         if self.ids:
-            chosen.append(lambda shown: shown["id"] in self.ids)
+            conditions.append(lambda response: response["id"] in self.ids)
         if self.urls:
-            chosen.append(lambda shown: shown["url"] in self.urls)
+            conditions.append(lambda response: response["url"] in self.urls)
         if self.filter is not None:
-            chosen.append(_filter(self.filter, known))
-        return lambda shown: all(each(shown) for each in chosen)
+            conditions.append(_filter(self.filter, known))
+        return lambda response: all(condition(response) for condition in conditions)
 
 
 _EVERYTHING = Query()
@@ -91,9 +90,9 @@ def _filter(text: str, known: Collection[str]) -> Keep:
     return partial(_evaluate, compiled)
 
 
-def _evaluate(compiled: filters.Filter, shown: Mapping[str, Any]) -> bool:
-    # What an agent serves is called `ephemeral` where it is shown and `agent` where it is asked for.
-    document = {**shown, "type": "agent"} if shown.get("type") == "ephemeral" else shown
+def _evaluate(compiled: filters.Filter, response: Mapping[str, Any]) -> bool:
+    # The type of an agent's endpoint is `ephemeral` in responses and `agent` in filters.
+    document = {**response, "type": "agent"} if response.get("type") == "ephemeral" else response
     try:
         return compiled(document)
     except ValueError as error:
@@ -101,7 +100,7 @@ def _evaluate(compiled: filters.Filter, shown: Mapping[str, Any]) -> bool:
 
 
 def is_paged(operation: Operation) -> bool:
-    """Whether a list comes in pages: objects without an id have nothing to go on after, and are always all shown."""
+    """Whether a list is paged. Lists of objects without an id are always complete."""
     return bool(operation.kind.id_prefix)
 
 
@@ -124,21 +123,21 @@ def read(text: str, operation: Operation) -> Query:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError as error:
         raise refusal.UNPARSABLE_QUERY() from error
-    known, given = parameters(operation), dict[str, list[str]]()
+    known, values = parameters(operation), dict[str, list[str]]()
     for name, value in pairs:
         if name not in known:
             raise refusal.UNKNOWN_PARAMETER(name=name, supported=", ".join(known) or "none")
-        if name in given and not repeatable(operation, name):
+        if name in values and not repeatable(operation, name):
             raise refusal.REPEATED_PARAMETER(name=name)
-        given.setdefault(name, []).append(value)
-    for identity in given.get("id", ()):
+        values.setdefault(name, []).append(value)
+    for identity in values.get("id", ()):
         check_id("id", identity, operation.kind.id_prefix)
     return Query(
-        before=given.get("before_id", [None])[0],
-        limit=_limit(given.get("limit", [None])[0]),
-        filter=given.get("filter", [None])[0],
-        ids=tuple(given.get("id", ())),
-        urls=tuple(given.get("url", ())),
+        before=values.get("before_id", [None])[0],
+        limit=_limit(values.get("limit", [None])[0]),
+        filter=values.get("filter", [None])[0],
+        ids=tuple(values.get("id", ())),
+        urls=tuple(values.get("url", ())),
     )
 
 

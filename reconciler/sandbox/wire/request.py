@@ -1,4 +1,4 @@
-"""A request as operations see it."""
+"""A parsed HTTP request, independent of the web framework."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class ApiRequest:
-    """`headers` have lower-case names, and of those sent twice the first; `server` is who the request came to."""
+    """A request. `headers` have lower-case names and the first value of each; `server` is the address of the socket."""
 
     method: str
     path: str

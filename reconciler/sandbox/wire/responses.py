@@ -1,7 +1,7 @@
-"""What an object looks like in an answer, made from the document that is kept of it.
+"""Renders stored documents as response bodies.
 
-A document holds fields under the names they are written by; `ReadAs` says where they are read. What the platform
-derives stands beside them, references as `ref(id)`; names that begin with an underscore are never shown.
+A document holds fields under their names in requests; `ReadAs` gives their place in responses. Derived fields are
+stored beside them, references as `ref(id)`. Names that begin with an underscore are never returned.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from reconciler.sandbox.wire import bodies
 
 _REF = "$ref"
 
-# Never read back. Everything else is, secrets of webhooks included: the public service echoes those.
+# Fields that are never returned. The public service returns all others, including the secrets of webhooks.
 _WRITE_ONLY = {
     "TLSCertificate": {"private_key_pem"},
     "Secret": {"value"},
     "SSHCertificateAuthority": {"private_key_type", "elliptic_curve", "key_size"},
 }
-# Read back as an empty string.
+# Fields that are returned as an empty text.
 _REDACTED = {
     "EventDestination": {"api_key", "client_secret", "cloud_secret_access_key"},
 }
-# Read back as null where there are none.
+# Fields that are returned as null if they are empty.
 _NULL_WHEN_EMPTY = {
     "TCPEdge": {"hostports"},
     "TLSEdge": {"hostports"},
@@ -39,15 +39,15 @@ _NULL_WHEN_EMPTY = {
     "HTTPResponseBackend": {"headers"},
     "ReservedDomain": {"resolves_to"},
 }
-# Left out of lists, and of the answer to a create.
+# Fields that lists, and the response to a create, omit.
 _NOT_LISTED = {"ReservedAddress": {"endpoint_configuration"}}
 
-# Keys of the public service that strict clients look for, on objects where the sandbox leaves them unset.
+# Keys that strict clients of the public service require, and that the sandbox never sets.
 _UNSET: dict[str, Document] = {
     "TunnelGroupBackend": {"tunnels": []},
 }
 
-# Ids that live in no collection of the sandbox, and where they would be.
+# Id prefixes without a collection in the sandbox, and the paths of their objects.
 _OUTSIDE = {
     "ec_": "/endpoint_configurations",
     "tn_": "/tunnels",
@@ -61,12 +61,12 @@ SAML_BASE = "https://idp.{base}/saml/{route}"
 
 
 def ref(identity: str | None) -> Json:
-    """A derived reference, as documents keep it."""
+    """A derived reference, as it is stored in documents."""
     return {_REF: identity} if identity else None
 
 
 class View:
-    """Answers to one request: `base` is the scheme, host and port by which the client reached the sandbox."""
+    """Renders responses for one base address, the scheme, host and port that the client used."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class View:
 
     def ref(self, identity: str) -> Json:
         path = self._paths.get(prefix_of(identity))
-        # A user has no address that an API key could read.
+        # Users have no path in the API.
         return {"id": identity, "uri": f"{self.base}{path}/{identity}" if path else ""}
 
     def uri(self, kind: Kind, stored: Stored) -> str:
@@ -97,57 +97,57 @@ class View:
     def render(
         self, kind: Kind, stored: Stored, children: Mapping[str, list[Json]], *, listed: bool = False
     ) -> Document:
-        """The whole object; `children` are embedded as they are."""
+        """The response of an object; `children` are embedded unchanged."""
         if "_raw" in stored.body:
             absent = {**bodies.complete(kind.name, bodies.fields(kind), {}), **default_outputs(kind)}
             raw = {**absent, **self.resolve_refs(stored.body["_raw"]), "id": stored.id, "uri": self.uri(kind, stored)}
             return self._drop_empty(raw)
-        shown: Document = {}
+        response: Document = {}
         if kind.id_prefix:
-            shown["id"] = stored.id
-        shown["uri"] = self.uri(kind, stored)
+            response["id"] = stored.id
+        response["uri"] = self.uri(kind, stored)
         if kind.parent is not None and kind.id_prefix:
-            shown[kind.parent.field] = stored.parent
-        for each, is_as_kept in _fields(kind):
-            if is_as_kept:
-                shown[each.name] = stored.body.get(each.name)
+            response[kind.parent.field] = stored.parent
+        for field, is_as_stored in _fields(kind):
+            if is_as_stored:
+                response[field.name] = stored.body.get(field.name)
             else:
-                self._place(kind, shown, each, stored.body.get(each.name), stored.id)
+                self._place(kind, response, field, stored.body.get(field.name), stored.id)
         for name, value in {**default_outputs(kind), **stored.body}.items():
-            # A field that answers show under another name is not shown under its own.
-            if name not in shown and not name.startswith("_") and name not in kind.by_name:
-                shown[name] = self.resolve_refs(value)
-        shown.update(children)
+            # A field that is returned under another name is not returned under its own.
+            if name not in response and not name.startswith("_") and name not in kind.by_name:
+                response[name] = self.resolve_refs(value)
+        response.update(children)
         if listed:
             for name in not_listed(kind):
-                shown.pop(name, None)
-        return self._drop_empty(shown)
+                response.pop(name, None)
+        return self._drop_empty(response)
 
-    def _drop_empty(self, shown: Document) -> Document:
-        """A sparse answer: without the fields that hold an empty text. Maps of the user's are no fields."""
-        return {name: value for name, value in shown.items() if value != ""} if self._sparse else shown
+    def _drop_empty(self, response: Document) -> Document:
+        """Removes the fields with an empty text from a sparse response. Values inside maps are not removed."""
+        return {name: value for name, value in response.items() if value != ""} if self._sparse else response
 
     def module(self, kind: Kind, field: Field, value: Json, owner: str) -> Document:
-        shown: Document = {}
-        for each in field.fields:
-            self._place(kind, shown, each, value.get(each.name), owner)
+        response: Document = {}
+        for inner in field.fields:
+            self._place(kind, response, inner, value.get(inner.name), owner)
         if field.name == "saml":
-            shown.update(self._saml(owner))
+            response.update(self._saml(owner))
         if kind.name == "HTTPSEdge" and field.name == "tls_termination":
-            shown["terminate_at"] = "edge"
-        return self._drop_empty(shown)
+            response["terminate_at"] = "edge"
+        return self._drop_empty(response)
 
-    def _place(self, kind: Kind, shown: Document, field: Field, value: Json, owner: str) -> None:
+    def _place(self, kind: Kind, response: Document, field: Field, value: Json, owner: str) -> None:
         if field.read_as is None:
-            shown[field.name] = self._render_value(kind, field, value, owner)
+            response[field.name] = self._render_value(kind, field, value, owner)
             return
         name, dot, _ = field.read_as.path.partition(".")
         if not dot:
             return
         if name.endswith("[]"):
-            shown[name[:-2]] = [self.ref(each) for each in value or []]
+            response[name[:-2]] = [self.ref(identity) for identity in value or []]
         else:
-            shown[name] = self.ref(value) if value else None
+            response[name] = self.ref(value) if value else None
 
     def _render_value(self, kind: Kind, field: Field, value: Json, owner: str) -> Json:
         if field.name in _REDACTED.get(kind.name, ()):
@@ -170,7 +170,7 @@ class View:
         }
 
     def resolve_refs(self, value: Any) -> Json:
-        """A derived value with its references spelt out."""
+        """A derived value with its references as Ref objects."""
         if isinstance(value, dict):
             if set(value) == {_REF}:
                 return self.ref(value[_REF])
@@ -182,7 +182,7 @@ class View:
 
 @cache
 def _fields(kind: Kind) -> tuple[tuple[Field, bool], ...]:
-    """Those that are shown, and whether as they are kept."""
+    """The fields that are returned, and whether they are returned as they are stored."""
     special = _REDACTED.get(kind.name, set()) | _NULL_WHEN_EMPTY.get(kind.name, set())
     return tuple(
         (field, field.read_as is None and field.shape is not Shape.OBJECT and field.name not in special)
@@ -196,13 +196,13 @@ def is_shown(kind: Kind, field: Field) -> bool:
 
 
 def not_listed(kind: Kind) -> set[str]:
-    """Keys that the answers to a get and an update have, and lists and creates have not."""
+    """The keys that responses to a get and an update have, but lists and creates have not."""
     return _NOT_LISTED.get(kind.name, set())
 
 
 @cache
 def default_outputs(kind: Kind) -> Mapping[str, Json]:
-    """The keys that every answer has besides the declared fields, with what stands there when nothing is known."""
+    """The keys that every response has besides the declared fields, with their values when not set."""
     keys = dict(_UNSET.get(kind.name, {}))
     for name, info in kind.read.model_fields.items():
         default = info.get_default(call_default_factory=True)
