@@ -102,7 +102,9 @@ def test_a_replacement_that_is_forbidden_is_also_forbidden_on_request() -> None:
     there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", {}))
     asked = replace(LENIENT, to_replace=frozenset({at("TLSEdge/a")}))
     made = planned(declare("TLSEdge/a", {}, replace=False), seen=snapshot(there), policy=asked)
-    assert errors(made) == ["asked for by --replace, and `lifecycle.replace: false` forbids a replacement"]
+    assert errors(made) == [
+        "replacement requested with --replace, and `lifecycle.replace: false` forbids a replacement"
+    ]
 
 
 def test_the_new_object_of_a_replacement_names_the_old_one() -> None:
@@ -205,7 +207,9 @@ def test_the_credential_that_still_works_outlives_the_ones_whose_token_never_arr
 def test_a_pending_credential_that_may_not_be_replaced_says_why_it_has_to_be() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True))
     made = planned(declare("TunnelCredential/c", replace=False), seen=snapshot(there))
-    assert errors(made) == ["its one-time secret never arrived, and `lifecycle.replace: false` forbids a replacement"]
+    assert errors(made) == [
+        "its one-time secret was not delivered, and `lifecycle.replace: false` forbids a replacement"
+    ]
 
 
 # --- the record -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.model.address import Address
 from reconciler.rendering.plan import graph
@@ -17,7 +21,7 @@ NEEDS = {EDGE: [BACKEND, POLICY], RULE: [POLICY], POLICY: [], BACKEND: [POLICY]}
 
 def test_dot_has_every_node_and_no_edge_that_others_imply() -> None:
     assert (
-        graph.dot(graph.of_resources(NEEDS))
+        graph.render_dot(graph.build_resource_graph(NEEDS))
         == r"""digraph {
   rankdir=LR
   node [shape=box, style=rounded, fontname=Helvetica]
@@ -35,7 +39,7 @@ def test_dot_has_every_node_and_no_edge_that_others_imply() -> None:
 
 def test_mermaid_numbers_its_nodes() -> None:
     assert (
-        graph.mermaid(graph.of_resources(NEEDS))
+        graph.render_mermaid(graph.build_resource_graph(NEEDS))
         == """flowchart LR
   n1["FailoverBackend<br/>payments"]
   n2["IPPolicy<br/>office"]
@@ -49,7 +53,7 @@ def test_mermaid_numbers_its_nodes() -> None:
 
 
 def test_layers_stand_in_the_order_of_creation() -> None:
-    assert graph.of_resources(NEEDS).layers == (
+    assert graph.build_resource_graph(NEEDS).layers == (
         ("IPPolicy/office",),
         ("FailoverBackend/payments", "IPPolicyRule/lan"),
         ("TLSEdge/payments",),
@@ -58,21 +62,21 @@ def test_layers_stand_in_the_order_of_creation() -> None:
 
 def test_the_order_of_the_input_does_not_show() -> None:
     turned = {key: needs[::-1] for key, needs in reversed(NEEDS.items())}
-    assert graph.svg(graph.of_resources(turned)) == graph.svg(graph.of_resources(NEEDS))
+    assert graph.render_svg(graph.build_resource_graph(turned)) == graph.render_svg(graph.build_resource_graph(NEEDS))
 
 
 def test_svg_is_well_formed_and_draws_every_node_once() -> None:
-    root = ElementTree.fromstring(graph.svg(graph.of_resources(NEEDS)))  # noqa: S314 - our own output
+    root = ElementTree.fromstring(graph.render_svg(graph.build_resource_graph(NEEDS)))  # noqa: S314 - our own output
     titles = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
     assert titles == ["FailoverBackend payments", "IPPolicy office", "IPPolicyRule lan", "TLSEdge payments"]
 
 
 def test_an_empty_graph_is_drawn_too() -> None:
-    assert ElementTree.fromstring(graph.svg(graph.of_resources({}))).tag.endswith("svg")  # noqa: S314 - our own output
+    assert ElementTree.fromstring(graph.render_svg(graph.build_resource_graph({}))).tag.endswith("svg")  # noqa: S314 - our own output
 
 
 def test_a_ring_is_drawn_in_one_column() -> None:
-    ring = graph.of_resources({EDGE: [BACKEND], BACKEND: [EDGE]})
+    ring = graph.build_resource_graph({EDGE: [BACKEND], BACKEND: [EDGE]})
     assert ring.layers == (("FailoverBackend/payments", "TLSEdge/payments"),)
     assert ring.edges == (
         ("FailoverBackend/payments", "TLSEdge/payments"),
@@ -83,13 +87,54 @@ def test_a_ring_is_drawn_in_one_column() -> None:
 def test_hostile_text_is_escaped_in_every_format() -> None:
     nodes = (graph.Node('a"\\\x1b', '<b>"&', '</text><script>#"', "x"),)
     hostile = graph.Graph(nodes, ())
-    assert r'"a\"\\\x1b" [label="<b>\"&\n</text><script>#\""]' in graph.dot(hostile)
-    assert 'n1["#lt;b#gt;#quot;#amp;<br/>#lt;/text#gt;#lt;script#gt;#35;#quot;"]' in graph.mermaid(hostile)
-    assert "<script>" not in graph.svg(hostile)
+    assert r'"a\"\\\x1b" [label="<b>\"&\n</text><script>#\""]' in graph.render_dot(hostile)
+    assert 'n1["#lt;b#gt;#quot;#amp;<br/>#lt;/text#gt;#lt;script#gt;#35;#quot;"]' in graph.render_mermaid(hostile)
+    assert "<script>" not in graph.render_svg(hostile)
 
 
 def test_a_plan_is_drawn_by_its_calls() -> None:
-    assert graph.of_plan(WHOLE).edges == (
+    assert graph.build_call_graph(WHOLE).edges == (
         ("create IPPolicy/office", "update TLSEdge/payments"),
         ("update TLSEdge/payments", "create HTTPSEdgeRoute/api"),
     )
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+ADDRESSES = [Address("TLSEdge", f"edge-{number}" + "x" * (number % 5 * 6)) for number in range(14)]
+
+
+def points_of(line: str) -> list[tuple[float, float]]:
+    """Points along the path of an edge, from its start to its end."""
+    points: list[tuple[float, float]] = []
+    for command, text in re.findall(r"([MCH])([^MCH]*)", line):
+        numbers = [float(number) for number in text.split()]
+        match command:
+            case "M":
+                points.append((numbers[0], numbers[1]))
+            case "H":
+                (x, y), steps = points[-1], 40
+                points += [(x + (numbers[0] - x) * step / steps, y) for step in range(1, steps + 1)]
+            case "C":
+                curve = [points[-1], *zip(numbers[::2], numbers[1::2], strict=True)]
+                points += [bezier_point(curve, step / 60) for step in range(1, 61)]
+    return points
+
+
+def bezier_point(curve: list[tuple[float, float]], at: float) -> tuple[float, float]:
+    weights = [(1 - at) ** 3, 3 * at * (1 - at) ** 2, 3 * at**2 * (1 - at), at**3]
+    x, y = (sum(weight * point[axis] for weight, point in zip(weights, curve, strict=True)) for axis in (0, 1))
+    return x, y
+
+
+@given(st.dictionaries(st.sampled_from(ADDRESSES), st.sets(st.sampled_from(ADDRESSES), max_size=3), max_size=14))
+@settings(deadline=None, max_examples=60)
+def test_no_edge_passes_through_a_box(needs: dict[Address, set[Address]]) -> None:
+    root = ElementTree.fromstring(graph.render_svg(graph.build_resource_graph(needs)))  # noqa: S314 - our own output
+    boxes = [
+        tuple(float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+        for box in root.iterfind(f"{SVG}g/{SVG}rect")
+    ]
+    for edge in root.iterfind(f"{SVG}path"):
+        for x, y in points_of(edge.attrib["d"]):
+            inside = [box for box in boxes if 0.1 < x - box[0] < box[2] - 0.1 and 0.1 < y - box[1] < box[3] - 0.1]
+            assert not inside, (edge.attrib["d"], inside)

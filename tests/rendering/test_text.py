@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
-from reconciler.model.plan import Forecast, Plan
+from reconciler.model.plan import Call, Forecast, Plan, Verb
 from reconciler.model.problem import Problem
 from reconciler.rendering import terminal_text
 from reconciler.rendering.plan import phrases, text
@@ -212,3 +213,27 @@ def test_totals_count_the_usual_four_always() -> None:
         phrases.totals(build_outline(replace(WHOLE, changes=())))
         == "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete."
     )
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_no_id_is_broken(width: int) -> None:
+    edge, route = (f"{prefix}_3MUtQv3cvfFReL29MP2ghgmcMnI" for prefix in ("edghts", "edghtsrt"))
+    address = Address("HTTPSEdgeRoute", "a-very-long-name-of-a-route-of-a-shop.and-of-its-second-part")
+    change = Change(
+        address,
+        Action.UPDATE,
+        Reason.IMMUTABLE,
+        route,
+        (FieldChange("https_edge_id", "x" * 60 + edge, edge, forces_replacement=True),),
+    )
+    path = f"/edges/https/{edge}/routes/{route}/webhook_verification/and/some/more/{edge}"
+    call = Call(f"update {address}", address, Verb.UPDATE, path)
+    page = text.render_text(Plan("prod", changes=(change,), calls=(call,)), width=width)
+    assert all(terminal_text.width(line) <= width for line in page.splitlines())
+    assert (page.count(edge), page.count(route)) == (3, 2)
+
+
+def test_a_position_stands_beside_its_resource_at_any_width() -> None:
+    for width in (80, 200):
+        page = text.render_text(WHOLE, width=width)
+        assert "  ~ TLSEdge/payments  manifests/payments.yaml:12\n" in page

@@ -39,7 +39,9 @@ def command(common: options.Options, form: str, file: Path | None) -> int:
     from reconciler.rendering.plan import graph
 
     drawn = _of_plan(file, common) if file else _of_manifests(common)
-    output.print_result({"dot": graph.dot, "mermaid": graph.mermaid, "svg": graph.svg}[form](drawn))
+    output.print_result(
+        {"dot": graph.render_dot, "mermaid": graph.render_mermaid, "svg": graph.render_svg}[form](drawn)
+    )
     return exit_codes.DONE
 
 
@@ -52,7 +54,7 @@ def _of_plan(file: Path, common: options.Options) -> Graph:
     plan, note = plan_files.read_plan(plan_files.read_text(file), str(file), environ)
     if note:
         output.print_note(note)
-    return graph.of_plan(plan)
+    return graph.build_call_graph(plan)
 
 
 def _of_manifests(common: options.Options) -> Graph:
@@ -60,4 +62,4 @@ def _of_manifests(common: options.Options) -> Graph:
     from reconciler.operations.authoring.resource_graph import read_dependencies
     from reconciler.rendering.plan import graph
 
-    return graph.of_resources(read_dependencies(workspaces.source_of(common)))
+    return graph.build_resource_graph(read_dependencies(workspaces.source_of(common)))

@@ -98,7 +98,7 @@ _Edges = set[tuple[Address, Address]]
 def _graph(addresses: Sequence[Address], references: _Edges, waits: _Edges) -> graph.Graph:
     """Every reference, and those waits that nothing else implies."""
     nodes = [graph.Node(str(address), address.kind, address.name, address.kind) for address in addresses]
-    sparse = graph.connected(nodes, ((str(before), str(after)) for before, after in references | waits))
+    sparse = graph.build_graph(nodes, ((str(before), str(after)) for before, after in references | waits))
     said = {(str(before), str(after)) for before, after in references}
     return graph.Graph(sparse.nodes, tuple(sorted(said.union(sparse.edges))))
 
@@ -193,7 +193,7 @@ def _island(drawn: graph.Graph, keys: Sequence[str]) -> tuple[_Places, float, fl
         tuple(node for node in drawn.nodes if node.key in there),
         tuple(edge for edge in drawn.edges if edge[0] in there),
     )
-    columns = [_folded(column) for column in graph.uncrossed(part)]
+    columns = [_folded(column) for column in graph.order_layers(part)]
     tallest = max(len(fold) for column in columns for fold in column)
     high = tallest * (HEIGHT + _ROW_GAP) - _ROW_GAP
     places: _Places = {}

@@ -137,7 +137,7 @@ def test_the_projects_hold_every_special_case() -> None:
     plan = crashing.planned(FIFTY)
     made = {call.address.kind for call in plan.calls if call.verb is Verb.CREATE}
     assert {"BotUser", "EventSource", "TunnelCredential"} <= made
-    assert {change.order for change in plan.changes} >= {"create first", "delete first"}
+    assert {change.order for change in plan.changes} >= {"create_first", "delete_first"}
     assert FIFTY.project.resources >= 50
     assert [each.project.resources for each in (BUILDING, REBUILDING)] == [5, 5]
 
