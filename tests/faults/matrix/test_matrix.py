@@ -173,7 +173,10 @@ def _column(cell: Cell) -> tuple[str, bool, str]:
     return cell.operation, cell.lasting, cell.outcome
 
 
-@pytest.mark.parametrize("cell", first_of_each(cells(), lambda cell: cell.turn, _column), ids=str)
+CELLS = first_of_each(cells(), lambda cell: cell.turn, _column)
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=str)
 async def test_ends_as_the_table_says(
     cell: Cell, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

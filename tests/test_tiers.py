@@ -1,0 +1,66 @@
+"""The rules of tests/tiers.py, and that `make test` leaves out no fault, class of operations, outcome or kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from reconciler import kinds
+from tests.faults.matrix.table import CLASSES, FAULTS, OPERATIONS, Cell, cells
+from tests.faults.matrix.test_matrix import CELLS
+from tests.kinds.test_life import WHOLE, first_lives
+from tests.tiers import QUICK_EXAMPLES, examples, first_of_each, full, only_if
+
+
+def left(parameters: Iterable[Any]) -> list[Any]:
+    """The cases that stay in `make test`."""
+    return [
+        each.values[0] if len(each.values) == 1 else each.values for each in parameters if full.mark not in each.marks
+    ]
+
+
+def test_a_case_stays_if_a_feature_takes_a_new_value() -> None:
+    cases = first_of_each([(1, "a"), (1, "b"), (2, "b"), (2, "a")], lambda case: case[0], lambda case: case[1] == "b")
+    assert [each.values for each in cases] == [(1, "a"), (1, "b"), (2, "b"), (2, "a")]
+    assert left(cases) == [(1, "a"), (1, "b"), (2, "b")]
+
+
+def test_none_is_no_value_of_a_feature() -> None:
+    assert left(first_of_each([1, 2, 3], lambda case: case if case % 2 else None)) == [1, 3]
+
+
+def test_a_case_stays_if_the_rule_says_so() -> None:
+    assert left(only_if(lambda case: case < 2, range(4))) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "number", "expected"), [("quick", 60, QUICK_EXAMPLES), ("quick", 10, 10), ("full", 60, 60)]
+)
+def test_a_profile_limits_the_examples_of_a_property(profile: str, number: int, expected: int) -> None:
+    loaded = settings.get_current_profile_name()
+    settings.load_profile(profile)
+    try:
+        assert examples(number) == expected
+    finally:
+        settings.load_profile(loaded)
+
+
+def test_each_fault_is_met_by_each_class_of_operations() -> None:
+    assert sorted(operation for each in CLASSES for operation in each) == sorted(OPERATIONS)
+    quick: list[Cell] = left(CELLS)
+    met = {(cell.fault, members) for cell in quick for members in CLASSES if cell.operation in members}
+    assert met == {(fault, members) for fault in FAULTS for members in CLASSES}
+
+
+def test_each_outcome_of_an_operation_is_met() -> None:
+    def column(cell: Cell) -> tuple[str, bool, str]:
+        return cell.operation, cell.lasting, cell.outcome
+
+    assert {column(cell) for cell in left(CELLS)} == {column(cell) for cell in cells()}
+
+
+def test_each_kind_has_a_whole_life() -> None:
+    assert {life.kind for life in left(first_lives(WHOLE))} == {kind.name for kind in kinds.every()}
