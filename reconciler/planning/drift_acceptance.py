@@ -1,7 +1,6 @@
-"""Drift as declarations could say it: for each field that the platform moved, the live value in the write shape.
+"""Finds the drift that can be accepted: for each field that the platform changed, the live value in the write shape.
 
-A pure function of a plan and of what it was made from. Whether a manifest can be changed so is for
-`project.yaml.patch`.
+A pure function of a plan and its input; `project.yaml.patch` writes the values into the manifests (`drift --accept`).
 """
 
 from __future__ import annotations
@@ -23,13 +22,18 @@ from reconciler.planning.importing.describe import Attachment, describe
 from reconciler.planning.planner import match_all
 
 OMITTED: Final = object()
-"""The value of a field that a manifest should not mention."""
+"""The value of a field that the manifest should omit."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """`path` leads to the value below `spec`; `unordered`: a list whose order means nothing; `text`: the value as the
-    platform spells it, where it is a document."""
+    """A live value that a manifest can take over.
+
+    path        of the value below `spec`
+    value       as JSON of a manifest, or OMITTED
+    unordered   whether it is a list in any order
+    text        the text that the platform returned, if it is a document
+    """
 
     address: Address
     path: tuple[str, ...]
@@ -43,7 +47,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """A difference that stays, and why."""
+    """A difference that cannot be accepted, and the reason."""
 
     subject: str
     why: str
@@ -58,11 +62,14 @@ def find_offers(
     selects: Callable[[Address], bool] = lambda address: True,
     both: bool = False,
 ) -> tuple[list[Offer], list[Declined]]:
-    """What may be accepted of a plan, and what not. `both`: also what Git changed too, or nobody knows who."""
-    accepting = _OfferCollector(manifest, snapshot, kinds, both)
+    """The values of a plan that can be accepted, and the differences that cannot.
+
+    both   accept also fields that Git changed too, or whose cause is unknown (`--both`)
+    """
+    collector = _OfferCollector(manifest, snapshot, kinds, both)
     for change in plan.changes:
         if selects(change.address):
-            accepting.consider(change)
+            collector.consider(change)
     declined = [
         Declined(
             str(addition.address),
@@ -71,19 +78,22 @@ def find_offers(
         for addition in plan.additions
         if selects(addition.address) or (addition.parent is not None and selects(addition.parent))
     ]
-    return list(accepting.offered.values()), [*accepting.declined, *declined]
+    return list(collector.offers.values()), [*collector.declined, *declined]
 
 
 class _OfferCollector:
+    """Collects offers and declined differences of the changes of one plan."""
+
     def __init__(self, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], both: bool) -> None:
         self._manifest, self._snapshot = manifest, snapshot
         self._kinds = {kind.name: kind for kind in kinds}
         self._names: Mapping[tuple[str, str], Address] = match_all(manifest, snapshot, kinds)
-        self._movers = {ChangedBy.PLATFORM, ChangedBy.BOTH, ChangedBy.UNKNOWN} if both else {ChangedBy.PLATFORM}
-        self.offered: dict[str, Offer] = {}
+        self._accepted = {ChangedBy.PLATFORM, ChangedBy.BOTH, ChangedBy.UNKNOWN} if both else {ChangedBy.PLATFORM}
+        self.offers: dict[str, Offer] = {}
         self.declined: list[Declined] = []
 
     def consider(self, change: Change) -> None:
+        """Adds an offer or a declined difference for each field of the change."""
         if change.action is Action.CREATE and change.reason is Reason.VANISHED:
             self._decline(
                 change.address, "it was deleted on the platform; remove its manifest, or apply to create it again"
@@ -96,17 +106,17 @@ class _OfferCollector:
         kind = self._kinds[change.address.kind]
         spec, _ = describe(kind, live, self._find_owner)
         for field in change.fields:
-            if field.changed_by in self._movers:
+            if field.changed_by in self._accepted:
                 self._offer(change.address, kind, spec, field)
             elif field.changed_by in (ChangedBy.BOTH, ChangedBy.UNKNOWN):
-                who = "Git changed it too" if field.changed_by is ChangedBy.BOTH else "what changed it is unknown"
-                self._decline(f"{change.address}.{field.path}", f"{who}; --both takes the platform's value")
+                cause = "Git changed it too" if field.changed_by is ChangedBy.BOTH else "what changed it is unknown"
+                self._decline(f"{change.address}.{field.path}", f"{cause}; --both takes the platform's value")
 
     def _live(self, change: Change) -> Live | None:
         objects = self._snapshot.of(change.address.kind).objects
         return next(
-            (each for each in objects if self._names.get((each.kind, each.locator)) == change.address),
-            next((each for each in objects if each.id == change.id), None),
+            (live for live in objects if self._names.get(live.key) == change.address),
+            next((live for live in objects if live.id == change.id), None),
         )
 
     def _find_owner(self, kind: str, id: str) -> Address | None:
@@ -131,34 +141,35 @@ class _OfferCollector:
             value = value[name]
         declared = self._manifest.declarations[address].spec
         while value is not OMITTED and len(path) > 1 and _value_at(declared, path[:-1]) is None:
-            path = path[:-1]  # what surrounds it is not declared either
+            path = path[:-1]  # the enclosing object is not declared either
             value = _value_at(spec, path)
-        stray = next(_find_undeclared_ids(leaf, value, _value_at(declared, path)), None)
-        if stray is not None:
+        unknown_id = next(_find_undeclared_ids(leaf, value, _value_at(declared, path)), None)
+        if unknown_id is not None:
             self._decline(
-                f"{address}.{change.path}", f"it refers to {stray}, which is not declared; import {stray} first"
+                f"{address}.{change.path}",
+                f"it refers to {unknown_id}, which is not declared; import {unknown_id} first",
             )
             return
         text = value.text if isinstance(value, Attachment) else None
         offer = Offer(address, path, _write_value(value), Unordered in leaf, text)
-        self.offered.setdefault(str(offer), offer)
+        self.offers.setdefault(str(offer), offer)
 
 
 def _find_leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:
-    """The field that a change's path leads to, or into, and its own path."""
+    """The path and field of the leaf that a change's path leads to, or into."""
     names: list[str] = []
     fields: Sequence[Field] = kind.fields
     leaf: Field | None = None
     for part in path.split("."):
         name = part.partition("[")[0]
-        found = next((field for field in fields if field.name == name), None)
-        if found is None:
+        inner = next((field for field in fields if field.name == name), None)
+        if inner is None:
             break
-        leaf = found
+        leaf = inner
         names.append(name)
-        if found.shape is not Shape.OBJECT:
+        if inner.shape is not Shape.OBJECT:
             break
-        fields = found.fields
+        fields = inner.fields
     return tuple(names), leaf
 
 
@@ -169,21 +180,21 @@ def _value_at(value: Value, path: Sequence[str]) -> Value:
 
 
 def _find_undeclared_ids(field: Field, value: Value, declared: Value) -> Iterator[str]:
-    """Ids, where references belong, that no declaration has and none has written as they are."""
+    """The ids in reference fields that belong to no declaration and are not declared as plain ids."""
     match value:
         case str() if field.refs and value != declared:
             yield value
         case list() if field.item is not None:
-            known = declared if isinstance(declared, list) else []
-            for each in value:
-                yield from _find_undeclared_ids(field.item, each, each if each in known else None)
+            declared_items = declared if isinstance(declared, list) else []
+            for item in value:
+                yield from _find_undeclared_ids(field.item, item, item if item in declared_items else None)
         case dict() if field.shape is Shape.OBJECT:
             for inner in field.fields:
                 yield from _find_undeclared_ids(inner, value.get(inner.name), _value_at(declared, (inner.name,)))
 
 
 def _write_value(value: Value) -> Json:
-    """As a manifest spells it."""
+    """The value as JSON of a manifest, with references and escaped expressions."""
     match value:
         case Ref():
             return {"ref": str(value)}
@@ -192,7 +203,7 @@ def _write_value(value: Value) -> Json:
         case str():
             return value.replace("${{", "$${{")
         case dict():
-            return {key: _write_value(each) for key, each in value.items()}
+            return {key: _write_value(part) for key, part in value.items()}
         case list():
-            return [_write_value(each) for each in value]
+            return [_write_value(item) for item in value]
     return value

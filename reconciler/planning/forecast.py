@@ -1,4 +1,4 @@
-"""Estimates the requests and the time that carrying a plan out will take."""
+"""Estimates the requests and the time of an apply."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Forecast
 from reconciler.model.snapshot import Snapshot
 
-WINDOW = 60.0  # seconds over which the platform counts requests
-PAGE = 100  # objects: the platform's largest page
+WINDOW = 60.0  # seconds, the interval of the platform's rate limit
+PAGE = 100  # objects, the largest page of a list operation
 
 
 def forecast(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind], per_minute: int) -> Forecast:
-    """A budget of N allows N requests at once, and N more every minute after. Reading the account counts too."""
+    """The calls of a plan, and the least number of seconds that the rate limit makes them take.
+
+    A limit of N allows N requests at once and N more in each following minute. The requests of the refresh and the
+    checks of owner records count too. `per_minute` 0: no limit is known, and the time is 0.
+    """
     count = len(calls)
     if not per_minute or not count:
         return Forecast(count, 0.0)
@@ -23,7 +27,7 @@ def forecast(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind
 
 
 def _pages(snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
-    """The requests that read the account."""
+    """The list requests of a refresh."""
     objects: dict[str, int] = {}
     for name, listing in snapshot.listings.items():
         if name in kinds and kinds[name].parent is None:
@@ -32,12 +36,15 @@ def _pages(snapshot: Snapshot, kinds: Mapping[str, Kind]) -> int:
 
 
 def _checks(calls: Sequence[Call], snapshot: Snapshot, kinds: Mapping[str, Kind], per_minute: int) -> int:
-    """The requests that re-read owner records, one by one or by a list in each minute, whichever are fewer."""
+    """The requests that re-read owner records before updates and deletes.
+
+    For each kind the fewer of one request per object, or one list in each minute.
+    """
     old = Counter(
         call.address.kind for call in calls if call.target is not None and kinds[call.address.kind].keeps_owner
     )
-    found = 0
+    requests = 0
     for kind, number in old.items():
         pages = 1 + len(snapshot.of(kind).objects) // PAGE
-        found += min(number, pages * -(-number // max(1, per_minute - pages)))
-    return found
+        requests += min(number, pages * -(-number // max(1, per_minute - pages)))
+    return requests

@@ -1,4 +1,4 @@
-"""What a plan may not do unless the user allowed it by name. There is no force: consent is itemised."""
+"""The guards: which changes of a plan need approval, by rule, kind and count. No option approves everything."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.index import LiveIndex
 
-SMALL_STACK = 10  # owned objects up to which a share of them says little
+SMALL_STACK = 10  # objects below which no share of them is guarded
 
 
 def is_protected(decision: Decision) -> bool:
-    """Whether what goes may not: the flag on the live object outlives the declaration, one in Git counts at once."""
+    """Whether the change deletes a protected object: by its owner record or binding, or by its manifest.
+
+    The owner record counts even after the manifest was removed, the manifest before it was applied.
+    """
     return decision.ends_live and (decision.live_protected or decision.protect)
 
 
@@ -32,10 +35,12 @@ def find_required_approvals(
     options: PlanOptions,
     additions: Sequence[Addition] = (),
 ) -> tuple[Approval, ...]:
-    """Everything that needs consent, marked with whether the options give it.
+    """The approvals that the plan needs, with `granted` set for those that the options give.
 
-    `parts` go with what they are part of, without a call of their own; `owned` counts the live objects of this stack;
-    `additions` are children that no manifest declares.
+    decisions   those with an action
+    parts       live objects that the platform deletes with their parent, without a call
+    owned       the number of live objects of this stack
+    additions   undeclared children of objects of this stack
     """
     needed = [
         *_check_account(decisions, index.snapshot.doubt),
@@ -58,7 +63,7 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
     guarded = Counter(live.kind for live in parts if index.is_protected(live))
     for kind, count in sorted((protected + guarded).items()):
         yield Approval("delete-protected", kind, count, "protected by `lifecycle.protect`", parts=guarded[kind])
-    gone = Counter(
+    irreversible = Counter(
         decision.kind.name
         for decision in decisions
         if decision.ends_live
@@ -66,7 +71,7 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
         and not is_protected(decision)
         and not _is_declared_absent(decision)
     )
-    for kind, count in sorted(gone.items()):
+    for kind, count in sorted(irreversible.items()):
         yield Approval("delete", kind, count, "irreversible: cannot be recovered after deletion")
     unmarked = Counter(
         decision.kind.name
@@ -83,8 +88,8 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
         yield Approval(
             "delete", kind, count, "not managed by this stack, and will be deleted with its parent", parts=count
         )
-    found = Counter(decision.kind.name for decision in decisions if decision.needs_approval)
-    for kind, count in sorted(found.items()):
+    adopted = Counter(decision.kind.name for decision in decisions if decision.needs_approval)
+    for kind, count in sorted(adopted.items()):
         yield Approval("adopt", kind, count, "already exists and is not managed by any stack")
 
 
@@ -96,23 +101,23 @@ def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
 
 
 def _is_owned_by_store_only(decision: Decision) -> bool:
-    """Whether nothing on the platform says whose it is: the store does, and may be older than the platform."""
+    """Whether only the store knows the owner of the object, which may be older than the platform."""
     return not decision.kind.keeps_owner and decision.kind.parent is None
 
 
 def _is_declared_absent(decision: Decision) -> bool:
-    """A tombstone in Git is consent."""
+    """Whether `ensure: absent` declares the deletion, which counts as its approval."""
     return decision.declaration is not None and decision.declaration.ensure is Ensure.ABSENT
 
 
 def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOptions) -> Iterator[Approval]:
     if owned < SMALL_STACK or options.destroy:
         return
-    # What a run left half done, and the next one only clears up, is not a change that anybody asked for.
-    # An addition is none of the owned objects, and is approved by number.
-    no_delete = (Reason.UNDELIVERED, Reason.ADDED)
+    # Not counted: credentials whose delivery failed, which the next run replaces, and additions, which are not owned
+    # and are approved by number.
+    uncounted = (Reason.UNDELIVERED, Reason.ADDED)
     deletes = sum(
-        decision.ends_live and not _is_declared_absent(decision) and decision.reason not in no_delete
+        decision.ends_live and not _is_declared_absent(decision) and decision.reason not in uncounted
         for decision in decisions
     )
     if deletes * 100 > owned * options.max_delete_percent:
@@ -129,6 +134,7 @@ def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOption
 
 
 def _is_settling(decision: Decision) -> bool:
+    """Whether the update only clears `pending` after a delivery."""
     return decision.confirms_delivery and decision.reason is Reason.RECORD
 
 

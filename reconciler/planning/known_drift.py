@@ -1,4 +1,4 @@
-"""Hides drift that the project knows of. What only Git changed is no drift, and is never hidden."""
+"""Hides known drift (`drift.ignore`, docs/drift.md). Changes that only Git made are never hidden."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 
 _GIT = (ChangedBy.GIT, ChangedBy.FOLLOWS)
-_RECORDED = (ChangedBy.PLATFORM, ChangedBy.BOTH)  # which only a record can tell
-_WHOLE = (Action.CREATE, Action.DELETE)  # of which no field can be ignored by itself
+_RECORDED = (ChangedBy.PLATFORM, ChangedBy.BOTH)  # known only if an owner record exists
+_WHOLE = (Action.CREATE, Action.DELETE)  # whose fields cannot be ignored one by one
 _ENDS = re.compile(r"[.\[]")
 
 
 def ignore_known(plan: Plan, known: Sequence[KnownDrift], today: str) -> Plan:
-    """The plan without the differences that entries hide on this day, with a warning for each entry that hides none.
+    """The plan without the differences that `known` entries hide, with a warning for each entry that hides none.
 
-    Such a plan has no calls: nobody is to apply what was left of it.
+    today   YYYY-MM-DD; an entry is valid until the end of the day that its `until` names
+
+    A plan with hidden differences has no calls, since it must not be applied.
     """
     if not known:
         return plan
     hiding = _Filter([known_drift for known_drift in known if not known_drift.until or today <= known_drift.until])
-    changes = tuple(left for change in plan.changes if (left := hiding.remove_hidden(change)) is not None)
-    additions = tuple(left for change in plan.additions if (left := hiding.remove_hidden(change)) is not None)
+    changes = tuple(visible for change in plan.changes if (visible := hiding.remove_hidden(change)) is not None)
+    additions = tuple(visible for change in plan.additions if (visible := hiding.remove_hidden(change)) is not None)
     problems = (*plan.problems, *_warnings(plan, known, hiding))
     if not hiding.ignored:
         return replace(plan, problems=problems)
@@ -49,7 +51,7 @@ class _Filter:
     used: set[str] = field(default_factory=set)
 
     def remove_hidden(self, change: Change) -> Change | None:
-        """What is left of a change; None if nothing is."""
+        """The change without its hidden fields; None if all of it is hidden."""
         address = str(change.address)
         if change.is_pending:
             return change
@@ -80,7 +82,7 @@ class _Filter:
 
 
 def _matches(glob: str, address: str, path: str) -> bool:
-    """Whether the glob matches the resource, the field, or something around the field."""
+    """Whether the glob matches the field, an object that encloses it, or, without a path, the resource."""
     if not path:
         return fnmatchcase(address, glob)
     whole = f"{address}.{path}"
@@ -89,14 +91,17 @@ def _matches(glob: str, address: str, path: str) -> bool:
 
 
 def _keep_fields(change: Change, fields: Sequence[FieldChange], hidden: Sequence[FieldChange]) -> Change:
-    """The change with these fields alone: the record that tells who changed the hidden ones is proof for the others."""
+    """The change with only these fields, which are pending if the owner record proves that Git changed them.
+
+    That a hidden field was changed on the platform proves that an owner record exists.
+    """
     is_proven = any(field_change.changed_by in _RECORDED for field_change in hidden) and all(
         field_change.changed_by in _GIT for field_change in fields
     )
-    left = replace(change, fields=tuple(fields), is_pending=bool(fields) and is_proven)
+    visible = replace(change, fields=tuple(fields), is_pending=bool(fields) and is_proven)
     if change.reason is Reason.IMMUTABLE and not any(field_change.forces_replacement for field_change in fields):
-        left = replace(left, action=Action.UPDATE, reason=Reason.FIELDS, order=None, risks=())
-    return left
+        visible = replace(visible, action=Action.UPDATE, reason=Reason.FIELDS, order=None, risks=())
+    return visible
 
 
 def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Filter) -> Iterator[Problem]:
@@ -105,7 +110,7 @@ def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Filter) -> Itera
             text = f"expired on {known_drift.until} and has no effect"
             code = "known-drift-expired"
         elif known_drift.match in hiding.used or plan.targets or plan.excludes or plan.errors:
-            continue  # what was not planned may well differ
+            continue  # resources that were not planned may differ
         else:
             text = "matches no difference"
             code = "known-drift-unmatched"

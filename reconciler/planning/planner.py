@@ -1,7 +1,7 @@
-"""`plan(manifest, snapshot, kinds, options) -> Plan`: pure, and the same to the byte for the same input.
+"""The planner: `plan(manifest, snapshot, kinds, options) -> Plan`, a pure function with byte-identical results.
 
-Resolves references in dependency order, matches, decides, orders, guards. Bad input is a problem in the plan, never an
-exception.
+Resolves references in dependency order, matches, decides, orders and guards (docs/architecture.md, "How planning
+goes"). Invalid input is a problem in the plan, never an exception.
 """
 
 from __future__ import annotations
@@ -45,7 +45,14 @@ __all__ = ["PlanOptions", "match_all", "plan"]
 
 
 def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions) -> Plan:
-    """The changes and calls that make the platform equal to the manifest, with all that stands in their way."""
+    """The changes and calls that reconcile the platform with the manifest, with their problems and approvals.
+
+    manifest   all declarations of the stack; `options` select among them
+    snapshot   one refresh of the account; nothing is planned for kinds whose lists are incomplete
+    kinds      the kinds to plan, each with a listing in the snapshot
+
+    Nothing is raised: a circular reference is the only problem of a plan without changes.
+    """
     planning = _Planning(manifest, snapshot, kinds, options)
     try:
         planning.decide_declared()
@@ -57,7 +64,7 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options:
 
 
 def match_all(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[LiveKey, Address]:
-    """Which live object each declaration means. What cannot be told is left out."""
+    """The address that each live object is assigned, by (kind, locator). Empty if references are circular."""
     planning = _Planning(manifest, snapshot, kinds, PlanOptions())
     try:
         planning.decide_declared()
@@ -67,14 +74,14 @@ def match_all(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> 
 
 
 class _Planning:
-    """A plan while it is made: the decisions so far about declarations, orphans and additions."""
+    """The state of one `plan` call: the decisions so far about declarations, orphans and additions."""
 
     def __init__(self, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions) -> None:
         self.options = options
         self.kinds: Mapping[str, Kind] = {kind.name: kind for kind in kinds}
-        found = resolve_names(manifest.declarations, self.kinds, lambda kind: snapshot.of(kind).objects)
-        if found:
-            manifest = replace(manifest, declarations={**manifest.declarations, **found})
+        resolved = resolve_names(manifest.declarations, self.kinds, lambda kind: snapshot.of(kind).objects)
+        if resolved:
+            manifest = replace(manifest, declarations={**manifest.declarations, **resolved})
         self.manifest = manifest
         self.index = LiveIndex.of(manifest, snapshot, kinds)
         self.dependencies: Mapping[Address, Collection[Address]] = order.find_dependencies(
@@ -83,12 +90,12 @@ class _Planning:
         self.assignments = Assignments(self.index)
         self.decided: dict[Address, Decision] = {}
         self.references = References(self.decided, snapshot)
-        self.undeclared: list[Decision] = []  # to be deleted
+        self.undeclared: list[Decision] = []  # orphans and approved additions, to be deleted
         self.additions: list[Addition] = []
         self.problems: list[Problem] = []
 
     def decide_declared(self) -> None:
-        """Decides about each declaration, after those that it needs. CycleError if they need each other."""
+        """Decides about each declaration, after those that it depends on. Raises CycleError if they form a cycle."""
         resolve, follows = self.references.resolve, self.references.follows
         for address in order.sort(self.dependencies):
             kind, declaration = self.kinds[address.kind], self.manifest.declarations[address]
@@ -102,8 +109,10 @@ class _Planning:
     def _decide(self, kind: Kind, declaration: Declaration) -> Decision:
         spec = {name: substitute(value, self.references.resolve) for name, value in declaration.spec.items()}
         want = canonical_spec(kind, spec)
-        found = match(self.assignments, kind, declaration, want)
-        unchanged = Decision(declaration.address, kind, live=found.live, declaration=declaration, former=found.former)
+        matched = match(self.assignments, kind, declaration, want)
+        unchanged = Decision(
+            declaration.address, kind, live=matched.live, declaration=declaration, former=matched.former
+        )
         if not self.options.selects(declaration.address):
             return unchanged
         is_any_confined = any(problem.confined for problem in self.problems)
@@ -111,24 +120,24 @@ class _Planning:
             self.problems.append(problem := report_skipped_referrer(declaration, target))
             return replace(unchanged, problem=problem)
         resolved = ResolvedDeclaration(kind, declaration, spec, want)
-        decision = decide(self.index, resolved, found, self.options, self.references.follows)
+        decision = decide(self.index, resolved, matched, self.options, self.references.follows)
         if decision.problem is not None:
             self.problems.append(decision.problem)
         else:
             needed = self.dependencies[declaration.address]
             self.problems += self.references.find_unavailable(declaration, decision, needed)
             if decision.action is None and kind.keeps_owner:
-                self.index.drop_form(found.live)
-                return unchanged  # holds less memory
+                self.index.drop_form(matched.live)
+                return unchanged  # takes less memory
         return decision
 
     def decide_undeclared(self) -> None:
-        """Decides about orphans, and about what was added to our objects on the platform."""
-        for found in OrphanRules(self.assignments, self.decided, self.options).decide():
-            if isinstance(found, Problem):
-                self.problems.append(found)
+        """Decides about orphans and additions."""
+        for outcome in OrphanRules(self.assignments, self.decided, self.options).decide():
+            if isinstance(outcome, Problem):
+                self.problems.append(outcome)
             else:
-                self.undeclared.append(found)
+                self.undeclared.append(outcome)
         decided = self.decided.values()
         self.additions = find_additions(self.assignments, decided, self.options)
         self.undeclared += [addition.decision for addition in select_approved(self.additions, self.options)]
@@ -172,7 +181,7 @@ class _Planning:
         )
 
     def _sequence(self) -> tuple[list[Decision], Sequenced]:
-        """All decisions with their calls in order, once each cycle that can be broken is."""
+        """All decisions, changed where that breaks a cycle, and their calls in order."""
         while True:
             decisions = [*self.decided.values(), *self.undeclared]
             result = sequence(decisions, self.dependencies, self.index)
@@ -189,7 +198,7 @@ class _Planning:
                 yield replace(change, is_pending=is_pending(decision, self.index))
 
     def _collect_observed(self, decisions: Iterable[Decision]) -> Iterator[tuple[Address, Observed]]:
-        """What the calls were made from. Of two objects of one address the declared one counts."""
+        """The live objects that the changes depend on, by address; the declared one if an address has several."""
         for decision in decisions:
             live = decision.live
             if live is not None and decision.action is not None:
@@ -199,7 +208,7 @@ class _Planning:
 
 
 def _index_declared_hosts(index: LiveIndex) -> order.HostIndex[Address]:
-    """Which declaration holds a host name: a declared domain, or the address the platform gave to one of ours."""
+    """The declarations by host name: of a declared domain, or of the address that the platform assigned."""
     hosts: order.HostIndex[Address] = order.HostIndex()
     for address, declaration in index.manifest.declarations.items():
         name = index.kinds[address.kind].host

@@ -1,7 +1,7 @@
-"""A snapshot as it may be kept in a file and given away: no secret, and nothing that a plan does not look at.
+"""Redacts a snapshot for a file: without secrets and without values that no plan reads.
 
-Planning answers with the same plan from it. What is sensitive stands there as the digests that such a plan asks for,
-each with its own salt. Objects are in the write shape, which is one of the shapes that responses come in.
+A plan from the redacted snapshot equals the plan from the original one. Each sensitive value is replaced by the digests
+that planning compares, one for each salt. Objects have the write shape, which responses may have too.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ _Salts = Mapping[tuple[str, str], Sequence[str]]
 
 
 def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind]) -> Snapshot:
-    """The snapshot without secrets. The manifest tells which addresses its digests will be asked for."""
+    """The snapshot without secrets and without kinds that are not in `kinds`.
+
+    The manifest says which addresses salt the digests of each object.
+    """
     catalogue = {kind.name: kind for kind in kinds}
-    known = match_all(manifest, snapshot, kinds)
-    bound = {(address.kind, each.id): address for address, each in snapshot.bindings.items()}
+    assigned = match_all(manifest, snapshot, kinds)
+    bound = {(address.kind, binding.id): address for address, binding in snapshot.bindings.items()}
     listings = {
         name: replace(
             listing,
@@ -38,7 +41,7 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
                     live,
                     catalogue[name],
                     manifest.stack,
-                    {each[live.kind, live.locator] for each in (known, bound) if (live.kind, live.locator) in each},
+                    {owners[live.key] for owners in (assigned, bound) if live.key in owners},
                 )
                 for live in listing.objects
             ),
@@ -50,18 +53,21 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
 
 
 def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[str, Sealed]:
-    """What stands for each declared secret, by its source, where the secret itself cannot be had."""
+    """The digests that replace each declared secret, by its source, where the secret is not available.
+
+    Secrets that stand in the manifest itself are left out.
+    """
     catalogue = {kind.name: kind for kind in kinds}
     intents = _find_intents(manifest, snapshot, kinds)
     found: dict[str, Sealed] = {}
     for address, declaration in manifest.declarations.items():
         for path, field, secret in _find_secrets(catalogue[address.kind].fields, declaration.spec):
             if secret.source.startswith("manifest:"):
-                continue  # whoever reads the manifest has it
-            meant = canonicalize(field, secret)
-            assert isinstance(meant, Secret)
+                continue  # the manifest has the secret
+            value = canonicalize(field, secret)
+            assert isinstance(value, Secret)
             salts = [f"{address}:{path}", str(address), *intents[address]]
-            one = _seal(meant, salts, manifest.stack)
+            one = _seal(value, salts, manifest.stack)
             raw = digest(secret, manifest.stack)
             before = found.get(secret.source, Sealed(secret.source))
             found[secret.source] = Sealed(
@@ -95,7 +101,7 @@ def _find_secrets(
 
 def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) -> Live:
     owner = live.owner
-    sealing = _Sealer(
+    sealer = _Sealer(
         stack,
         (*([owner.intent] if owner else []), *map(str, addresses)),
         {*addresses, *([owner.address] if owner else [])},
@@ -106,14 +112,17 @@ def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) ->
             body[name] = live.body[name]
     for field in kind.fields:
         if PathOnly not in field and InputOnly not in field and field.name != "metadata":
-            body[field.name] = sealing.write_field(field, live.body, field.name)
+            body[field.name] = sealer.write_field(field, live.body, field.name)
     return live.with_body(body)
 
 
 @dataclass(frozen=True)
 class _Sealer:
-    """One object's fields in the write shape, as the platform spells their values; `salts` and `names` are what plans
-    ask for digests by."""
+    """Writes the fields of one object in the write shape, with values as the platform returns them.
+
+    salts   of the digests of each secret: the intent of the owner record and the addresses of the object
+    names   the addresses of the object; with the path of a field they are salts too
+    """
 
     stack: str
     salts: tuple[str, ...]
@@ -126,19 +135,19 @@ class _Sealer:
         if Sensitive in field:
             return self._seal_text(field, value, path) if isinstance(value, str) and value else None
         if isinstance(value, list) and field.item is not None and field.item.fields:
-            return [self._write_part(field.item, each, path) for each in value]
+            return [self._write_part(field.item, item, path) for item in value]
         if isinstance(value, dict) and field.fields:
             subs = (sub for sub in field.fields if InputOnly not in sub)
             return {sub.name: self.write_field(sub, value, f"{path}.{sub.name}") for sub in subs}
         return value
 
     def _seal_text(self, field: Field, text: str, path: str) -> Sealed:
-        meant = canonicalize(field, Secret(text, "live"))
-        return _seal(meant, [*self.salts, *(f"{name}:{path}" for name in self.names)], self.stack)
+        secret = canonicalize(field, Secret(text, "live"))
+        return _seal(secret, [*self.salts, *(f"{name}:{path}" for name in self.names)], self.stack)
 
 
 def _find_outputs(kind: Kind) -> Iterator[str]:
-    """What other resources may refer to, or know this one by. A response's spelling of a field is none of it."""
+    """The names of response values that references or natural keys may read, other than fields of the spec."""
     heads = {field.read_as.path.split(".")[0].removesuffix("[]") for field in kind.fields if field.read_as}
     for name in (*kind.outputs, kind.key, *([kind.host] if kind.host else ()), *kind.fixed):
         if name != kind.one_time and name not in heads and name not in kind.by_name:
@@ -146,8 +155,8 @@ def _find_outputs(kind: Kind) -> Iterator[str]:
 
 
 def _is_plain(value: Json) -> bool:
-    """Objects inside objects, such as an edge's routes, may hold anything, and nothing refers to them."""
-    return all(_is_plain(each) for each in value) if isinstance(value, list) else not isinstance(value, dict)
+    """Whether the value has no objects inside, such as the routes of an edge, which nothing refers to."""
+    return all(_is_plain(item) for item in value) if isinstance(value, list) else not isinstance(value, dict)
 
 
 def _seal(secret: Secret, salts: Iterable[str], stack: str) -> Sealed:

@@ -1,1 +1,1 @@
-"""Live objects as declarations."""
+"""Describes live objects as declarations, for `import` and `drift --accept`."""

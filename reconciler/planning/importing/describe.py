@@ -1,6 +1,6 @@
-"""One live object as a manifest would describe it: its spec in the write shape, and what has to be left to others.
+"""Describes one live object as the spec of a manifest, with the paths that a manifest must ignore.
 
-Knows nothing of names and of other objects, but for whom an id belongs to; see `survey`.
+`survey` chooses the objects and their names.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Template, Value
 
 OwnerLookup = Callable[[str, str], Address | None]
-"""Who an id of a kind belongs to, if it is declared or about to be."""
+"""Finds the address of a kind and id, if the object is declared or will be; None otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Text that reads better in a file of its own, with the ending that says what it is."""
+    """A text for a file of its own, with the ending of the file: `pem`, `json` or `policy`."""
 
     text: str
     ending: str
 
     @property
     def document(self) -> dict[str, Any] | None:
-        """The traffic policy that the text spells, if a manifest can hold it as YAML."""
-        found = None if self.ending == "pem" else traffic.parse(self.text)
-        return found if found and _is_writable(found) else None
+        """The traffic policy in the text, if a manifest can hold it as YAML; None otherwise."""
+        document = None if self.ending == "pem" else traffic.parse(self.text)
+        return document if document and _is_writable(document) else None
 
 
 def _is_writable(value: Json) -> bool:
-    """Whether the keys of a document mean nothing else in a manifest."""
+    """Whether no key of a document has a special meaning in a manifest."""
     match value:
         case dict():
             plain = all(key not in ("", "<<") and "${{" not in key for key in value)
@@ -51,81 +51,84 @@ def _is_writable(value: Json) -> bool:
 
 
 def describe(
-    kind: Kind, live: Live, whose: OwnerLookup, applied: Collection[str] = ()
+    kind: Kind, live: Live, find_owner: OwnerLookup, applied: Collection[str] = ()
 ) -> tuple[dict[str, Value], list[str]]:
-    """The spec, without what is a default, and the paths of what no manifest may hold: secrets, and what is not shown.
+    """The spec of a live object, and the paths to ignore.
 
-    `applied` are paths of what is known to have been set.
+    The spec has the write shape, without defaults, with references for ids that `find_owner` knows. The ignored paths
+    are secrets and values that responses never show, if they are set; `applied` are paths that are known to be set.
     """
-    spec = {field.name: value for field in kind.fields if (value := _describe_field(live, field, whose)) is not None}
+    spec = {
+        field.name: value for field in kind.fields if (value := _describe_field(live, field, find_owner)) is not None
+    }
     ignored = list(_find_hidden_paths(kind.fields, live.body, applied))
     for path, leaf in list(_find_rejected_fields(kind, spec, ignored)):
         if Sensitive in leaf:
-            ignored.append(path)  # it is set, and not shown
+            ignored.append(path)  # it is set, but not shown
         elif ServerDefault in leaf:
-            spec.pop(path, None)  # the platform spells out what follows from another field
+            spec.pop(path, None)  # the platform derives it from another field
     return spec, list(dict.fromkeys(ignored))
 
 
-def _describe_field(live: Live, each: Field, whose: OwnerLookup) -> Value:
-    if PathOnly in each:
-        return _describe_value(each, live.parent_id, whose)
-    if each.name == "metadata":
+def _describe_field(live: Live, field: Field, find_owner: OwnerLookup) -> Value:
+    if PathOnly in field:
+        return _describe_value(field, live.parent_id, find_owner)
+    if field.name == "metadata":
         return live.metadata or None
-    return _describe_value(each, read(each, live.body), whose)
+    return _describe_value(field, read(field, live.body), find_owner)
 
 
-def _describe_value(each: Field, value: Json, whose: OwnerLookup) -> Value:
-    """As a manifest would say it; None for what it need not say, and for what it must not."""
-    if value is None or InputOnly in each or Sensitive in each:
+def _describe_value(field: Field, value: Json, find_owner: OwnerLookup) -> Value:
+    """The value for a manifest; None for defaults, secrets and values that responses do not show."""
+    if value is None or InputOnly in field or Sensitive in field:
         return None
-    match each.shape:
-        case Shape.OBJECT if isinstance(value, dict) and not (each.default and _is_default(each, value)):
-            return _describe_object(each.fields, value, whose)
-        case _ if not each.required and _is_default(each, value):
+    match field.shape:
+        case Shape.OBJECT if isinstance(value, dict) and not (field.default and _is_default(field, value)):
+            return _describe_object(field.fields, value, find_owner)
+        case _ if not field.required and _is_default(field, value):
             return None
-        case Shape.LIST if isinstance(value, list) and each.item is not None:
-            return [_describe_item(each.item, item, whose) for item in value]
+        case Shape.LIST if isinstance(value, list) and field.item is not None:
+            return [_describe_item(field.item, item, find_owner) for item in value]
         case Shape.ANY if isinstance(value, str):
             return Attachment(value, "json" if value.lstrip().startswith("{") else "policy")
         case Shape.TEXT if isinstance(value, str):
-            return _describe_text(each, value, whose)
+            return _describe_text(field, value, find_owner)
     return value
 
 
-def _describe_object(fields: Sequence[Field], value: Mapping[str, Json], whose: OwnerLookup) -> dict[str, Value]:
-    inside = {sub.name: _describe_value(sub, read(sub, value), whose) for sub in fields}
+def _describe_object(fields: Sequence[Field], value: Mapping[str, Json], find_owner: OwnerLookup) -> dict[str, Value]:
+    inside = {sub.name: _describe_value(sub, read(sub, value), find_owner) for sub in fields}
     return {name: inner for name, inner in inside.items() if inner is not None}
 
 
-def _describe_item(item: Field, value: Json, whose: OwnerLookup) -> Value:
+def _describe_item(item: Field, value: Json, find_owner: OwnerLookup) -> Value:
     if item.shape is Shape.OBJECT and isinstance(value, dict):
-        return _describe_object(item.fields, value, whose)
-    return _describe_text(item, value, whose) if isinstance(value, str) else value
+        return _describe_object(item.fields, value, find_owner)
+    return _describe_text(item, value, find_owner) if isinstance(value, str) else value
 
 
-def _describe_text(each: Field, value: str, whose: OwnerLookup) -> Value:
-    target = next((found for kind in each.refs if (found := whose(kind, value)) is not None), None)
+def _describe_text(field: Field, value: str, find_owner: OwnerLookup) -> Value:
+    target = next((found for kind in field.refs if (found := find_owner(kind, value)) is not None), None)
     if target is not None:
         return Ref(target)
     return Attachment(value, "pem") if "-----BEGIN" in value else value
 
 
-def _is_default(each: Field, value: Json) -> bool:
-    if value == "" and each.default in (None, ""):
+def _is_default(field: Field, value: Json) -> bool:
+    if value == "" and field.default in (None, ""):
         return True
-    return bool(canonicalize(each, value) == canonicalize(each, each.default))
+    return bool(canonicalize(field, value) == canonicalize(field, field.default))
 
 
 def _find_rejected_fields(kind: Kind, spec: Mapping[str, Value], ignored: Sequence[str]) -> Iterator[tuple[str, Field]]:
-    """The fields that the rules between fields find wrong, with their dotted paths."""
+    """The fields that the validation rules between fields reject, with their dotted paths."""
     whole: dict[str, Value] = {name: _mask_documents(value) for name, value in spec.items()}
     for path in ignored:
         whole = _add_unknown(whole, path.split("."))
     try:
         valid = kind.spec.model_validate(whole)
     except ValidationError:
-        return  # told when the manifest is read
+        return  # reported when the manifest is loaded
     for path in _find_rejected_paths(valid):
         leaf = leaf_at(kind.fields, path)
         if leaf is not None:
@@ -141,7 +144,7 @@ def _find_rejected_paths(part: BaseModel, path: str = "") -> Iterator[str]:
 
 
 def _add_unknown(spec: Mapping[str, Value], path: Sequence[str]) -> dict[str, Value]:
-    """With something that is not known yet at a path, as far as what surrounds it is there."""
+    """The spec with an unresolved value at a path, if the object that encloses it exists."""
     head, *rest = path
     if not rest:
         return {**spec, head: Template(())}
@@ -150,20 +153,21 @@ def _add_unknown(spec: Mapping[str, Value], path: Sequence[str]) -> dict[str, Va
 
 
 def _mask_documents(value: Value) -> Value:
+    """The value with documents as unresolved values, which the rules between fields do not check."""
     match value:
         case Attachment():
             return value.text if value.ending == "pem" else Template(())
         case dict():
-            return {key: _mask_documents(each) for key, each in value.items()}
+            return {key: _mask_documents(part) for key, part in value.items()}
         case list():
-            return [_mask_documents(each) for each in value]
+            return [_mask_documents(item) for item in value]
     return value
 
 
 def _find_hidden_paths(
     fields: Sequence[Field], body: Mapping[str, Any], applied: Collection[str], path: str = ""
 ) -> Iterator[str]:
-    """The paths of secrets, and of what responses never show."""
+    """The paths of secrets and of fields that responses never show, if they are set or required."""
     for field in fields:
         here = f"{path}{field.name}"
         value = read(field, body)

@@ -1,6 +1,6 @@
-"""What people would call a live object: the name of a declaration that is made for it. The same for the same account.
+"""Chooses the name of a declaration for a live object, the same one for the same account.
 
-Knows nothing of what is declared already; whoever asks says which names are gone.
+The caller passes the names that are already used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
 
-_LONGEST = 60  # characters: the rest of a long description tells no more
+_LONGEST = 60  # characters of a name
 _ROUGH = re.compile(r"[^a-z0-9._]+")
 _TITLES = ("name", "domain")
 _PLACES = ("hostports", "url", "address", "cidr", "labels", "type", "match")
@@ -29,7 +29,7 @@ def to_kebab_case(kind: str) -> str:
 
 
 def slugify(text: str) -> str:
-    """The text as a name: lower case letters, digits, `.`, `_` and `-`; empty if nothing of it is left."""
+    """The text as a name of lower-case letters, digits, `.`, `_` and `-`; may be empty."""
     text = text.strip().replace("*.", "wildcard.", 1) if text.strip().startswith("*.") else text
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     name = _ROUGH.sub("-", plain).strip("-._")
@@ -39,29 +39,30 @@ def slugify(text: str) -> str:
     return name.strip("-._")
 
 
-def choose_name(kind: Kind, live: Live, called: Callable[[str, str], str | None], gone: Collection[str]) -> str:
-    """The first good name that is not gone, or the best one with a number.
+def choose_name(kind: Kind, live: Live, name_of: Callable[[str, str], str | None], used: Collection[str]) -> str:
+    """The best name for a live object, with a number if it is used.
 
-    `called` answers what an object (kind, id) is called already. `gone` are names in lower case.
+    name_of   the name that an object (kind, id) already has, or None
+    used      the used names, in lower case
     """
-    best = next((slugged for title in _find_titles(kind, live, called) if (slugged := slugify(title))), None)
+    best = next((slugged for title in _find_titles(kind, live, name_of) if (slugged := slugify(title))), None)
     best = best or f"{to_kebab_case(kind.name)}-{slugify(live.id[-6:]) or 'x'}"
-    found, number = best, 1
-    while found.lower() in gone:
+    name, number = best, 1
+    while name.lower() in used:
         number += 1
-        found = f"{best}-{number}"
-    return found
+        name = f"{best}-{number}"
+    return name
 
 
-def _find_titles(kind: Kind, live: Live, called: Callable[[str, str], str | None]) -> Iterator[str]:
-    """From what it is named to what it is seen by."""
+def _find_titles(kind: Kind, live: Live, name_of: Callable[[str, str], str | None]) -> Iterator[str]:
+    """The texts that may name the object, the best first: name, description, metadata, then values such as its url."""
     values = {field.name: read(field, live.body) for field in kind.fields}
     yield from (text for title in _TITLES if (text := values.get(title)) and isinstance(text, str))
     description = live.body.get("description")
     if isinstance(description, str):
         yield description.strip().partition("\n")[0]
     yield from _read_metadata_name(live.metadata)
-    above = _find_parent_name(kind, live, values, called)
+    above = _find_parent_name(kind, live, values, name_of)
     for place in _PLACES:
         for text in _find_text(values.get(place)):
             yield f"{above}-{text}" if above else text
@@ -74,7 +75,7 @@ def _find_titles(kind: Kind, live: Live, called: Callable[[str, str], str | None
 def _read_metadata_name(metadata: str) -> Iterator[str]:
     try:
         parsed = json.loads(metadata) if metadata.startswith("{") else None
-    except (ValueError, RecursionError):  # it is anybody's text
+    except (ValueError, RecursionError):  # any text, set by a user
         return
     title = parsed.get("name") if isinstance(parsed, dict) else None
     if isinstance(title, str):
@@ -82,15 +83,15 @@ def _read_metadata_name(metadata: str) -> Iterator[str]:
 
 
 def _find_parent_name(
-    kind: Kind, live: Live, values: Mapping[str, Json], called: Callable[[str, str], str | None]
+    kind: Kind, live: Live, values: Mapping[str, Json], name_of: Callable[[str, str], str | None]
 ) -> str | None:
-    """What the object that it belongs to is called."""
+    """The name of the object that a field of the natural key refers to, such as its parent."""
     for part in kind.identity:
         field = kind.by_name[part]
         for target in field.refs:
             id = live.parent_id if kind.parent is not None and kind.parent.field == part else values.get(part)
-            if isinstance(id, str) and (found := called(target, id)):
-                return found
+            if isinstance(id, str) and (name := name_of(target, id)):
+                return name
     return None
 
 
@@ -102,4 +103,4 @@ def _find_text(value: Json) -> Iterator[str]:
             host, colon, port = first.rpartition(":")
             yield host if colon and port == "443" else first
         case dict():
-            yield from (str(each) for each in list(value.values())[:1])
+            yield from (str(first) for first in list(value.values())[:1])

@@ -1,5 +1,7 @@
-"""Live objects as declarations: ids as references, names that people would use, and what a manifest cannot hold left
-to others. A pure function of what is declared and what was seen; the text of manifests is written by `project`.
+"""Proposes declarations for the live objects of an account that are not declared, for `import`.
+
+Ids become references, names are chosen from the objects, and secrets are ignored. A pure function of manifest and
+snapshot; `project.manifests.write` writes the files.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Imported:
     """One live object as it would be declared.
 
-    spec     the write shape: plain JSON, with references and attachments inside; only what is not a default
-    id       where nothing else says which object is meant
-    ignore   paths of what no manifest may hold: secrets, and what responses never show
+    spec      in the write shape without defaults: JSON values, references and attachments
+    id        set if the declaration would not find the object in another way
+    ignore    paths that a manifest must not contain: secrets and values that responses never show
+    protect   as its owner record or binding says
     """
 
     address: Address
@@ -47,7 +50,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A live object that is not imported, and why. `wrong`: it should have been."""
+    """A live object, or a kind (`id` empty), that is not imported, and why. `wrong`: that is an error."""
 
     kind: str
     id: str
@@ -57,6 +60,8 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Survey:
+    """The proposed declarations, sorted by address, and what is not imported, sorted by kind and id."""
+
     imported: tuple[Imported, ...]
     left_out: tuple[LeftOut, ...]
 
@@ -69,38 +74,40 @@ def survey(
     selects: Callable[[Address], bool] = lambda address: True,
     refused: Mapping[Key, str] | None = None,
 ) -> Survey:
-    """Everything live that is not declared and that `selects` selects by its proposed address.
+    """The declarations for all live objects that are not declared.
 
-    `refused` are objects that turned out not to go into a manifest, with the reason.
+    selects   selects by proposed address; references and names do not depend on the selection
+    refused   objects that an earlier survey proposed and that cannot be written or planned, with the reason
     """
     return _Surveyor(manifest, snapshot, kinds, selects, refused or {}).survey()
 
 
 def drop_foreign_owners(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
-    """The account as if every other stack had forgotten what it owns."""
+    """The snapshot without the owner records of other stacks, for `import --all`."""
 
-    def freed(live: Live) -> Live:
+    def remove_owner(live: Live) -> Live:
         foreign = live.owner is not None and live.owner.stack != manifest.stack
         return live.with_body({**live.body, "metadata": live.metadata}) if foreign else live
 
     listings = {
-        name: replace(each, objects=tuple(map(freed, each.objects))) for name, each in snapshot.listings.items()
+        name: replace(listing, objects=tuple(map(remove_owner, listing.objects)))
+        for name, listing in snapshot.listings.items()
     }
     return replace(snapshot, listings=listings)
 
 
 def find_unencodable(imported: Iterable[Imported]) -> dict[Key, str]:
-    """What no file can hold: half a character, which JSON may well hold."""
+    """The proposals with unpaired surrogates, which JSON may contain and UTF-8 files cannot, with the reason."""
     return {
-        _key(each.live): "contains an unpaired surrogate, which no text file can hold"
-        for each in imported
-        if _has_surrogate(each)
+        _key(proposal.live): "contains an unpaired surrogate, which no text file can hold"
+        for proposal in imported
+        if _has_surrogate(proposal)
     }
 
 
 def find_rejected(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[Key, str]:
-    """What is wrong with each of the declarations. Problems of others are not told here."""
-    by_name = {str(each.address): each for each in imported}
+    """The first problem of each proposed declaration, by live object. Problems of other resources are left out."""
+    by_name = {str(proposal.address): proposal for proposal in imported}
     found: dict[Key, str] = {}
     for problem in problems:
         if (about := _find_imported(problem.subject, by_name)) is not None:
@@ -117,25 +124,25 @@ _TRANSIENT = {
 
 
 def find_transient_objects(snapshot: Snapshot) -> list[LeftOut]:
-    """What is there without being anybody's to declare, of a look at the kinds that can only be read."""
+    """Live objects that cannot be declared, such as open tunnels, with the reason."""
     lives = [live for name in ("Endpoint", "Tunnel", "TunnelSession") for live in snapshot.of(name).objects]
     whys = ((live, f"{live.kind} {live.body['type']}" if "type" in live.body else live.kind) for live in lives)
     return [LeftOut(live.kind, live.id, _TRANSIENT[why]) for live, why in whys if why in _TRANSIENT]
 
 
 def find_objections(plan: Plan, imported: Collection[Imported]) -> dict[Key, str]:
-    """What a plan of the imported declarations would do beyond taking over, per object. Such are not to be written."""
-    by_address = {each.address: each for each in imported}
+    """What a plan of the proposals would do other than adopt, by live object. Such proposals are not written."""
+    by_address = {proposal.address: proposal for proposal in imported}
     found = find_rejected(plan.errors, imported)
     for change in plan.changes:
-        each = by_address.get(change.address)
-        if each is not None and (change.action is not Action.ADOPT or change.fields):
-            found.setdefault(_key(each.live), f"a plan would {change.action} it{_format_fields(change)}")
+        proposal = by_address.get(change.address)
+        if proposal is not None and (change.action is not Action.ADOPT or change.fields):
+            found.setdefault(_key(proposal.live), f"a plan would {change.action} it{_format_fields(change)}")
     return found
 
 
-def _has_surrogate(each: Imported) -> bool:
-    return any(_SURROGATE.search(text) for text in _texts(each.spec))
+def _has_surrogate(proposal: Imported) -> bool:
+    return any(_SURROGATE.search(text) for text in _texts(proposal.spec))
 
 
 def _texts(value: Value) -> Iterator[str]:
@@ -145,9 +152,9 @@ def _texts(value: Value) -> Iterator[str]:
         case Attachment():
             yield value.text
         case dict():
-            yield from (text for pair in value.items() for each in pair for text in _texts(each))
+            yield from (text for pair in value.items() for part in pair for text in _texts(part))
         case list():
-            yield from (text for each in value for text in _texts(each))
+            yield from (text for item in value for text in _texts(item))
 
 
 def _find_imported(subject: str, by_name: Mapping[str, Imported]) -> Imported | None:
@@ -185,7 +192,7 @@ class _Surveyor:
 
     @cached_property
     def declared_addresses(self) -> Mapping[Key, Address]:
-        """Whose each object is that a declaration found."""
+        """The addresses of objects that are already declared."""
         return match_all(self.manifest, self.snapshot, self.kinds)
 
     def survey(self) -> Survey:
@@ -208,8 +215,8 @@ class _Surveyor:
             if not self._is_part_of_its_parent(kind, live, taken)
         ]
         return Survey(
-            tuple(sorted(imported, key=lambda each: each.address)),
-            tuple(sorted(self.left_out, key=lambda each: (each.kind, each.id))),
+            tuple(sorted(imported, key=lambda proposal: proposal.address)),
+            tuple(sorted(self.left_out, key=lambda omission: (omission.kind, omission.id))),
         )
 
     # --- which --------------------------------------------------------------------------------------------------------
@@ -218,7 +225,7 @@ class _Surveyor:
         return kind.home is Home.PLATFORM and kind.name in self.snapshot.listings
 
     def _sort_by_age(self, listing: Listing, kind: Kind) -> list[Live]:
-        """The older first, so that a name that was given stays where it is."""
+        """The objects of a list, the oldest first, so that names do not change when newer objects are added."""
         if not listing.complete:
             retired = not listing.objects and not listing.is_offered
             why = f"the list is incomplete: {listing.why}"
@@ -228,11 +235,11 @@ class _Surveyor:
 
     def _is_candidate(self, kind: Kind, live: Live) -> bool:
         key = _key(live)
-        twin = self.index.aliases.get(key)
-        if key in self.declared_addresses or twin in self.declared_addresses:
+        alias = self.index.aliases.get(key)
+        if key in self.declared_addresses or alias in self.declared_addresses:
             return False
-        if kind.same_as is not None and twin in self.index.by_locator:
-            return False  # offered as what it is as well
+        if kind.same_as is not None and alias in self.index.by_locator:
+            return False  # proposed as its alias
         if kind.parent is not None and self._is_within(kind, (kind.parent.kind, str(live.parent_id))):
             return False
         why = self._find_objection(kind, live)
@@ -241,7 +248,7 @@ class _Surveyor:
         return not why
 
     def _is_within(self, kind: Kind, parent: Key) -> bool:
-        """Whether the declaration of its parent says everything of this kind below it."""
+        """Whether the declaration of its parent lists its children of this kind in a field."""
         above = (
             self.manifest.declarations.get(self.declared_addresses[parent])
             if parent in self.declared_addresses
@@ -255,7 +262,7 @@ class _Surveyor:
             return f"is managed by stack {owner.stack} as {owner.address}"
         if owner is not None and len(self.index.by_owner.get(owner.address, [])) != 1:
             return f"shares the owner record of {owner.address} with other objects"
-        if any(_key(live) == _key(each) for _, each in self.index.superseded):
+        if any(_key(live) == _key(replaced) for _, replaced in self.index.superseded):
             return "will be deleted: another object replaces it"
         if kind.automatic is not None and live.body.get(kind.automatic) is not None:
             return "was created by the platform, which renews it automatically"
@@ -271,7 +278,7 @@ class _Surveyor:
         return why is not None
 
     def _is_part_of_its_parent(self, kind: Kind, live: Live, taken: Collection[Key]) -> bool:
-        """Whether the parent's own declaration says it already."""
+        """Whether the proposal of the parent contains the object in a field."""
         if kind.parent is None or not self._can_embed(kind):
             return False
         parent = (kind.parent.kind, str(live.parent_id))
@@ -286,7 +293,7 @@ class _Surveyor:
 
     @cached_property
     def _parents_of_declared(self) -> set[Key]:
-        """Objects of which a child is declared by itself: then none is declared within them."""
+        """Parents with a child that is declared by itself, so that their proposals contain no children."""
         found = set()
         for kind in self.kinds:
             for live in self.snapshot.of(kind.name).objects if kind.parent is not None else ():
@@ -297,28 +304,31 @@ class _Surveyor:
     # --- names --------------------------------------------------------------------------------------------------------
 
     def _assign_names(self, candidates: list[tuple[Kind, Live]]) -> list[tuple[Kind, Live]]:
-        """Gives each a name, whether it will be chosen or not, so that a choice changes no name."""
-        gone: dict[str, set[str]] = {kind.name: set() for kind in self.kinds}
+        """Names every candidate, selected or not, so that names do not depend on the selection."""
+        used: dict[str, set[str]] = {kind.name: set() for kind in self.kinds}
         declared = self.manifest.declarations
-        promised = [*declared, *self.manifest.left_out, *(each for one in declared.values() for each in one.moved)]
-        for address in [*promised, *self.index.by_owner, *self.snapshot.bindings]:
-            gone.setdefault(address.kind, set()).add(address.name.lower())
+        former = (address for declaration in declared.values() for address in declaration.moved)
+        reserved = [*declared, *self.manifest.left_out, *former]
+        for address in [*reserved, *self.index.by_owner, *self.snapshot.bindings]:
+            used.setdefault(address.kind, set()).add(address.name.lower())
         self.names = dict(self.declared_addresses)
         ours = {_key(live): own for _, live in candidates if (own := self._find_own_address(live)) is not None}
         for kind, live in candidates:
             key = _key(live)
             address = ours.get(key) or Address(
-                kind.name, naming.choose_name(kind, live, self._find_name, gone[kind.name])
+                kind.name, naming.choose_name(kind, live, self._find_name, used[kind.name])
             )
             self.names[key] = address
-            gone[kind.name].add(address.name.lower())
+            used[kind.name].add(address.name.lower())
         return candidates
 
     def _find_own_address(self, live: Live) -> Address | None:
-        """What an object of ours was called when it was declared."""
+        """The former address of an object of this stack, from its owner record or binding."""
         if live.owner is not None and live.owner.stack == self.manifest.stack:
             return live.owner.address
-        bound = [each for each in self.index.find_bound_addresses(live) if each not in self.manifest.declarations]
+        bound = [
+            address for address in self.index.find_bound_addresses(live) if address not in self.manifest.declarations
+        ]
         return bound[0] if bound and live.owner is None else None
 
     def _find_name(self, kind: str, id: str) -> str | None:
@@ -344,12 +354,12 @@ class _Surveyor:
         )
 
     def _link_addresses(self, of: Field, value: Value) -> Value:
-        """The value of a field that names hosts, with references in the place of addresses that the platform picked."""
+        """The value of a field that mentions hosts, with references to addresses that the platform assigned."""
         if of.mentions is None:
             return value
         match value:
             case list():
-                return [self._link_addresses(of, each) for each in value]
+                return [self._link_addresses(of, item) for item in value]
             case str():
                 scheme, _, rest = value.rpartition("://")
                 address = self._addresses.get(rest.lower())
@@ -359,7 +369,7 @@ class _Surveyor:
 
     @cached_property
     def _addresses(self) -> Mapping[str, Ref]:
-        """The reserved addresses that are declared or about to be, by what they are reached at."""
+        """References to the assigned addresses of objects that are declared or proposed, by address."""
         return {
             str(live.body.get(kind.host)).lower(): Ref(self.names[_key(live)], kind.host)
             for kind in self.kinds
@@ -373,14 +383,14 @@ class _Surveyor:
         return self.names.get(key) or self.names.get(self.index.aliases.get(key, key))
 
     def _is_found_by_key(self, kind: Kind, live: Live) -> bool:
-        """Whether nothing but this object answers to what the declaration says."""
+        """Whether the declaration finds the object, and no other one, by its natural key."""
         key = natural_key(kind, self.index.form(kind, live))
         alone = key is not None and len(self.index.by_key.get((kind.name, key), [])) == 1
         return kind.key != "id" or (alone and kind.is_unique(live.body))
 
 
 def _parents_first(kinds: Sequence[Kind]) -> list[Kind]:
-    """Whoever is named after another comes after it."""
+    """The kinds in an order in which objects are named before those that take their name from them."""
     named_after = {
         kind.name: {target for part in kind.identity for target in kind.by_name[part].refs} for kind in kinds
     }

@@ -1,4 +1,4 @@
-"""The calls of a plan with what each waits for, and who refers to whom among live objects."""
+"""The graph of a plan's calls with what each waits for, and the references between live objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.planning.ordering.calls import build_calls
 
 
 class Wait(NamedTuple):
-    """A call that starts only after another succeeded. `key`: what the other releases for it, if anything."""
+    """A call that starts only after the call `need` succeeded. `key`: the exclusive key that `need` releases for it."""
 
     call: str
     need: str
@@ -31,14 +31,14 @@ class Wait(NamedTuple):
 
 
 class Cascade(NamedTuple):
-    """A live object that no call deletes: the platform deletes it with what it is part of."""
+    """A live object that no call deletes: the platform deletes it with the object that it is part of."""
 
     part: LiveKey
     whole: Address
 
 
 class Release(NamedTuple):
-    """An extra call that takes contested items out of a list: before `giver`, and in its place for `takers`."""
+    """An extra call that removes contested items from a list. `takers` wait for it instead of for `giver`."""
 
     call: Call
     rank: tuple[int, int, int]
@@ -51,11 +51,11 @@ PassResult = Wait | Cascade | Problem
 
 @dataclass
 class CallGraph:
-    """Calls with their needs. Passes read it and yield what they find; only `sequence` adds to it.
+    """The calls of a plan by id, with their needs. Passes read it and yield results; only `sequence` adds to it.
 
     creators, deleters, setters   ids of the calls that create the object of an address, delete a live object, and
                                   update the object of an address
-    rank                          of calls that could come next, the lowest comes first
+    rank                          of calls that are ready, the one with the lowest rank comes first
     needs                         by call, the calls that must have succeeded before
     deleted_with                  live objects that no call deletes, and the whole that they are deleted with
     handovers                     by taker and giver, the exclusive keys that one takes from the other
@@ -96,16 +96,18 @@ class CallGraph:
         else:
             self.setters[decision.address].append(call.id)
 
-    def add(self, found: Wait | Cascade) -> None:
-        if isinstance(found, Cascade):
-            self.deleted_with[found.part] = found.whole
+    def add(self, result: Wait | Cascade) -> None:
+        """Adds the result of a pass."""
+        if isinstance(result, Cascade):
+            self.deleted_with[result.part] = result.whole
             return
-        if found.need != found.call:
-            self.needs[found.call].add(found.need)
-        if found.key is not None:
-            self.handovers[found.call, found.need].add(found.key)
+        if result.need != result.call:
+            self.needs[result.call].add(result.need)
+        if result.key is not None:
+            self.handovers[result.call, result.need].add(result.key)
 
     def add_release(self, release: Release) -> None:
+        """Adds a call that breaks a cycle."""
         call = release.call.id
         self.calls[call], self.rank[call] = release.call, release.rank
         self.needs[release.giver].add(call)
@@ -129,11 +131,11 @@ class CallGraph:
 
 
 Pass = Callable[[CallGraph], Iterator[PassResult]]
-"""Finds what calls wait for. What it yields is added before it goes on, so that it reads its own waits too."""
+"""Finds what calls wait for. Each result is added before the pass continues, so that it sees its own waits."""
 
 
 def find_live_edges(index: LiveIndex) -> Iterator[tuple[LiveKey, str, LiveKey]]:
-    """(who refers, through which field, to whom) among live objects: by id, by a host it serves, child to parent."""
+    """(referrer, field, target) for each reference between live objects: by id, by host name, from child to parent."""
     by_id: dict[tuple[str, str], LiveKey] = {(live.kind, live.id): live.key for live in index.by_locator.values()}
     hosts = index_live_hosts(index)
     for live in index.by_locator.values():
@@ -151,7 +153,7 @@ def find_live_edges(index: LiveIndex) -> Iterator[tuple[LiveKey, str, LiveKey]]:
 
 
 def index_live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
-    """Finds the live reserved domain or address behind a host name."""
+    """The live reserved domains and addresses by host name."""
     hosts: dependencies.HostIndex[LiveKey] = dependencies.HostIndex()
     for live in index.by_locator.values():
         name = index.kinds[live.kind].host
@@ -161,19 +163,19 @@ def index_live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
 
 
 def drops_reference(decision: Decision, through: str, target: LiveKey) -> bool:
-    """Whether the field through which the object is referred to gets a value without it."""
+    """Whether the decision updates the field `through` so that it no longer refers to the target."""
     differs = any(difference.field.name == through for difference in decision.differences)
     return differs and target[1].rpartition("/")[2] not in find_texts(decision.want.get(through))
 
 
 def find_texts(value: Value) -> Iterator[str]:
-    """All texts in a value, ids among them."""
+    """All strings in a value, ids among them."""
     match value:
         case str():
             yield value
         case dict():
-            for each in value.values():
-                yield from find_texts(each)
+            for part in value.values():
+                yield from find_texts(part)
         case list():
-            for each in value:
-                yield from find_texts(each)
+            for item in value:
+                yield from find_texts(item)

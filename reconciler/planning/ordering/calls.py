@@ -1,7 +1,7 @@
-"""The exact requests that carry a decision out: the fewest that are safe.
+"""Builds the API calls of one decision, as few as are safe; `sequence` orders them across resources.
 
-One POST creates an object with all its modules; one module that alone moved is PUT; everything else is one atomic
-PATCH; a removed module is DELETE on its path. What must come before what, across resources, is said in `sequence`.
+POST creates an object with all its modules. PUT sets a single differing module. One atomic PATCH makes all other
+updates. DELETE on the path of a module removes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.planning.deciding.decision import Decision
 
 
 def build_calls(decision: Decision) -> Iterator[Call]:
-    """The calls of one decision, each needing the one before where the order matters."""
+    """The calls of one decision; where their order matters, each needs the one before it."""
     match decision.action:
         case Action.CREATE:
             yield from _build_create(decision)
@@ -47,6 +47,7 @@ def build_calls(decision: Decision) -> Iterator[Call]:
 
 
 def build_delete(kind: Kind, address: Address, live: Live, *, unbinds: bool = True) -> Call:
+    """The DELETE of an object. `unbinds`: deletes its binding in the store too."""
     return Call(
         id=f"delete {address} {live.locator}",
         address=address,
@@ -58,6 +59,7 @@ def build_delete(kind: Kind, address: Address, live: Live, *, unbinds: bool = Tr
 
 
 def collection_path(kind: Kind, parent: Value = None) -> str | Template:
+    """The path of a collection. `parent`: the parent's id, or the reference that the apply resolves to it."""
     if kind.parent is None:
         return kind.path
     before, _, after = kind.path.partition(f"{{{kind.parent.field}}}")
@@ -70,6 +72,7 @@ def collection_path(kind: Kind, parent: Value = None) -> str | Template:
 
 
 def object_path(kind: Kind, live: Live) -> str:
+    """The path of one object, with escaped ids."""
     return f"{collection_path(kind, live.parent_id)}/{quote(live.id, safe='')}"
 
 
@@ -79,13 +82,16 @@ def _require_live(decision: Decision) -> Live:
 
 
 def _draft_record(decision: Decision, *, pending: bool = False, without: Collection[str] = ()) -> OwnerDraft:
-    """The owner record as it has to be once the decision is carried out, but for fields that are not sent yet."""
+    """The owner record to write with a call of the decision, except for fields `without` that are sent later.
+
+    pending   says that the one-time secret is not delivered yet
+    """
     sent = {name: value for name, value in decision.want.items() if name not in without}
     owner = decision.live.owner if decision.live is not None and not decision.is_new else None
     ours = owner is not None and decision.action in (Action.UPDATE, Action.MOVE)
     metadata = decision.spec.get("metadata") if "metadata" in decision.want else None
     if metadata is None and "metadata" not in decision.want and decision.live is not None:
-        metadata = decision.live.metadata  # ignored: stays as it is
+        metadata = decision.live.metadata  # ignored, therefore unchanged
     return OwnerDraft(
         address=decision.address,
         text=metadata or "",
@@ -122,7 +128,7 @@ def _build_create(decision: Decision) -> Iterator[Call]:
     )
     yield create
     if later or one_time:
-        # Only once a secret has arrived, or a field was accepted, does the owner record say so.
+        # The owner record names a secret or field only after it was delivered or accepted.
         parent = collection_path(kind, spec.get(kind.parent.field) if kind.parent else None)
         before = parent.parts if isinstance(parent, Template) else (parent,)
         yield Call(
@@ -178,7 +184,7 @@ def _build_update(decision: Decision) -> Iterator[Call]:
     elif set_ or writes_record:
         sent = [field for field in set_ if not (writes_record and field.name == "metadata")]
         body = {field.name: _build_value(decision, field) for field in sent}
-        # Kinds without metadata are remembered by the store, from the same draft.
+        # For kinds without metadata, the store writes a binding from the same draft.
         draft = _draft_record(decision) if writes_record or not decision.kind.keeps_owner else None
         main = [_build_patch(decision, body, draft)]
     else:
@@ -211,7 +217,7 @@ def _add_needs(call: Call, *needs: str) -> Call:
 
 
 def _split_fields(decision: Decision) -> tuple[list[Field], list[Field]]:
-    """The differing fields: those to be set by a body, and those to be removed by DELETE."""
+    """The differing fields: those that a body sets, and those that DELETE removes."""
     set_: list[Field] = []
     removed: list[Field] = []
     for difference in decision.differences:
@@ -219,52 +225,57 @@ def _split_fields(decision: Decision) -> tuple[list[Field], list[Field]]:
         goes = field.name in decision.want and decision.want[field.name] is None and field.delete_segment is not None
         unless = field.read_as.unless if field.read_as else ""
         if goes and unless and decision.want.get(unless) is not None:
-            continue  # the platform lets go of it when it is given the other
+            continue  # the platform removes it when the other field is set
         (removed if goes else set_).append(field)
     return set_, removed
 
 
 def _must_precede(decision: Decision, field: Field, set_: list[Field]) -> bool:
-    """Whether the platform refuses the new values while this is still there, or nobody could tell that it still is: a
-    record that says nothing of it comes last."""
+    """Whether a field must be removed before the others are set.
+
+    The platform may refuse the new values while it is set. A write-only field is removed first too: once the owner
+    record does not name it any more, nothing says that it is still set.
+    """
     if InputOnly in field:
         return True
-    if any(each.read_as is not None and each.read_as.unless == field.name for each in set_):
+    if any(other.read_as is not None and other.read_as.unless == field.name for other in set_):
         return True
     for path, value in decision.kind.remove_before.items():
         top, _, inner = path.partition(".")
         part, live = decision.want.get(top), decision.have.get(top)
         if isinstance(part, dict) and part.get(inner) == value and any(field.name == top for field in set_):
             return True
-        # And what forbids the new values goes before they come.
+        # A live value that excludes the new values is removed before they are set.
         if field.name == top and isinstance(live, dict) and live.get(inner) == value and set_:
             return True
     return False
 
 
 def _is_swap(kind: Kind, set_: Collection[Field], removed: Collection[Field]) -> bool:
-    """Whether one of the modules that exclude each other takes the place of another: the old one has to go first, and
-    nothing may pass while neither is there."""
+    """Whether one of several mutually exclusive modules, such as authentication modules, replaces another.
+
+    The old one must be removed first, and no traffic may pass while neither is set.
+    """
     return any(field.name in kind.exclusive_modules for field in set_) and any(
         field.name in kind.exclusive_modules for field in removed
     )
 
 
 def _plan_closing(decision: Decision, removed: Collection[Field]) -> list[Field]:
-    """What goes before the new module comes: first of all what lets traffic through, if it is there."""
-    opens = decision.kind.traffic_module
-    rest = [field for field in removed if field.name != opens]
-    return [decision.kind.by_name[opens], *rest] if opens and decision.have.get(opens) is not None else rest
+    """The fields to remove before a new exclusive module is set: first the traffic module, if it is set."""
+    traffic = decision.kind.traffic_module
+    rest = [field for field in removed if field.name != traffic]
+    return [decision.kind.by_name[traffic], *rest] if traffic and decision.have.get(traffic) is not None else rest
 
 
 def _find_reopening(decision: Decision) -> Field | None:
-    """What lets traffic through again afterwards, as declared."""
-    opens = str(decision.kind.traffic_module)
-    return decision.kind.by_name[opens] if decision.want.get(opens) is not None else None
+    """The traffic module to set again after an exchange; None if it is not declared."""
+    traffic = str(decision.kind.traffic_module)
+    return decision.kind.by_name[traffic] if decision.want.get(traffic) is not None else None
 
 
 def _build_value(decision: Decision, field: Field) -> Value:
-    """The declared value, the live one of what is left to others, or what empties the field."""
+    """The value of a field in a body: the declared one, the live one if it is ignored, or the empty value."""
     differing = {change.path for difference in decision.differences for change in difference.changes}
     if field.name in decision.want:
         value = decision.spec.get(field.name)
@@ -280,22 +291,24 @@ def _build_value(decision: Decision, field: Field) -> Value:
 
 
 def _fill_defaults(field: Field, value: Value, want: Value, have: Value) -> Value:
-    """A declared value with the documented default of each part that is not declared and not live: left out, the
-    platform might take another value for it."""
+    """A declared value completed with the documented defaults of undeclared parts whose live value differs.
+
+    Without them the platform could choose another value.
+    """
     if not (isinstance(value, dict) and isinstance(want, dict) and isinstance(have, dict)):
         return value
     whole = dict(value)
     for sub in field.fields:
-        said, due, live = value.get(sub.name), want.get(sub.name), have.get(sub.name)
-        if said is not None:
-            whole[sub.name] = _fill_defaults(sub, said, due, live)
-        elif due is not None and InputOnly not in sub and not agrees(sub, due, live):
-            whole[sub.name] = due
+        declared, default, live = value.get(sub.name), want.get(sub.name), have.get(sub.name)
+        if declared is not None:
+            whole[sub.name] = _fill_defaults(sub, declared, default, live)
+        elif default is not None and InputOnly not in sub and not agrees(sub, default, live):
+            whole[sub.name] = default
     return whole
 
 
 def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:
-    """Whether the platform accepts a value only with nothing beside it that it chose for another."""
+    """Whether the platform accepts the value only without the parts that it chose for another value."""
     rules = ((path.partition("."), excluding) for path, excluding in kind.remove_before.items())
     return isinstance(value, dict) and any(
         top == field.name and value.get(inner) == excluding for (top, _, inner), excluding in rules
@@ -303,23 +316,26 @@ def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:
 
 
 def _build_module_calls(decision: Decision) -> Iterator[Call]:
-    """On a route of somebody else's: protection before the backend, and after it when things go."""
+    """The calls for the modules of an unmanaged object, such as a route that is named by id.
+
+    Access rules are set before the backend, and removed after it (`modules_by_id` has the order).
+    """
     differing = {difference.field.name: difference.field for difference in decision.differences}
     put = [field for field in differing.values() if decision.want[field.name] is not None]
-    gone = [field for field in differing.values() if decision.want[field.name] is None]
+    removed = [field for field in differing.values() if decision.want[field.name] is None]
     first: list[Field] = []
-    if _is_swap(decision.kind, put, gone):
-        first = _plan_closing(decision, [field for field in gone if field.name in decision.kind.exclusive_modules])
+    if _is_swap(decision.kind, put, removed):
+        first = _plan_closing(decision, [field for field in removed if field.name in decision.kind.exclusive_modules])
         opening = (
             _find_reopening(decision) if decision.have.get(str(decision.kind.traffic_module)) is not None else None
         )
         put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
-        gone = [field for field in gone if field not in first]
-    turn = decision.kind.modules_by_id.index
-    put.sort(key=lambda field: turn(field.name))
-    gone.sort(key=lambda field: -turn(field.name))
+        removed = [field for field in removed if field not in first]
+    position = decision.kind.modules_by_id.index
+    put.sort(key=lambda field: position(field.name))
+    removed.sort(key=lambda field: -position(field.name))
     yield from _chain(
         [_build_module_call(decision, Verb.REMOVE, field.name, None) for field in first]
         + [_build_module_call(decision, Verb.PUT, field.name, _build_value(decision, field)) for field in put]
-        + [_build_module_call(decision, Verb.REMOVE, field.name, None) for field in gone]
+        + [_build_module_call(decision, Verb.REMOVE, field.name, None) for field in removed]
     )

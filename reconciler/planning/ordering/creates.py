@@ -1,4 +1,4 @@
-"""Orders creates: after what they refer to, and around the deletes of what they replace."""
+"""Orders creates: after what they refer to, and before or after the deletes of what they replace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.planning.ordering.call_graph import CallGraph, PassResult, Wait
 
 
 def order_replacements(graph: CallGraph) -> Iterator[Wait]:
-    """Both halves of a replacement, in the order that was decided."""
+    """The create and the delete of a replacement, in the decided order."""
     for decision in graph.decisions:
         if decision.action is not Action.REPLACE or not decision.ends_live:
             continue
@@ -22,14 +22,14 @@ def order_replacements(graph: CallGraph) -> Iterator[Wait]:
 
 
 def order_successors(graph: CallGraph) -> Iterator[Wait]:
-    """A binding remembers one replaced object: that is deleted before the next one is created."""
+    """Deletes a replaced object of a kind without metadata before the next create: a binding names only one."""
     for decision in graph.decisions:
         if decision.address_reused and not decision.kind.keeps_owner and decision.address in graph.creators:
             yield Wait(graph.creators[decision.address], graph.deleter(decision))
 
 
 def order_references(graph: CallGraph) -> Iterator[PassResult]:
-    """What refers to an object waits until the object is created."""
+    """A referrer waits until the object that it refers to is created."""
     problematic = {decision.address for decision in graph.decisions if decision.problem is not None}
     for decision in graph.decisions:
         calls = graph.own_calls(decision)
@@ -48,7 +48,7 @@ def order_references(graph: CallGraph) -> Iterator[PassResult]:
 
 
 def keep_predecessors(graph: CallGraph) -> Iterator[Wait]:
-    """What an interrupted replacement left behind stays until the resource is whole: it may be what still serves."""
+    """The old object of an interrupted replacement stays until the new one is complete: it may still serve traffic."""
     for decision in graph.decisions:
         if decision.action is not Action.DELETE or decision.live is None:
             continue
@@ -59,10 +59,10 @@ def keep_predecessors(graph: CallGraph) -> Iterator[Wait]:
 
 def _waits(graph: CallGraph, call: str, need: str) -> bool:
     """Whether a call waits for another, directly or through others."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     waiting = [call]
     while waiting:
-        for each in graph.needs[waiting.pop()] - seen:
-            seen.add(each)
-            waiting.append(each)
-    return need in seen
+        for other in graph.needs[waiting.pop()] - visited:
+            visited.add(other)
+            waiting.append(other)
+    return need in visited

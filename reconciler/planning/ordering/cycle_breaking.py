@@ -1,4 +1,4 @@
-"""Breaks a cycle of calls: one of them releases what the others wait for, before it takes anything itself."""
+"""Breaks a cycle of calls: one of them first releases an exclusive key that the others wait for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from reconciler.planning.ordering.calls import object_path
 
 
 def release_items(graph: CallGraph, cycle: Collection[str]) -> Release | None:
-    """A call that breaks the cycle. A list can be shortened for a while; an object's only name cannot."""
+    """A call that breaks the cycle by removing contested items, such as hostports, from a list; None if none can.
+
+    A list can be shortened for a moment; the only name of an object cannot be removed.
+    """
     for position, decision in enumerate(graph.decisions):
         for giver in set(cycle) & set(graph.setters.get(decision.address, ())):
             takers = {taker: keys for (taker, other), keys in graph.handovers.items() if other == giver}
@@ -32,8 +35,10 @@ def release_items(graph: CallGraph, cycle: Collection[str]) -> Release | None:
 
 
 def replace_instead(graph: CallGraph, cycle: Collection[str]) -> Decision | None:
-    """An update in the cycle that may become a replacement, deleted first: nothing is lost with its object, and nothing
-    refers to it."""
+    """An update in the cycle as a replacement that deletes first, if nothing is lost with the object.
+
+    Nothing may refer to it, and the kind must be recoverable, without one-time secret, and allowed to be replaced.
+    """
     needed = {address for needs in graph.dependencies.values() for address in needs}
     for decision in graph.decisions:
         kind, declaration = decision.kind, decision.declaration
@@ -58,15 +63,18 @@ def replace_instead(graph: CallGraph, cycle: Collection[str]) -> Decision | None
 
 
 def delete_first(graph: CallGraph, cycle: Collection[str]) -> Decision | None:
-    """A replacement in the cycle that may delete before it creates: what it refers to has to, or another takes what it
-    holds. For the latter, nothing is deleted that is irreplaceable or has a one-time secret."""
+    """A replacement in the cycle that deletes before it creates instead of after.
+
+    Objects that are irreversible to delete or have a one-time secret are chosen only if another replacement in the
+    cycle must delete first anyway.
+    """
     is_forced = any(
         decision.order is Order.DELETE_FIRST and graph.creators.get(decision.address) in cycle
         for decision in graph.decisions
     )
     for decision in graph.decisions:
-        is_dear = decision.kind.irreplaceable or decision.kind.one_time is not None
-        if decision.order is not Order.CREATE_FIRST or not decision.ends_live or (is_dear and not is_forced):
+        is_precious = decision.kind.irreplaceable or decision.kind.one_time is not None
+        if decision.order is not Order.CREATE_FIRST or not decision.ends_live or (is_precious and not is_forced):
             continue
         if graph.deleter(decision) in cycle and not set(graph.own_calls(decision)).isdisjoint(cycle):
             return replace(decision, order=Order.DELETE_FIRST)
@@ -74,19 +82,19 @@ def delete_first(graph: CallGraph, cycle: Collection[str]) -> Decision | None:
 
 
 def _build_release(decision: Decision, contested: Collection[ExclusiveKey]) -> Call | None:
-    """The call that takes contested items out of a list, and changes nothing else."""
+    """The call that removes contested items from a list and changes nothing else; None without such a list."""
     for field in decision.kind.fields:
         held = decision.have.get(field.name)
         if Exclusive not in field or not isinstance(held, list) or decision.live is None:
             continue
-        kept = [item for item in held if (field.name, canonical(item)) not in contested]
-        if len(kept) < len(held):
+        remaining = [item for item in held if (field.name, canonical(item)) not in contested]
+        if len(remaining) < len(held):
             return Call(
                 id=f"release {field.name} of {decision.address}",
                 address=decision.address,
                 verb=Verb.UPDATE,
                 path=object_path(decision.kind, decision.live),
                 target=decision.live.id,
-                body={field.name: body_value(field, kept)},
+                body={field.name: body_value(field, remaining)},
             )
     return None

@@ -1,4 +1,4 @@
-"""Orders deletes: after everything that refers to the object was changed or deleted, and parts beside their whole."""
+"""Orders deletes: after the updates and deletes of all referrers, and before or after the deletes of parts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ from reconciler.planning.ordering.call_graph import (
 
 
 def order_deletes(graph: CallGraph) -> Iterator[PassResult]:
-    """What each delete waits for, and a problem for each reference to its object that stays."""
+    """What each delete waits for, and a warning or error for each reference to its object that stays.
+
+    The platform refuses to delete an object that is in use, except parts, which it deletes with their parent.
+    """
     if not graph.deleters:
         return
     index = graph.index
     part_fields = {
         name: kind.part_of.field for name, kind in index.kinds.items() if kind.part_of and kind.part_of.deleted_with
     }
-    staying: dict[tuple[LiveKey, LiveKey], Problem | None] = {}  # one for each two, through however many fields
-    parts: dict[LiveKey, list[str]] = defaultdict(list)  # deletes of parts, by the whole that is deleted too
-    used: set[LiveKey] = set()  # what others still refer to
+    staying: dict[tuple[LiveKey, LiveKey], Problem | None] = {}  # one for each pair, even if several fields refer
+    parts: dict[LiveKey, list[str]] = defaultdict(list)  # deletes of parts, by their parent, which is deleted too
+    used: set[LiveKey] = set()  # objects with referrers that stay
     for referrer, through, target in find_live_edges(index):
         delete = graph.deleters.get(target)
         if delete is None or referrer == target:
@@ -58,7 +61,7 @@ def order_deletes(graph: CallGraph) -> Iterator[PassResult]:
         else:
             problem = _report_still_used(graph.calls[delete], referrer, decision, index)
             if decision is not None and graph.holders[target].order is Order.DELETE_FIRST:
-                # Only this stack could release it before the create.
+                # The object must be deleted before the create, and only this stack can remove the reference.
                 remedy = f"{problem.remedy}, or replace it too: --replace {decision.address}"
                 problem = replace(problem, remedy=remedy, severity=Severity.ERROR)
             staying.setdefault((referrer, target), problem)
@@ -68,8 +71,10 @@ def order_deletes(graph: CallGraph) -> Iterator[PassResult]:
 
 
 def _order_parts_of_deleted(graph: CallGraph, parts: dict[LiveKey, list[str]], used: set[LiveKey]) -> Iterator[Wait]:
-    """Parts before their whole; after it if the platform will refuse to delete the whole while something uses it, since
-    it would be left without its parts."""
+    """Deletes parts before their parent, or after it if the platform may refuse to delete the parent.
+
+    A parent that is still used would otherwise stay without its parts.
+    """
     for whole, deletes in parts.items():
         for part in deletes:
             yield Wait(part, graph.deleters[whole]) if whole in used else Wait(graph.deleters[whole], part)
@@ -78,15 +83,17 @@ def _order_parts_of_deleted(graph: CallGraph, parts: dict[LiveKey, list[str]], u
 def _report_included_part(
     delete: Call, part: LiveKey, parent: LiveKey, decision: Decision | None, index: LiveIndex
 ) -> Problem | None:
-    """The platform deletes parts with their parent. None for a part that the parent's own declaration listed, unless
-    another stack is known to own it."""
+    """The warning that the platform deletes a part with its parent.
+
+    None for a part that the parent's own declaration listed, unless another stack is known to own it.
+    """
     address = _find_address(part, decision, index)
     is_foreign = part in index.snapshot.elsewhere
     if address is None and not is_foreign and _is_listed_by(index.by_locator[parent], index.kinds[part[0]]):
         return None
-    whose = str(address) if address else _describe_foreign(part, index)
+    name = str(address) if address else _describe_foreign(part, index)
     return Problem(
-        f"also deletes {whose}, which is part of it",
+        f"also deletes {name}, which is part of it",
         "",
         str(delete.address),
         severity=Severity.WARNING,
@@ -95,7 +102,7 @@ def _report_included_part(
 
 
 def _is_listed_by(parent: Live, kind: Kind) -> bool:
-    """Whether the objects of a kind without a record are a field that our declaration of their parent set."""
+    """Whether our declaration of the parent listed its children of this kind in a field that was applied."""
     if kind.keeps_owner or kind.parent is None or parent.owner is None:
         return False
     return any(path.partition(".")[0] == kind.parent.embedded for path in parent.owner.applied)
@@ -104,9 +111,9 @@ def _is_listed_by(parent: Live, kind: Kind) -> bool:
 def _report_still_used(delete: Call, referrer: LiveKey, decision: Decision | None, index: LiveIndex) -> Problem:
     user = index.by_locator[referrer]
     address = _find_address(referrer, decision, index)
-    whose = str(address) if address else _describe_foreign(referrer, index)
+    name = str(address) if address else _describe_foreign(referrer, index)
     return Problem(
-        f"{delete.target} is still used by {whose}; the platform will refuse to delete it",
+        f"{delete.target} is still used by {name}; the platform will refuse to delete it",
         f"remove the reference from {address or f'{user.kind} {user.id}'} first",
         str(delete.address),
         severity=Severity.WARNING,
@@ -115,7 +122,7 @@ def _report_still_used(delete: Call, referrer: LiveKey, decision: Decision | Non
 
 
 def _find_address(key: LiveKey, decision: Decision | None, index: LiveIndex) -> Address | None:
-    """What an object is called if it is ours."""
+    """The address of an object of this stack; None for other objects."""
     if decision is not None:
         return decision.address
     live = index.by_locator[key]
@@ -134,7 +141,10 @@ def _describe_foreign(key: LiveKey, index: LiveIndex) -> str:
 def report_separated_parts(
     deleted_with: Mapping[LiveKey, Address], index: LiveIndex, options: PlanOptions
 ) -> Iterator[Problem]:
-    """Parts that are declared or excluded, and would be deleted with what they are part of."""
+    """An error for each declared or excluded part that would be deleted with its parent.
+
+    deleted_with   the parts that no call deletes, with the address of their parent
+    """
     for key, whole in sorted(deleted_with.items()):
         live = index.by_locator[key]
         if not index.is_ours(live):

@@ -1,6 +1,6 @@
-"""What depends on what, and an order in which everything comes after what it needs.
+"""The dependencies between declarations, and the topological order of any nodes.
 
-Dependencies of a declaration are written references, and hosts that a value mentions.
+A declaration depends on what it refers to, and on the reserved domain or address of a host name that a value mentions.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ Node = TypeVar("Node", bound=Comparable)
 
 
 class HostIndex(Generic[Node]):
-    """Finds who holds the reserved domain or address behind a host name."""
+    """Finds the objects or declarations that hold a host name, as a reserved domain or address."""
 
     def __init__(self) -> None:
         self._holders: dict[str, list[Node]] = defaultdict(list)
 
     def add(self, host: Json, holder: Node) -> None:
+        """Adds a holder; a host that is no string is ignored."""
         if isinstance(host, str):
             self._holders[host.strip().rstrip(".").lower()].append(holder)
 
     def holders(self, host: str) -> Sequence[Node]:
-        """Of the name itself, of `host:port`, or else of the nearest wildcard above it."""
+        """The holders of a host name, with or without port, or else of the nearest wildcard domain above it."""
         name = host.strip().lower()
         bare = name.rpartition(":")[0] or name
         for candidate in (name, bare, *_find_wildcards(bare)):
@@ -47,7 +48,7 @@ class HostIndex(Generic[Node]):
 
 
 def _find_wildcards(host: str) -> Iterator[str]:
-    """Those that a name falls under, the nearest first."""
+    """The wildcard domains that cover a name, the nearest first."""
     _, _, above = host.partition(".")
     while above:
         yield f"*.{above}"
@@ -55,9 +56,9 @@ def _find_wildcards(host: str) -> Iterator[str]:
 
 
 def find_mentions(field: Field, value: Value) -> Iterator[str]:
-    """Host names inside a field's known parts, in modules as well."""
+    """The host names in the known parts of a field, and in the fields inside it."""
     if field.mentions is not None and value is not None:
-        known = [each for each in value if is_known(each)] if isinstance(value, list) else value
+        known = [item for item in value if is_known(item)] if isinstance(value, list) else value
         if is_known(known):
             yield from field.mentions.hosts(known)
     if field.shape is Shape.OBJECT and isinstance(value, dict):
@@ -68,17 +69,12 @@ def find_mentions(field: Field, value: Value) -> Iterator[str]:
 def find_dependencies(
     manifest: Manifest, kinds: Mapping[str, Kind], hosts: HostIndex[Address]
 ) -> dict[Address, tuple[Address, ...]]:
-    """For each declaration, the declarations it needs."""
+    """For each declaration, the declarations that it depends on, in the order in which it mentions them."""
     declared = manifest.declarations
     found: dict[Address, tuple[Address, ...]] = {}
     for address, declaration in declared.items():
         needed = _find_needs(declaration, kinds[address.kind], hosts)
-        others = (
-            [fromkey for fromkey in dict.fromkeys(needed) if fromkey in declared and fromkey != address]
-            if needed
-            else ()
-        )
-        found[address] = tuple(others)
+        found[address] = tuple(other for other in dict.fromkeys(needed) if other in declared and other != address)
     return found
 
 
@@ -101,16 +97,19 @@ def _select_mentioning(kind: Kind) -> tuple[Field, ...]:
 
 
 def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None = None) -> list[Node]:
-    """Every node after what it needs; among those that could come next, the first by rank. CycleError on a cycle."""
+    """All nodes, each after those that it needs; among ready nodes the lowest rank first, then the lowest node.
+
+    Raises CycleError with one cycle in `args[1]`, its first node repeated at the end.
+    """
     by_rank = sorted(needs, key=lambda node: (rank[node], node)) if rank else sorted(needs)
     place = {node: index for index, node in enumerate(by_rank)}
     waiting = [0] * len(by_rank)
     dependents: list[list[int]] = [[] for _ in by_rank]
     for node, needed in needs.items():
-        for each in needed:
-            dependents[place[each]].append(place[node])
+        for dependency in needed:
+            dependents[place[dependency]].append(place[node])
             waiting[place[node]] += 1
-    ready = [index for index, count in enumerate(waiting) if not count]  # a heap, being in order
+    ready = [index for index, count in enumerate(waiting) if not count]  # a sorted list is a heap
     ordered: list[Node] = []
     while ready:
         index = heappop(ready)
@@ -125,7 +124,7 @@ def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None =
 
 
 def find_cycle(needs: Mapping[Node, Iterable[Node]]) -> list[Node] | None:
-    """One cycle of needs, first node repeated at the end, or None. The same one, whatever order the needs come in."""
+    """One cycle of needs, its first node repeated at the end, or None. Independent of the order of the input."""
     try:
         TopologicalSorter({node: sorted(needs[node]) for node in sorted(needs)}).prepare()
     except CycleError as error:

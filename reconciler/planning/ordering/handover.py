@@ -15,18 +15,18 @@ from reconciler.planning.ordering.call_graph import CallGraph, PassResult, Wait
 
 
 def order_handovers(graph: CallGraph) -> Iterator[PassResult]:
-    """Each taker waits for the calls that release the key. A key that no call releases is a problem."""
+    """Each call that takes an exclusive key waits for the calls that release it. A key that stays held is a problem."""
     released = {keys_of: _find_releasing_calls(graph, keys_of) for keys_of in CONFLICTS}
     takers: dict[KeysOf, dict[ExclusiveKey, Decision]] = {keys_of: {} for keys_of in CONFLICTS}
     holders: dict[KeysOf, Mapping[ExclusiveKey, list[LiveKey]]] = {}
     for decision, keys_of, key in _find_taken_keys(graph):
-        holders = holders or {each: find_holders(graph.index, each, graph.holders) for each in CONFLICTS}
+        holders = holders or {other: find_holders(graph.index, other, graph.holders) for other in CONFLICTS}
         calls = graph.own_calls(decision)
         takers[keys_of].setdefault(key, decision)
         for other in CONFLICTS[keys_of]:
             givers = released[other].get((key, None), set()).difference(calls)
             yield from (Wait(call, giver, key) for call in calls for giver in givers)
-            staying = (each for each in holders[other].get(key, ()) if not released[other].get((key, each)))
+            staying = (live for live in holders[other].get(key, ()) if not released[other].get((key, live)))
             taker = takers[other].get(key)
             if (holder := next(staying, None)) is not None:
                 yield _report_held_key(decision, key, holder, graph)
@@ -35,7 +35,7 @@ def order_handovers(graph: CallGraph) -> Iterator[PassResult]:
 
 
 def _find_taken_keys(graph: CallGraph) -> Iterator[tuple[Decision, KeysOf, ExclusiveKey]]:
-    """The keys that a decision takes, in each way that it takes them."""
+    """The exclusive keys that each decision takes, with the way in which it holds them (`KeysOf`)."""
     for decision in graph.decisions:
         if decision.action in (None, Action.DELETE, Action.FORGET):
             continue
@@ -47,16 +47,16 @@ def _find_taken_keys(graph: CallGraph) -> Iterator[tuple[Decision, KeysOf, Exclu
 
 
 def _find_releasing_calls(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[ExclusiveKey, LiveKey | None], set[str]]:
-    """The calls that release a key: by any holder (None), and by each."""
+    """The calls that release each key, by key and holder; holder None: any."""
     found: dict[tuple[ExclusiveKey, LiveKey | None], set[str]] = defaultdict(set)
     for decision in graph.decisions:
         if decision.live is None or decision.action is None:
             continue
         live = decision.live.key
         held = set(keys_of(decision.kind, decision.have))
-        kept = set() if decision.ends_live else set(keys_of(decision.kind, {**decision.have, **decision.want}))
+        remaining = set() if decision.ends_live else set(keys_of(decision.kind, {**decision.have, **decision.want}))
         calls = [graph.deleters[live]] if live in graph.deleters else graph.setters.get(decision.address, ())
-        for key in held - kept:
+        for key in held - remaining:
             found[key, None].update(calls)
             found[key, live].update(calls)
     return found
@@ -64,22 +64,22 @@ def _find_releasing_calls(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[Ex
 
 def _report_held_key(decision: Decision, key: ExclusiveKey, holder: LiveKey, graph: CallGraph) -> Problem:
     live = graph.index.by_locator[holder]
-    ours = next((str(decision.address) for decision in graph.decisions if decision.live is live), None)
-    adopting = live.owner is None and live.kind == decision.kind.name and decision.live is None and ours is None
-    first = f"adopt it (`reconciler adopt {decision.address} --id {live.id}`), or " if adopting else ""
-    whose = ours or f"{live.kind} {live.id}" + (f" of stack {live.owner.stack}" if live.owner else "")
-    return _report_conflict(decision, key, f"{whose} has", whose, first)
+    address = next((str(other.address) for other in graph.decisions if other.live is live), None)
+    is_adoptable = live.owner is None and live.kind == decision.kind.name and decision.live is None and address is None
+    first = f"adopt it (`reconciler adopt {decision.address} --id {live.id}`), or " if is_adoptable else ""
+    holder_name = address or f"{live.kind} {live.id}" + (f" of stack {live.owner.stack}" if live.owner else "")
+    return _report_conflict(decision, key, f"{holder_name} has", holder_name, first)
 
 
-def _report_conflict(decision: Decision, key: ExclusiveKey, text: str, whose: str, first: str = "") -> Problem:
-    named = json.loads(key[1])
-    what = ", ".join(map(str, named)) if isinstance(named, list) else named
+def _report_conflict(decision: Decision, key: ExclusiveKey, text: str, holder_name: str, first: str = "") -> Problem:
+    value = json.loads(key[1])
+    what = ", ".join(map(str, value)) if isinstance(value, list) else value
     kind, one = decision.kind, "one object at a time"
     may_share = kind.shared_while is not None and key[0] == (kind.same_as or kind.name)
     return Problem(
         f"{text} {what} already, and the platform allows it on "
         + (f"{one}, or on several that all set {kind.shared_while}" if may_share else one),
-        f"{first}remove it from {whose}" + (f", or set {kind.shared_while} in both" if may_share else ""),
+        f"{first}remove it from {holder_name}" + (f", or set {kind.shared_while} in both" if may_share else ""),
         str(decision.address),
         decision.declaration.position if decision.declaration else None,
         code="exclusive-key-taken",

@@ -1,6 +1,8 @@
-"""Orders parts of a whole, such as the rules of an IP policy, and what refers to the whole, such as an IP restriction.
+"""Orders creates and deletes of parts, such as the rules of an IP policy, around the calls of objects that refer to
+their parent, such as an IP restriction.
 
-A part refers to its whole and knows nothing of what else does; a kind names its parts in `part_kinds`.
+A part refers to its parent, here called the whole. A kind that refers to a whole names the kinds of its parts in
+`part_kinds`.
 """
 
 from __future__ import annotations
@@ -25,21 +27,23 @@ from reconciler.planning.ordering.call_graph import (
 
 @dataclass
 class _Whole:
-    """An object of which parts are deleted."""
+    """A parent of which parts are deleted."""
 
     deletes: list[str] = field(default_factory=list)
-    keeps_some: bool = False  # parts that no call deletes
+    keeps_some: bool = False  # whether it has parts that no call deletes
     creates: Sequence[str] = ()
 
 
 def order_parts(graph: CallGraph) -> Iterator[PassResult]:
-    """What refers to a whole comes after its parts are created, and is detached before they are deleted. While it stays
-    attached at least one part stays, or a problem says that none does."""
+    """A referrer waits until the parts exist, and is detached before they are deleted.
+
+    While it stays attached, at least one part stays; otherwise a problem says that none does.
+    """
     kinds = graph.index.kinds
     names = {name for kind in kinds.values() for name in kind.part_kinds}
     part_fields = {kind.name: kind.part_of.field for kind in kinds.values() if kind.name in names and kind.part_of}
-    created: dict[Address, list[str]] = defaultdict(list)  # parts, by what they refer to
-    joining: dict[str, list[str]] = defaultdict(list)  # parts, by the id of a whole that exists already
+    created: dict[Address, list[str]] = defaultdict(list)  # creates of parts, by what they refer to
+    joining: dict[str, list[str]] = defaultdict(list)  # creates of parts, by the id of an existing whole
     for decision in graph.decisions:
         if decision.address.kind in part_fields and decision.address in graph.creators:
             create = graph.creators[decision.address]
@@ -84,11 +88,11 @@ def _find_shrinking_wholes(
 
 
 Stranded = set[tuple[LiveKey, str]]
-"""A whole that is left without parts, and what cannot do without them."""
+"""Wholes that are left without parts, each with an object that requires one."""
 
 
 def _order_part_deletes(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Generator[Wait, None, Stranded]:
-    """What waits before a part is deleted. Returns the live objects that stay attached to a whole without parts."""
+    """What the deletes of parts wait for. Returns the live objects that stay attached to a whole without parts."""
     index = graph.index
     stranded: Stranded = set()
     for referrer, through, key in find_live_edges(index):
@@ -111,16 +115,18 @@ def _order_part_deletes(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> G
 
 
 def _find_first_create(graph: CallGraph, whole: _Whole) -> list[str]:
-    """The create that comes before the other parts are deleted: one that waits for none of the deletes. If there is
-    none, and no part stays, one that waits for some of them."""
+    """The create of a part, as a list, that the deletes of other parts wait for.
+
+    One that waits for none of these deletes; if there is none and no part stays, one that waits for some of them.
+    """
     deletes = set(whole.deletes)
     free = [create for create in whole.creates if deletes.isdisjoint(graph.needs[create])]
-    partly = [create for create in whole.creates if not deletes <= graph.needs[create]]
-    return (free if free or whole.keeps_some else partly)[:1]
+    dependent = [create for create in whole.creates if not deletes <= graph.needs[create]]
+    return (free if free or whole.keeps_some else dependent)[:1]
 
 
 def _find_stranded_referrers(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Stranded:
-    """Resources that will refer to a whole of which no part is created."""
+    """Resources that will refer to a whole without remaining or created parts."""
     found: Stranded = set()
     for decision in graph.decisions:
         kind = decision.kind

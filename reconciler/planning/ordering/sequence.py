@@ -1,4 +1,4 @@
-"""One safe order of all calls of a plan. `PASSES` names what calls wait for, across resources."""
+"""Orders all calls of a plan; `PASSES` lists the rules about what calls of different resources wait for."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from reconciler.planning.ordering.handover import order_handovers
 from reconciler.planning.ordering.parts import order_parts
 
 PASSES: tuple[Pass, ...] = (
-    order_replacements,  # create and delete of one resource
-    order_successors,  # a delete, before the store forgets what it was bound to
-    order_references,  # creates, before what refers to them
-    order_deletes,  # what refers to an object, before its delete
-    order_handovers,  # the release of an exclusive key, before another takes it
-    order_parts,  # parts, before and after what refers to their whole; reads the waits of the passes above
-    keep_predecessors,  # last: only where it closes no cycle with the waits of all others
+    order_replacements,  # the create and the delete of a replacement
+    order_successors,  # the delete of a bound object, before its successor takes the binding
+    order_references,  # the create of an object, before the calls of its referrers
+    order_deletes,  # the calls of the referrers of an object, before its delete
+    order_handovers,  # the release of an exclusive key, before another object takes it
+    order_parts,  # parts and referrers of their parent; reads the waits of the passes above
+    keep_predecessors,  # last: adds only waits that close no cycle with all others
 )
 
 
 class Sequenced(NamedTuple):
-    """The calls of a plan in order, and what prevents or qualifies them.
+    """The calls of a plan in order, with errors and warnings about them.
 
-    deleted_with   live objects that no call deletes, and the whole that they are deleted with
+    deleted_with   live objects that no call deletes, and the address of the parent that they are deleted with
     """
 
     calls: tuple[Call, ...] = ()
@@ -51,7 +51,7 @@ class Sequenced(NamedTuple):
 
 
 class Redecide(NamedTuple):
-    """No order exists until this decision takes the place of the one with its address."""
+    """No order exists; try again with this decision instead of the one with its address."""
 
     decision: Decision
 
@@ -59,17 +59,23 @@ class Redecide(NamedTuple):
 def sequence(
     decisions: Sequence[Decision], dependencies: Mapping[Address, Iterable[Address]], index: LiveIndex
 ) -> Sequenced | Redecide:
-    """All calls of all decisions, each after what it needs. `decisions` come in dependency order, orphans last."""
+    """All calls of all decisions, each after those that it needs.
+
+    decisions      in dependency order, orphans last
+    dependencies   by address, the addresses that it needs
+
+    A cycle that cannot be broken is a problem without calls.
+    """
     if all(decision.action is None for decision in decisions):
         return Sequenced()
     graph = CallGraph.of(decisions, dependencies, index)
     problems: list[Problem] = []
     for find in PASSES:
-        for found in find(graph):
-            if isinstance(found, Problem):
-                problems.append(found)
+        for result in find(graph):
+            if isinstance(result, Problem):
+                problems.append(result)
             else:
-                graph.add(found)
+                graph.add(result)
     try:
         return Sequenced(tuple(_order_calls(graph)), tuple(problems), graph.deleted_with)
     except CycleError as error:
@@ -79,7 +85,7 @@ def sequence(
 
 
 def _order_calls(graph: CallGraph) -> Iterator[Call]:
-    """The calls in order, each with all of its needs. CycleError if no release breaks a cycle."""
+    """The calls in order, each with all of its needs. Raises CycleError if no release breaks a cycle."""
     ordered: list[str] | None = None
     while ordered is None:
         try:

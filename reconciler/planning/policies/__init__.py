@@ -1,1 +1,1 @@
-"""The project's own policies: rules, and their evaluation over plans."""
+"""The policies of a project (docs/policies.md): rules in CEL, and their evaluation over resources and plans."""

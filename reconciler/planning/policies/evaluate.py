@@ -1,7 +1,7 @@
-"""Which of the project's policies what is declared, and what a plan would do, break. Pure: the time is handed in.
+"""Evaluates the policies of a project over manifests and plans (docs/policies.md). Pure: the time is a parameter.
 
-Secrets are not there for expressions: in the place of one stands where it comes from. A rule that has no answer for a
-resource is a problem, never a pass.
+Expressions see the source of a secret instead of its value. A rule that cannot be evaluated for a resource is a
+violation, never a pass.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 
-_MAX_BREACHES = 50  # breaches of one rule that are told one by one
+_MAX_BREACHES = 50  # violations of one rule that are listed
 
 
 def check_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Kind], now: float) -> tuple[Problem, ...]:
-    """What can be said without a plan. `now`: seconds since 1970, for exemptions."""
+    """The violations of all rules that need no plan, errors first. `now`: seconds since 1970, for exemptions."""
     judge = _Evaluation(manifest, {kind.name: kind for kind in kinds}, now)
     return judge.evaluate([rule for rule in rules if not rule.needs_plan])
 
@@ -40,9 +40,10 @@ def check_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Ki
 def check_plan(
     rules: Sequence[Rule], plan: Plan, kinds: Sequence[Kind], now: float, manifest: Manifest | None = None
 ) -> tuple[Problem, ...]:
-    """All that can be said of a plan and of what it selects.
+    """The violations by a plan and by the resources that it selects, errors first.
 
-    Without the manifests that it was made from, what is said of resources is left out.
+    now        seconds since 1970, for exemptions and expressions
+    manifest   the manifest that was planned; without it, rules about resources are not evaluated
     """
     whole = manifest if manifest is not None else Manifest(plan.stack, {})
     asked = [rule for rule in rules if manifest is not None or "resource" not in rule.uses]
@@ -51,33 +52,35 @@ def check_plan(
 
 @dataclass(frozen=True)
 class _Subject:
-    """What a rule is asked about: a resource, a change of one, or, with no name, the plan."""
+    """What a rule is evaluated for: a resource, a change of one, or, with an empty name, the plan."""
 
     name: str
-    bind: Bindings
+    bindings: Bindings
     declaration: Declaration | None = None
     position: Position | None = None
 
 
 @dataclass(frozen=True)
 class _Evaluation:
+    """The input of one evaluation, and the values that expressions see."""
+
     manifest: Manifest
     kinds: Mapping[str, Kind]
     now: float
     plan: Plan | None = None
 
     def evaluate(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
-        """One subject after the other, since what an expression has seen of one takes room."""
-        broken: dict[str, list[Problem]] = {rule.name: [] for rule in rules}
+        """The violations of the rules. Evaluates one subject after the other, since their values take much memory."""
+        violations: dict[str, list[Problem]] = {rule.name: [] for rule in rules}
         for rule, subject in self._find_questions(rules):
             if (problem := self._answer(rule, subject)) is not None:
-                broken[rule.name].append(problem)
-        found = [problem for rule in rules for problem in _limit_breaches(rule, broken[rule.name])]
-        return tuple(sorted(found, key=lambda each: (not each.is_error, each.position or Position("", 0, 0))))
+                violations[rule.name].append(problem)
+        found = [problem for rule in rules for problem in _limit_breaches(rule, violations[rule.name])]
+        return tuple(sorted(found, key=lambda problem: (not problem.is_error, problem.position or Position("", 0, 0))))
 
     def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
         try:
-            if rule.check.ask(subject.bind):
+            if rule.check.ask(subject.bindings):
                 return None
         except EvaluationFailed as why:
             return _report_unanswered(rule, subject, str(why))
@@ -103,17 +106,17 @@ class _Evaluation:
             subject = self._build_subject(address, change)
             yield from ((rule, subject) for rule in covering)
 
-    # --- whom -----------------------------------------------------------------------------------------------------
+    # --- subjects -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def _changes(self) -> Mapping[Address, Change]:
-        """A second object of one address, which goes, is not told apart."""
+        """The change of each address; of two, the first one, since the other deletes a replaced object."""
         return {change.address: change for change in reversed(self.plan.changes)} if self.plan else {}
 
     def _find_declared(self) -> Iterator[Address]:
         selected = PlanOptions(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else PlanOptions()
-        for address, each in self.manifest.declarations.items():
-            if each.ensure is Ensure.PRESENT and selected.selects(address):
+        for address, declaration in self.manifest.declarations.items():
+            if declaration.ensure is Ensure.PRESENT and selected.selects(address):
                 yield address
 
     def _build_subject(self, address: Address, change: Change | None) -> _Subject:
@@ -130,7 +133,7 @@ class _Evaluation:
     # --- what expressions see -------------------------------------------------------------------------------------
 
     def _describe_resource(self, address: Address, declaration: Declaration | None, live: Json) -> Json:
-        """What is not declared any more is as it was seen."""
+        """A resource as expressions see it; with its live values if it is no longer declared."""
         fields = self.kinds[address.kind].fields if address.kind in self.kinds else ()
         return {
             "kind": address.kind,
@@ -155,7 +158,7 @@ class _Evaluation:
             return {}
         plan = self.plan
         counts = Counter(str(change.action) for change in plan.changes)
-        told: Json = {
+        values: Json = {
             "stack": plan.stack,
             "account": plan.account,
             "commit": plan.commit,
@@ -167,7 +170,7 @@ class _Evaluation:
                 for change in plan.changes
             ],
         }
-        return to_cel_values({"plan": told, "now": self._today, "change": None, "resource": None})
+        return to_cel_values({"plan": values, "now": self._today, "change": None, "resource": None})
 
 
 def _describe_change(change: Change, live: Json) -> Json:
@@ -193,9 +196,9 @@ def _describe_change(change: Change, live: Json) -> Json:
 
 
 def _fill_fields(fields: Sequence[Field], spec: Mapping[str, Value]) -> dict[str, Json]:
-    """With every field that there is, so that no expression has to ask whether it was written."""
-    told = {name: _to_json(value) for name, value in spec.items()}
-    return told | {
+    """The spec with every field of the kind, so that expressions need not test whether a field is set."""
+    declared = {name: _to_json(value) for name, value in spec.items()}
+    return declared | {
         field.name: _describe_value(field, spec.get(field.name), field.default_beside(spec)) for field in fields
     }
 
@@ -209,9 +212,9 @@ def _describe_value(field: Field, value: Value, default: Json = None) -> Json:
         case Shape.LIST if value is None:
             return []
         case Shape.LIST if isinstance(value, list) and field.item is not None and field.item.shape is Shape.OBJECT:
-            return [_describe_value(field.item, each) for each in value]
+            return [_describe_value(field.item, item) for item in value]
         case Shape.ANY if isinstance(value, str) and field.canonical is canonical.policy:
-            return traffic.parse(value) or value  # the document, however it was written
+            return traffic.parse(value) or value  # the document, from YAML, JSON or text
     return _to_json(value)
 
 
@@ -226,17 +229,17 @@ def _to_json(value: Value) -> Json:
         case Template():
             return str(value)
         case Mapping():
-            return {key: _to_json(each) for key, each in value.items()}
+            return {key: _to_json(part) for key, part in value.items()}
         case list() | tuple():
-            return [_to_json(each) for each in value]
+            return [_to_json(item) for item in value]
     return value
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+# --- problems -----------------------------------------------------------------------------------------------------
 
 
 def _report_breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
-    message = "".join(_render_part(part, subject.bind) for part in rule.message)
+    message = "".join(_render_part(part, subject.bindings) for part in rule.message)
     ended = (
         f"; its exemption at {expired.position} expired on {expired.until} ({expired.reason})"
         if expired is not None

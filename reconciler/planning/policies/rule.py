@@ -1,7 +1,4 @@
-"""A policy of the project: what has to hold of resources or of a plan, for whom, until when not, and what is said.
-
-The shape alone; `evaluate` asks the questions.
-"""
+"""`Rule`, a policy of the project: its check, its scope, its message and its exemptions. `evaluate` evaluates it."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _OF_PLANS: Final = frozenset({"change", "plan", "now"})
 
 @dataclass(frozen=True, slots=True)
 class Exemption:
-    """What a rule does not hold for, to the end of a day (UTC)."""
+    """Resources that may violate a rule until the end of a day (UTC)."""
 
     addresses: str  # a glob
     reason: str
@@ -33,12 +30,14 @@ class Exemption:
 
 @dataclass(frozen=True)
 class Rule:
-    """
-    check        true where the rule is kept
-    message      text, with expressions in it
-    kinds, …     whom it is about; empty: all. With actions it is about changes
-    field        the path below `spec` at which a breach is shown
-    places       where each expression begins: `check`, and `message` by its part
+    """One policy (docs/policies.md).
+
+    check        true if the rule is satisfied
+    message      text and expressions, in order
+    kinds, addresses, actions
+                 the scope; empty: all. A rule with actions is about changes
+    field        the path below `spec` whose position a violation has
+    places       the positions of the expressions: of `check`, and of the parts of `message` by their index
     """
 
     name: str
@@ -56,31 +55,33 @@ class Rule:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The variables that it speaks of."""
-        said = (part.uses for part in self.message if isinstance(part, Expression))
-        return self.check.uses.union(*said)
+        """The variables that its check and message use."""
+        in_message = (part.uses for part in self.message if isinstance(part, Expression))
+        return self.check.uses.union(*in_message)
 
     @property
     def is_about_changes(self) -> bool:
-        """Whether it is asked once for each change."""
+        """Whether it is evaluated once for each change."""
         return bool(self.actions) or "change" in self.uses
 
     @property
     def is_about_resources(self) -> bool:
-        """Whether it is asked once for each resource that is declared to be there."""
+        """Whether it is evaluated once for each declared resource."""
         return not self.is_about_changes and bool("resource" in self.uses or self.kinds or self.addresses)
 
     @property
     def needs_plan(self) -> bool:
+        """Whether it cannot be evaluated over manifests alone."""
         return not self.is_about_resources or not _OF_PLANS.isdisjoint(self.uses)
 
     def covers(self, address: Address) -> bool:
+        """Whether the address is in the scope of the rule."""
         text = str(address)
         return (not self.kinds or address.kind in self.kinds) and (
             not self.addresses or any(fnmatchcase(text, glob) for glob in self.addresses)
         )
 
     def exemption(self, subject: str) -> Exemption | None:
-        """The exemption that lasts longest."""
+        """The exemption of a subject that expires last; None without one."""
         found = [exemption for exemption in self.exemptions if fnmatchcase(subject, exemption.addresses)]
-        return max(found, key=lambda each: each.until, default=None)
+        return max(found, key=lambda exemption: exemption.until, default=None)
