@@ -62,13 +62,15 @@ class Order(_Coded):
 
 
 class Risk(_Coded):
-    """A property of a change that a reviewer must see."""
+    """A property of a change that a reviewer must see. Ordered by weight."""
 
-    TRAFFIC = "traffic", "interrupts live traffic"
+    WIDENS_ACCESS = "widens_access", "widens access"
     IRREVERSIBLE = "irreversible", "irreversible: cannot be recovered after deletion"
-    COMMAND = "command", "runs a command"
+    INTERRUPTS_TRAFFIC = "interrupts_traffic", "interrupts live traffic"
+    RUNS_COMMAND = "runs_command", "runs a command"
+    ISSUES_CREDENTIAL = "issues_credential", "issues a one-time secret"
+    DISABLES_AGENT = "disables_agent", "disables agents"
     ADDED = "added", "added on the platform, outside Git"
-    TOKEN = "token", "issues a one-time secret"
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def test_a_credential_whose_bot_was_made_anew_is_replaced_and_its_token_delivere
     there = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/c", was))
     made = planned(declare("TunnelCredential/c", {"owner_id": "bot_2"}), seen=snapshot(there))
     change = change_of(made, "TunnelCredential/c")
-    assert (change.order, change.risks) == (Order.CREATE_FIRST, (Risk.TOKEN,))
+    assert (change.order, change.risks) == (Order.CREATE_FIRST, (Risk.ISSUES_CREDENTIAL,))
 
 
 # --- one-time secrets -------------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def swapped(**lifecycle: Any) -> Plan:
 
 
 def test_what_nothing_passes_meanwhile_is_told() -> None:
-    assert Risk.TRAFFIC in change_of(swapped(), "HTTPSEdgeRoute/r").risks
+    assert Risk.INTERRUPTS_TRAFFIC in change_of(swapped(), "HTTPSEdgeRoute/r").risks
 
 
 def test_a_backend_that_is_left_to_others_is_not_taken_away_for_it() -> None:

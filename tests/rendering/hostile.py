@@ -55,7 +55,7 @@ def plan(text: str) -> Plan:
         changes=(
             Change(OFFICE, Action.CREATE, Reason.DECLARED, fields=fields[1:2], position=place),
             Change(PAYMENTS, Action.REPLACE, Reason.IMMUTABLE, id=text, fields=fields, order=Order.CREATE_FIRST,
-                   risks=(Risk.TRAFFIC, Risk.IRREVERSIBLE), protected=True, position=place),
+                   risks=(Risk.INTERRUPTS_TRAFFIC, Risk.IRREVERSIBLE), protected=True, position=place),
         ),
         calls=(
             Call("create IPPolicy/office", OFFICE, Verb.CREATE, "/ip_policies"),
@@ -84,7 +84,7 @@ many = st.builds(
                 Reason.FIELDS,
                 id=text,
                 fields=(FieldChange("description", text, text * 3), FieldChange("value", None, f"{text}\n" * 30)),
-                risks=(Risk.TOKEN,) if risks else (),
+                risks=(Risk.ISSUES_CREDENTIAL,) if risks else (),
             )
             for name in names
         ),

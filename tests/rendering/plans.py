@@ -74,7 +74,7 @@ WHOLE = Plan(
             Reason.IMMUTABLE,
             id="ca_1",
             order=Order.CREATE_FIRST,
-            risks=(Risk.TRAFFIC,),
+            risks=(Risk.INTERRUPTS_TRAFFIC,),
             position=at(40),
             fields=(
                 FieldChange("ca_pem", "-----BEGIN\nabc\n-----END", "-----BEGIN\nabd\n-----END", ChangedBy.GIT, True),
@@ -96,12 +96,16 @@ WHOLE = Plan(
             Action.REPLACE,
             Reason.ROTATION,
             id="cr_1",
-            risks=(Risk.COMMAND, Risk.TOKEN),
+            risks=(Risk.RUNS_COMMAND, Risk.ISSUES_CREDENTIAL),
             position=at(60),
             is_pending=True,
         ),
         Change(
-            Address("TunnelCredential", "oslo"), Action.CREATE, Reason.DECLARED, risks=(Risk.TOKEN,), position=at(70)
+            Address("TunnelCredential", "oslo"),
+            Action.CREATE,
+            Reason.DECLARED,
+            risks=(Risk.ISSUES_CREDENTIAL,),
+            position=at(70),
         ),
         Change(
             Address("BotUser", "new"),

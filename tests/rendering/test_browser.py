@@ -50,7 +50,13 @@ def many(number: int) -> Plan:
         changes += [
             Change(policy, Action.CREATE, Reason.DECLARED),
             Change(rule, Action.CREATE, Reason.DECLARED, fields=fields),
-            Change(edge, Action.UPDATE, Reason.FIELDS, fields=fields, risks=(Risk.TRAFFIC,) if each % 9 == 0 else ()),
+            Change(
+                edge,
+                Action.UPDATE,
+                Reason.FIELDS,
+                fields=fields,
+                risks=(Risk.INTERRUPTS_TRAFFIC,) if each % 9 == 0 else (),
+            ),
         ]
         calls += [Call(f"create {at}", at, Verb.CREATE, f"/{at.kind}") for at in (policy, rule, edge)]
     return Plan("prod", changes=tuple(changes), calls=tuple(calls))

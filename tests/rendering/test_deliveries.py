@@ -67,7 +67,7 @@ def delivering(action: Action, delivery: Delivery) -> Plan:
     address = Address("TunnelCredential", "agent")
     return Plan(
         "prod",
-        changes=(Change(address, action, Reason.ROTATION, risks=(Risk.TOKEN,)),),
+        changes=(Change(address, action, Reason.ROTATION, risks=(Risk.ISSUES_CREDENTIAL,)),),
         calls=(Call(f"create {address}", address, Verb.CREATE, "/credentials", deliver={"token": delivery}),),
     )
 

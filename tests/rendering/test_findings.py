@@ -121,7 +121,7 @@ def test_results_point_to_the_line_of_the_manifest() -> None:
         for place in [each["locations"][0]["physicalLocation"]]
     }
     assert ("unknown-reference", "manifests/payments.yaml", 3) in places
-    assert ("interrupts-live-traffic", "manifests/payments.yaml", 40) in places
+    assert ("interrupts-traffic", "manifests/payments.yaml", 40) in places
     assert ("change", "manifests/payments.yaml", 12) in places
 
 
@@ -135,12 +135,12 @@ def test_the_most_severe_come_first() -> None:
     assert [each.rule.id for each in list_findings(WHOLE)] == [
         "problem",
         "approval",
-        "runs-a-command",
         "irreversible",
-        "interrupts-live-traffic",
+        "interrupts-traffic",
+        "runs-command",
+        "issues-credential",
+        "issues-credential",
         "added-on-platform",
-        "issues-a-token",
-        "issues-a-token",
         "protected",
         "warning",
         "change",

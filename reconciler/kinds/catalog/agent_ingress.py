@@ -1,9 +1,10 @@
 """Agent ingress."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Deferred, Description, Metadata, PlainHost
 from reconciler.kinds.types.modules import CertificatePolicy
 from reconciler.model.fields.annotations import Immutable
@@ -23,6 +24,8 @@ class IngressCertificatePolicy(CertificatePolicy):
 class AgentIngress(Spec):
     """A custom domain through which agents connect to the platform. It is delegated with an NS record for each value
     of the output `ns_targets`."""
+
+    raises: ClassVar = (access.SERVES_AGENTS,)
 
     domain: Annotated[
         PlainHost,

@@ -1,11 +1,11 @@
 """Tunnel of an agent, started and stopped through the agent's local API."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical, syntax
+from reconciler.kinds.rules import access, canonical, syntax
 from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model.fields.annotations import EqualAs, Immutable, Mentions, ReadAs, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
@@ -17,6 +17,8 @@ from reconciler.model.value import Json
 class AgentTunnel(Spec):
     """A tunnel of a running agent, managed through the agent's local API. It ends with the agent: `drift` reports a
     missing tunnel, and the next apply starts it again."""
+
+    raises: ClassVar = (access.SERVES_AGENTS,)
 
     name: Annotated[
         Annotated[str, check_with(syntax.tunnel_name), Deferred],

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import syntax
+from reconciler.kinds.rules import access, syntax
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, find_repeated, plain
 from reconciler.model.fields.annotations import DefaultBy, ServerDefault, Unordered
@@ -36,7 +36,9 @@ class CloudEndpoint(Spec):
         ),
     ]
     traffic_policy: Annotated[
-        TrafficPolicy, Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML.")
+        TrafficPolicy,
+        access.TRAFFIC_POLICY,
+        Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML."),
     ]
     description: Description = ""
     metadata: Metadata = ""
@@ -45,6 +47,7 @@ class CloudEndpoint(Spec):
         Unordered,
         ServerDefault,
         DefaultBy("url", _default_bindings),
+        access.BINDINGS,
         Doc(
             "Where the endpoint can be reached: `public`, `internal` or `kubernetes`. Hosts below "
             "`.internal` must have the binding `internal` (their default), and other hosts must not."

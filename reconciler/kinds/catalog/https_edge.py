@@ -4,6 +4,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Description, Hostports, Metadata, NonEmpty
 from reconciler.kinds.types.modules import MutualTLSModule
 from reconciler.model.fields.annotations import Exclusive, ServerDefault, Unordered
@@ -18,6 +19,7 @@ class HTTPSTerminationModule(Module):
     min_version: Annotated[
         NonEmpty | None,
         ServerDefault,
+        access.TLS_VERSION,
         Doc("The lowest TLS version to accept, such as `1.2`. If not set, the platform chooses one."),
     ] = None
 

@@ -1,9 +1,10 @@
 """Rule of an IP policy."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Cidr, Deferred, Description, Id, Metadata
 from reconciler.model.fields.annotations import Immutable, ReadAs, RefTo
 from reconciler.model.fields.spec import Spec
@@ -12,6 +13,8 @@ from reconciler.model.kind import Kind, PartOf
 
 class IPPolicyRule(Spec):
     """Allows or denies one network in an IP policy."""
+
+    raises: ClassVar = (access.NETWORK_RULE,)
 
     ip_policy_id: Annotated[
         Id, RefTo("IPPolicy"), ReadAs("ip_policy.id"), Immutable, Doc("The IP policy that the rule belongs to.")

@@ -1,10 +1,11 @@
 """IP restriction."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Deferred, Description, Id, Metadata
 from reconciler.model.fields.annotations import Immutable, ReadAs, RefTo, Unordered
 from reconciler.model.fields.spec import Spec
@@ -16,6 +17,8 @@ class IPRestriction(Spec):
     """Restricts the source addresses that may access one part of the account. An account has at most one of each
     type."""
 
+    raises: ClassVar = (access.RESTRICTION,)
+
     type: Annotated[
         Literal["dashboard", "api", "agent", "endpoints"],
         Deferred,
@@ -26,6 +29,7 @@ class IPRestriction(Spec):
         list[Annotated[Id, RefTo("IPPolicy")]],
         ReadAs("ip_policies[].id"),
         Unordered,
+        access.UNKNOWN_DIRECTION,
         Doc("The IP policies that decide which source addresses are allowed. At least one."),
     ]
     enforced: Annotated[

@@ -1,9 +1,10 @@
 """SSH credential."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Acl, Description, Metadata, OwnerId, SshPublicKey
 from reconciler.model.fields.annotations import Immutable, ServerDefault
 from reconciler.model.fields.spec import Spec
@@ -13,11 +14,14 @@ from reconciler.model.kind import Kind
 class SSHCredential(Spec):
     """An SSH public key that can start tunnels through the SSH gateway."""
 
+    raises: ClassVar = (access.SERVES_AGENTS,)
+
     public_key: Annotated[SshPublicKey, Immutable, Doc("The public key, as a line of authorized_keys or as PEM.")]
     description: Description = ""
     metadata: Metadata = ""
     acl: Annotated[
         Acl,
+        access.ACL,
         Doc(
             "Rules that restrict the domains, addresses and labels that the credential can bind, such as "
             "`bind:*.example.com`. No rules, or the rule `*`: no restrictions."

@@ -1,9 +1,10 @@
 """Tunnel credential."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Acl, Description, Metadata, OwnerId
 from reconciler.model.fields.annotations import Immutable, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
@@ -14,10 +15,13 @@ class TunnelCredential(Spec):
     """An authtoken for agents. The platform returns the token only in the response to the create; use `deliver` to
     store it."""
 
+    raises: ClassVar = (access.SERVES_AGENTS,)
+
     description: Description = ""
     metadata: Metadata = ""
     acl: Annotated[
         Acl,
+        access.ACL,
         Doc(
             "Rules that restrict the domains, addresses and labels that the credential can bind, such as "
             "`bind:*.example.com`. No rules, or the rule `*`: no restrictions."

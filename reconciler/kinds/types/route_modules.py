@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical
+from reconciler.kinds.rules import access, canonical
 from reconciler.kinds.types.fields import HeaderName, Headers, NonEmpty, Share, Text, UInt32, plain
 from reconciler.model.fields.annotations import Between, EqualAs, Sensitive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module
@@ -85,16 +85,31 @@ class WebsocketModule(Module):
 class UserAgentModule(Module):
     """Filters requests by user agent."""
 
-    allow: Annotated[list[NonEmpty], Unordered, Doc("Regular expressions of user agents to allow.")] = []
-    deny: Annotated[list[NonEmpty], Unordered, Doc("Regular expressions of user agents to deny.")] = []
+    raises: ClassVar = (access.RESTRICTS,)
+
+    allow: Annotated[
+        list[NonEmpty],
+        Unordered,
+        access.ALLOW_LIST,
+        Doc("Regular expressions of user agents to allow."),
+    ] = []
+    deny: Annotated[
+        list[NonEmpty],
+        Unordered,
+        access.DENY_LIST,
+        Doc("Regular expressions of user agents to deny."),
+    ] = []
 
 
 class WebhookVerificationModule(Module):
     """Rejects requests that the webhook provider has not signed."""
 
+    raises: ClassVar = (access.RESTRICTS,)
+
     provider: Annotated[
         NonEmpty,
         EqualAs(canonical.word),
+        access.UNKNOWN_DIRECTION,
         Doc("The webhook provider that sends to this route, such as `github`, in upper or lower case."),
     ]
     secret: Annotated[

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from reconciler.model.change import Risk
 from reconciler.model.value import Json
 
 
@@ -159,3 +160,15 @@ class Detach:
     """Cleared by DELETE on this segment below the object; PATCH cannot empty it."""
 
     segment: str
+
+
+@dataclass(frozen=True)
+class Raises:
+    """A risk of changing the value: `when(old, new)` compares canonical values, `None` standing for an absent one.
+
+    It returns None where it cannot be told, which counts as true. On a part it is about the whole part; on a spec about
+    the whole resource, whose values are maps.
+    """
+
+    risk: Risk
+    when: Callable[[Any, Any], bool | None]

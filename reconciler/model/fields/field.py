@@ -24,6 +24,7 @@ from reconciler.model.fields.annotations import (
     MaxBytes,
     Mentions,
     NameOf,
+    Raises,
     ReadAs,
     RefTo,
 )
@@ -67,6 +68,7 @@ class Field:
     choices: tuple[str, ...] = ()
     max_bytes: int | None = None
     between: tuple[int, int] | None = None
+    raises: tuple[Raises, ...] = ()
 
     def __contains__(self, behavior: Behavior) -> bool:
         return behavior in self.behaviors
@@ -168,6 +170,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         choices=choices,
         max_bytes=size.limit if size else None,
         between=(between.low, between.high) if between else None,
+        raises=(*(word for word in words if isinstance(word, Raises)), *getattr(inner, "raises", ())),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import Doc
 
+from reconciler.model.fields.annotations import Raises
 from reconciler.model.problem import Finding
 
 
@@ -20,6 +21,8 @@ class StrictModel(BaseModel):
 class Spec(StrictModel):
     """What a user may declare: the platform's own write shape."""
 
+    raises: ClassVar[tuple[Raises, ...]] = ()
+
     def findings(self) -> Iterator[Finding]:
         """The rules between fields that this declaration breaks. Values may still be references."""
         return iter(())
@@ -27,6 +30,8 @@ class Spec(StrictModel):
 
 class Part(StrictModel):
     """An object inside a spec."""
+
+    raises: ClassVar[tuple[Raises, ...]] = ()
 
     def findings(self) -> Iterator[Finding]:
         """As of a spec, with paths relative to this object."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
-from reconciler.model.change import Action, Change, Order, Reason, Risk
+from reconciler.model.change import Action, Change, Order, Reason
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
@@ -14,6 +14,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Value
 from reconciler.planning.comparing.compare import Difference
 from reconciler.planning.comparing.plan_fields import list_created_fields
+from reconciler.planning.deciding.risks import find_risks
 
 _NOTHING: CanonicalFields = {}
 
@@ -97,22 +98,8 @@ class Decision:
             id=self.live.id if self.live else None,
             fields=fields,
             order=self.order,
-            risks=tuple(self._risks()),
+            risks=find_risks(self),
             protected=protected,
             position=self.declaration.position if self.declaration else None,
             former=self.former,
         )
-
-    def _risks(self) -> list[Risk]:
-        risks = []
-        if self.kind.carries_traffic and (
-            self.action is Action.DELETE or self.order is Order.DELETE_FIRST or self.interrupts_traffic
-        ):
-            risks.append(Risk.TRAFFIC)
-        if self.kind.irreplaceable and self.ends_live:
-            risks.append(Risk.IRREVERSIBLE)
-        if self.kind.one_time and self.is_new:
-            deliveries = self.declaration.deliver.values() if self.declaration is not None else ()
-            risks += [Risk.COMMAND] if any(delivery.way == "to_command" for delivery in deliveries) else []
-            risks.append(Risk.TOKEN)
-        return risks

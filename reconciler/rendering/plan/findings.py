@@ -42,13 +42,15 @@ ADVICE = Rule("policy-warning", "A project policy with `severity: warning` is vi
 WARNING = Rule("warning", "The plan has a warning", Level.WARNING)
 APPROVAL = Rule("approval", "The plan is blocked until the change is approved", Level.ERROR)
 RISKS = {
-    Risk.COMMAND: Rule("runs-a-command", "A command will run and receive a one-time secret", Level.WARNING),
+    Risk.WIDENS_ACCESS: Rule("widens-access", "More people, addresses or programs will have access", Level.WARNING),
     Risk.IRREVERSIBLE: Rule("irreversible", "The deleted object cannot be recovered", Level.WARNING),
-    Risk.TRAFFIC: Rule("interrupts-live-traffic", "Live traffic will be interrupted", Level.WARNING),
+    Risk.INTERRUPTS_TRAFFIC: Rule("interrupts-traffic", "Live traffic will be interrupted", Level.WARNING),
+    Risk.RUNS_COMMAND: Rule("runs-command", "A command will run and receive a one-time secret", Level.WARNING),
+    Risk.ISSUES_CREDENTIAL: Rule("issues-credential", "A one-time secret will be issued", Level.WARNING),
+    Risk.DISABLES_AGENT: Rule("disables-agent", "Agents will lose their access", Level.WARNING),
     Risk.ADDED: Rule(
         "added-on-platform", "A child of a managed object was added on the platform and is not declared", Level.WARNING
     ),
-    Risk.TOKEN: Rule("issues-a-token", "A one-time secret will be issued", Level.WARNING),
 }
 PROTECTED = Rule("protected", "A protected resource will be changed", Level.WARNING)
 NOTE = Rule("note", "The plan has a note", Level.NOTE)

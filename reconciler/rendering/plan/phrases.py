@@ -28,7 +28,6 @@ class Flavour(StrEnum):
 
 
 USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even if there are none
-SEVERITY = (Risk.COMMAND, Risk.IRREVERSIBLE, Risk.TRAFFIC, Risk.ADDED, Risk.TOKEN)  # the most severe first
 
 
 def count(number: int, noun: str) -> str:
@@ -173,9 +172,11 @@ def pending_last(rows: Iterable[ChangeRow], flavour: Flavour) -> list[ChangeRow]
 def sort_by_severity(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
     """Changes with their number in the plan, from 0: the most severe risk first, changes without a risk last."""
 
+    order = list(Risk)
+
     def severity(numbered: tuple[int, ChangeRow]) -> int:
         row = numbered[1]
-        return min((SEVERITY.index(risk) for risk in row.risks), default=len(SEVERITY) + (not row.protected))
+        return min((order.index(risk) for risk in row.risks), default=len(order) + (not row.protected))
 
     return sorted(enumerate(rows), key=severity)
 

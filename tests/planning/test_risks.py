@@ -1,0 +1,249 @@
+"""Which changes are risks: a row per kind, field and direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.model.change import Risk
+from reconciler.model.fields.field import Field
+from reconciler.model.kind import Home
+from reconciler.planning.planner import PlanOptions
+from tests.planning.builders import LENIENT, at, declare, follow, planned, ref, secret, settled
+
+Spec = dict[str, Any]
+
+POLICY = declare("IPPolicy/p")
+OTHER = declare("IPPolicy/q")
+AUTHORITY = declare("CertificateAuthority/c", {"ca_pem": "-----BEGIN CERTIFICATE-----"})
+SECOND = declare("CertificateAuthority/d", {"ca_pem": "-----BEGIN CERTIFICATE----- 2"})
+HTTPS = declare("HTTPSEdge/e")
+AROUND = (POLICY, OTHER, AUTHORITY, SECOND, HTTPS)
+ROUTE: Spec = {"edge_id": ref("HTTPSEdge/e"), "match_type": "path_prefix", "match": "/"}
+RESTRICTED: Spec = {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}
+MUTUAL: Spec = {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/c")]}}
+DENY = {"actions": [{"type": "deny"}], "expressions": ["conn.client_ip != '1.2.3.4'"]}
+LOG = {"actions": [{"type": "log", "config": {"metadata": {"a": "b"}}}]}
+RULE: Spec = {"ip_policy_id": ref("IPPolicy/p"), "cidr": "10.0.0.0/24", "action": "allow"}
+
+
+def policy(*rules: Spec) -> Spec:
+    return {"on_http_request": list(rules)}
+
+
+def github(**fields: Any) -> Spec:
+    return {"oauth": {"provider": {"github": fields}}}
+
+
+def oidc(**fields: Any) -> Spec:
+    return {"oidc": {"issuer": "https://a", "client_id": "a", "client_secret": secret("s"), **fields}}
+
+
+def saml(**fields: Any) -> Spec:
+    return {"saml": {"idp_metadata": secret("<xml/>"), **fields}}
+
+
+def webhook(provider: str = "github") -> Spec:
+    return {"webhook_verification": {"provider": provider, "secret": secret("s")}}
+
+
+def endpoint(*rules: Spec, **fields: Any) -> Spec:
+    return {"url": "https://a.example.com", "traffic_policy": policy(*rules), **fields}
+
+
+# Kind, before, after, and whether that widens access. `None` stands for a resource that is not declared.
+WIDER: list[tuple[str, Spec | None, Spec | None, bool]] = [
+    *(
+        (kind, before, after, widens)
+        for kind in ("TLSEdge", "TCPEdge", "HTTPSEdgeRoute")
+        for before, after, widens in (
+            (RESTRICTED, {}, True),
+            ({}, RESTRICTED, False),
+            (RESTRICTED, {"ip_restriction": {**RESTRICTED["ip_restriction"], "enabled": False}}, True),
+            ({"ip_restriction": {**RESTRICTED["ip_restriction"], "enabled": False}}, RESTRICTED, False),
+            (RESTRICTED, {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p"), ref("IPPolicy/q")]}}, True),
+            ({"traffic_policy": {"value": policy(DENY)}}, {"traffic_policy": {"value": policy()}}, True),
+            (
+                {"traffic_policy": {"value": policy(DENY)}},
+                {"traffic_policy": {"value": policy(LOG, DENY)}},
+                False,
+            ),
+            ({"traffic_policy": {"value": policy(DENY)}}, {}, True),
+            ({"traffic_policy": {"value": policy(LOG)}}, {}, False),
+            ({}, {"traffic_policy": {"value": policy(DENY)}}, False),
+            ({"description": "a"}, {"description": "b"}, False),
+        )
+    ),
+    *(
+        (kind, before, after, widens)
+        for kind in ("TLSEdge", "HTTPSEdge")
+        for before, after, widens in (
+            (MUTUAL, {}, True),
+            ({}, MUTUAL, False),
+            (MUTUAL, {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/d")]}}, True),
+            ({"tls_termination": {"min_version": "1.3"}}, {"tls_termination": {"min_version": "1.2"}}, True),
+            ({"tls_termination": {"min_version": "1.2"}}, {"tls_termination": {"min_version": "1.3"}}, False),
+            ({"tls_termination": {"min_version": "1.3"}}, {"tls_termination": {}}, True),  # the platform's choice
+        )
+    ),
+    ("TLSEdge", {"tls_termination": {}}, {"tls_termination": {"terminate_at": "upstream"}}, True),
+    ("HTTPSEdgeRoute", github(email_domains=["a.com"]), github(email_domains=["a.com", "b.com"]), True),
+    ("HTTPSEdgeRoute", github(email_domains=["a.com", "b.com"]), github(email_domains=["a.com"]), False),
+    ("HTTPSEdgeRoute", github(email_domains=["a.com"]), github(), True),
+    ("HTTPSEdgeRoute", github(), github(email_domains=["a.com"]), False),
+    ("HTTPSEdgeRoute", github(email_addresses=["a@a.com"]), github(email_addresses=["b@a.com"]), True),
+    ("HTTPSEdgeRoute", github(teams=["a"]), github(teams=["a", "b"]), True),
+    ("HTTPSEdgeRoute", github(organizations=["a"]), github(), True),
+    ("HTTPSEdgeRoute", github(), {"oauth": {"provider": {"google": {}}}}, True),
+    ("HTTPSEdgeRoute", github(), {}, True),
+    ("HTTPSEdgeRoute", {}, github(), False),
+    ("HTTPSEdgeRoute", oidc(), oidc(issuer="https://b"), True),
+    ("HTTPSEdgeRoute", oidc(), oidc(client_id="b"), True),
+    ("HTTPSEdgeRoute", oidc(), oidc(maximum_duration=60), False),
+    ("HTTPSEdgeRoute", oidc(), oidc(options_passthrough=True), True),
+    ("HTTPSEdgeRoute", oidc(options_passthrough=True), oidc(), False),
+    ("HTTPSEdgeRoute", saml(authorized_groups=["a"]), saml(), True),
+    ("HTTPSEdgeRoute", saml(force_authn=True), saml(), True),
+    ("HTTPSEdgeRoute", saml(allow_idp_initiated=False), saml(), True),  # back to the default
+    ("HTTPSEdgeRoute", saml(), saml(idp_metadata=secret("<other/>")), True),
+    ("HTTPSEdgeRoute", webhook(), {}, True),
+    ("HTTPSEdgeRoute", webhook(), webhook("slack"), True),
+    ("HTTPSEdgeRoute", {"user_agent_filter": {"allow": ["a"]}}, {"user_agent_filter": {"allow": ["a", "b"]}}, True),
+    ("HTTPSEdgeRoute", {"user_agent_filter": {"deny": ["a", "b"]}}, {"user_agent_filter": {"deny": ["a"]}}, True),
+    ("HTTPSEdgeRoute", {"user_agent_filter": {"deny": ["a"]}}, {"user_agent_filter": {"deny": ["a", "b"]}}, False),
+    ("CloudEndpoint", endpoint(DENY), endpoint(), True),
+    ("CloudEndpoint", endpoint(), endpoint(DENY), False),
+    ("CloudEndpoint", endpoint(DENY), endpoint({**DENY, "expressions": []}), True),
+    ("CloudEndpoint", endpoint(bindings=["kubernetes"]), endpoint(bindings=["public"]), True),
+    ("CloudEndpoint", endpoint(bindings=["kubernetes"]), endpoint(), True),  # public by default
+    ("CloudEndpoint", endpoint(), endpoint(bindings=["kubernetes"]), False),
+    ("IPPolicyRule", None, RULE, True),
+    ("IPPolicyRule", RULE, None, False),
+    ("IPPolicyRule", None, {**RULE, "action": "deny"}, False),
+    ("IPPolicyRule", {**RULE, "action": "deny"}, None, True),
+    ("IPPolicyRule", {**RULE, "action": "deny"}, RULE, True),  # replaces the rule
+    ("IPPolicyRule", RULE, {**RULE, "action": "deny"}, False),
+    ("IPPolicyRule", RULE, {**RULE, "cidr": "10.0.0.0/16"}, True),
+    ("IPPolicyRule", RULE, {**RULE, "cidr": "10.0.0.0/25"}, False),
+    ("IPPolicyRule", RULE, {**RULE, "cidr": "2001:db8::/64"}, True),
+    ("IPPolicyRule", {**RULE, "action": "deny"}, {**RULE, "action": "deny", "cidr": "10.0.0.0/25"}, True),
+    ("IPRestriction", {"type": "api", "enforced": True}, {"type": "api", "enforced": False}, True),
+    ("IPRestriction", {"type": "api", "enforced": False}, {"type": "api", "enforced": True}, False),
+    ("IPRestriction", {"type": "agent", "enforced": True}, None, True),
+    ("IPRestriction", {"type": "agent"}, None, False),
+    ("IPRestriction", {"type": "api"}, {"type": "api", "ip_policy_ids": [ref("IPPolicy/q")]}, True),
+    ("TunnelCredential", {"acl": ["bind:a.example.com"]}, {"acl": ["bind:*.example.com"]}, True),
+    ("TunnelCredential", {"acl": ["bind:a.example.com"]}, {}, True),
+    ("TunnelCredential", {}, {"acl": ["bind:a.example.com"]}, False),
+    ("SSHCredential", {"acl": ["bind:a.example.com"]}, {"acl": ["bind:a.example.com", "bind:b.example.com"]}, True),
+    ("BotUser", {"name": "b", "active": False}, {"name": "b"}, True),
+]
+BASE: dict[str, Spec] = {
+    "HTTPSEdgeRoute": ROUTE,
+    "IPRestriction": {"ip_policy_ids": [ref("IPPolicy/p")]},
+    "SSHCredential": {"public_key": "ssh-ed25519 AAAA a"},
+}
+ALLOWED = PlanOptions(allow={**LENIENT.allow, **{("delete", kind.name): 99 for kind in kinds.every()}})
+
+
+def risks(kind: str, before: Spec | None, after: Spec | None) -> set[Risk]:
+    def declared(spec: Spec | None) -> list[Any]:
+        return [] if spec is None else [declare(f"{kind}/x", {**BASE.get(kind, {}), **spec})]
+
+    world = settled(*AROUND, *declared(before))
+    plan = planned(*AROUND, *declared(after), seen=world.snapshot(), policy=ALLOWED)
+    assert plan.problems == ()
+    (change,) = (change for change in plan.changes if change.address == at(f"{kind}/x"))
+    return set(change.risks)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "widens"), WIDER, ids=[f"{number}-{row[0]}" for number, row in enumerate(WIDER)]
+)
+def test_what_widens_access(kind: str, before: Spec | None, after: Spec | None, widens: bool) -> None:
+    assert (Risk.WIDENS_ACCESS in risks(kind, before, after)) is widens
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "disables"),
+    [
+        ("BotUser", {"name": "b"}, {"name": "b", "active": False}, True),
+        ("BotUser", {"name": "b"}, None, True),
+        ("BotUser", {"name": "b"}, {"name": "c"}, False),
+        ("TunnelCredential", {}, None, True),
+        ("TunnelCredential", {}, {"description": "d"}, False),
+        ("SSHCredential", {}, None, True),
+        ("AgentIngress", {"domain": "connect.example.com"}, None, True),
+        ("IPPolicyRule", RULE, None, False),
+    ],
+)
+def test_what_disables_agents(kind: str, before: Spec, after: Spec | None, disables: bool) -> None:
+    assert (Risk.DISABLES_AGENT in risks(kind, before, after)) is disables
+
+
+def test_a_rule_of_a_new_policy_widens_nothing() -> None:
+    plan = planned(POLICY, declare("IPPolicyRule/x", RULE))
+    assert [change.risks for change in plan.changes] == [(), ()]
+
+
+def test_a_restriction_that_is_lifted_on_the_platform_and_put_back_widens_nothing() -> None:
+    edge = declare("TLSEdge/x", RESTRICTED)
+    world = settled(*AROUND, edge)
+    (key,) = (key for key in world.objects if key[0] == "TLSEdge")
+    world.objects[key]["ip_restriction"] = None
+    (change,) = planned(*AROUND, edge, seen=world.snapshot()).changes
+    assert change.risks == ()
+
+
+def test_an_adopted_object_is_compared_with_what_it_was() -> None:
+    world = settled(*AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+    after = declare("TLSEdge/x", {"hostports": ["a.example.com:443"]})
+    follow(world, *AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+    (change,) = planned(*AROUND, after, seen=world.snapshot()).changes
+    assert Risk.WIDENS_ACCESS in change.risks
+
+
+def test_every_restricting_word_of_the_kinds_is_in_the_table() -> None:
+    """A new kind or field with a word of `kinds.rules.access` needs a row above."""
+    tested: dict[str, set[str]] = {}
+    for kind, before, after, _ in WIDER:
+        for spec in (before, after):
+            tested.setdefault(kind, set()).update(_paths(spec or {}))
+    declared = {
+        (kind.name, path)
+        for kind in kinds.every()
+        if kind.home is Home.PLATFORM
+        for path in _marked(kind.fields)
+        if not path.startswith("oauth.provider.") or path.startswith("oauth.provider.github.")
+    }
+    missing = {(kind, path) for kind, path in declared if path not in tested.get(kind, set())}
+    assert missing - _TESTED_ELSEWHERE == set()
+
+
+# Fields of a part that is tested in another place.
+_TESTED_ELSEWHERE = {
+    ("HTTPSEdgeRoute", "oauth.options_passthrough"),
+    ("HTTPSEdgeRoute", "saml.options_passthrough"),
+    ("HTTPSEdgeRoute", "oauth.provider.github.client_id"),
+    ("ServiceUser", "active"),
+}
+
+
+def _paths(spec: Any, prefix: str = "") -> set[str]:
+    found: set[str] = set()
+    for name, value in spec.items():
+        found.add(f"{prefix}{name}")
+        if isinstance(value, dict):
+            found |= _paths(value, f"{prefix}{name}.")
+    return found
+
+
+def _marked(fields: tuple[Field, ...], prefix: str = "") -> set[str]:
+    found: set[str] = set()
+    for field in fields:
+        if any(word.risk is Risk.WIDENS_ACCESS for word in field.raises):
+            found.add(f"{prefix}{field.name}")
+        found |= _marked(field.fields, f"{prefix}{field.name}.")
+    return found
