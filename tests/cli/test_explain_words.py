@@ -24,10 +24,10 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("HTTPSEdge.moved", "Its earlier address, as in Kind/oldname"),
+        ("HTTPSEdge.moved", "Former address, as in Kind/oldname"),
         ("HTTPSEdge.lifecycle.ignore", "Fields that are left to others"),
         ("TunnelCredential.rotate.after", "such as 90d"),
-        ("TunnelCredential.deliver.to_dotenv", "* file  string. The file"),
+        ("TunnelCredential.deliver.to_dotenv", "* file  string. Path of the file"),
         ("TunnelCredential.deliver.token.to_dotenv.name", "Name of the entry."),
         ("HTTPSEdge.rotate", "HTTPSEdge has no one-time secret, and takes no rotate."),
         ("HTTPSEdge.deliver", "HTTPSEdge has no one-time secret, and takes no deliver."),

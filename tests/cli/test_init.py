@@ -140,7 +140,7 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (("--stack", "a b"), "--stack: is not the name of a stack"),
+        (("--stack", "a b"), "--stack: is not a valid stack name"),
         (("--base-url", "http://api.example.com"), "--base-url: would send the API key unencrypted"),
         (("--base-url", "nonsense"), "--base-url: is not a URL"),
         (("--package", "--upgrade"), "--package: is not a package"),

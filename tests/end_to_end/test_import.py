@@ -62,7 +62,7 @@ def test_ids_become_references_and_long_texts_files(on_sandbox: Project, shop: d
         "kind: HTTPSEdgeRoute\n"
         "name: shop.example.com-hooks\n"
         "lifecycle:\n"
-        "  # No manifest says these, and they stay as they are. To change what they are part of, declare them.\n"
+        "  # Secret values cannot be imported and stay unmanaged; declare them to manage them.\n"
         "  ignore: [webhook_verification.secret]\n"
         "spec:\n"
         "  edge_id: {ref: HTTPSEdge/shop.example.com}\n"

@@ -89,7 +89,7 @@ def test_line_breaks_at_its_end_are_not_part_of_the_key(tmp_path: Path, variable
         ("hunter2 ", "contains a character that API keys do not have (a space)"),
         ("“hunter2”", "contains a character that API keys do not have (a non-ASCII character)"),
         ("hunter2\x1b", "contains a character that API keys do not have (a control character)"),
-        ("\n", "is blank"),
+        ("\n", "is empty"),
     ],
 )
 def test_a_key_that_no_header_can_hold_is_told_without_a_word_of_it(tmp_path: Path, key: str, what: str) -> None:
@@ -137,10 +137,11 @@ def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
             "version: 2\nstack: a b\nplatfrom: {}\nlimits: {concurrency: lots, requests_per_minute: 0}\n",
             [
                 "reconciler.yaml:1:10: version: expected 1, found 2; write 1",
-                "reconciler.yaml:2:8: stack: is not the name of a stack;"
+                "reconciler.yaml:2:8: stack: is not a valid stack name;"
                 " use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit",
                 "reconciler.yaml:3:1: platfrom: unknown field; did you mean platform?",
-                "reconciler.yaml:4:23: limits.concurrency: expected a whole number, found text; write a whole number",
+                "reconciler.yaml:4:23: limits.concurrency: expected a whole number, "
+                "found text; write digits without quotes, as in 10",
                 "reconciler.yaml:4:50: limits.requests_per_minute: 0 is out of range; write a number from 2 to 100000",
             ],
         ),

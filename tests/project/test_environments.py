@@ -134,7 +134,8 @@ def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project:
         ),
         (
             "guards: {max_delete_percent: x}",
-            "1:30: guards.max_delete_percent: expected a whole number, found text; write a whole number",
+            "1:30: guards.max_delete_percent: expected a whole number, found "
+            "text; write digits without quotes, as in 10",
         ),
         (
             "stak: x",
@@ -196,14 +197,16 @@ def test_a_wrong_value_is_told_where_it_came_from(project: ProjectFolder) -> Non
     project.write("environments/prod.yaml", "variables: {size: [1]}\n")
     project.write("reconciler.yaml", TYPED)
     assert project.told("prod") == [
-        "environments/prod.yaml:1:19: variables.size: expected a whole number, found a list; write a whole number"
+        "environments/prod.yaml:1:19: variables.size: expected a whole "
+        "number, found a list; write a whole number, as in 3"
     ]
     assert project.told(size="three") == [
         "--var size: expected a whole number, found text; write --var 'size=3'",
     ]
     project.write("reconciler.yaml", TYPED.replace("default: 3", "default: three"))
     assert project.told() == [
-        "reconciler.yaml:4:34: variables.size.default: expected a whole number, found text; write a whole number"
+        "reconciler.yaml:4:34: variables.size.default: expected a whole number, "
+        "found text; write a whole number, as in 3"
     ]
 
 

@@ -79,7 +79,7 @@ def test_a_declaration_holds_what_was_written() -> None:
             "kind: IPPolicy\nname: a\nspec: {description: 12, metadata: [x]}",
             [
                 "a.yaml:3:21: IPPolicy/a.description: expected text, found a whole number; quote it",
-                "a.yaml:3:35: IPPolicy/a.metadata: expected text, found a list; write text",
+                'a.yaml:3:35: IPPolicy/a.metadata: expected text, found a list; write text, as in "value"',
             ],
         ),
         (

@@ -79,7 +79,7 @@ def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> Non
         ("'${{ var.tem }}'", "unknown variable tem; did you mean team?"),
         ("'${{ var.team'", "'${{' is not closed with '}}'; add '}}', or write $${{ for a literal ${{"),
         ("'${{ }}'", "'' is not a reference; write Kind/name or Kind/name.output"),
-        ("{from_nowhere: x}", "expected text, found a map; write text"),
+        ("{from_nowhere: x}", 'expected text, found a map; write text, as in "value"'),
     ],
 )
 def test_an_expression_that_cannot_be_resolved_is_one_problem(written: str, line: str) -> None:

@@ -1,7 +1,6 @@
-"""Reads the envelope of a manifest: everything around its spec.
+"""Reads and validates the envelope of a manifest: kind, name, lifecycle, delivery and rotation, everything but `spec`.
 
-The shape is in `manifest_document`. The spec inside is validated, and references are followed, by
-`manifests/declarations.py`.
+The shape is in `manifest_document`. `manifests/declarations.py` resolves and validates the spec.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,14 +41,12 @@ _EXAMPLES = {  # what to write where the value has the wrong type
     "to_command": "write a map, as in {run: [program, argument]}",
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-
-
-_NOWHERE: Mapping[str, Delivery] = {}
+_NO_DELIVERIES: Mapping[str, Delivery] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What an envelope says besides kind and name. No more of the document is kept: there are thousands."""
+    """The envelope of a manifest without kind and name. Kept small: a project has thousands."""
 
     id: str | None = None
     ensure: Ensure = Ensure.PRESENT
@@ -59,7 +56,7 @@ class Envelope:
 
 @dataclass(slots=True)
 class Draft:
-    """A document on its way to a declaration. Without an envelope it is only good for being referred to."""
+    """A document that will become a declaration. Without an envelope it can only be the target of references."""
 
     file: str
     document: Document
@@ -67,7 +64,7 @@ class Draft:
     address: Address | None = None
     envelope: Envelope | None = None
     moved: tuple[Address, ...] = ()
-    deliver: Mapping[str, Delivery] = field(default_factory=lambda: _NOWHERE)
+    deliver: Mapping[str, Delivery] = field(default_factory=lambda: _NO_DELIVERIES)
 
     @property
     def subject(self) -> str:
@@ -79,12 +76,12 @@ class Draft:
 
     @property
     def spec(self) -> dict[str, Any]:
-        written = self.document.value.get("spec")
-        return written if isinstance(written, dict) else {}
+        spec = self.document.value.get("spec")
+        return spec if isinstance(spec, dict) else {}
 
 
 def read_draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
-    """The document's envelope and what is wrong with it; paths are those of the document."""
+    """Reads the envelope of a document. Returns the draft and findings with paths in the document."""
     draft = Draft(file, document)
     value = document.value
     if not isinstance(value, dict):
@@ -102,9 +99,9 @@ def read_draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
     if draft.address is not None and draft.kind is not None and _is_plain(value):
         draft.envelope = _PLAIN
         return draft, findings
-    form, wrong = _validate(value, draft.kind)
+    form, form_findings = _validate(value, draft.kind)
     reported = {finding.path for finding in findings}
-    findings += [finding for finding in wrong if finding.path not in reported]
+    findings += [finding for finding in form_findings if finding.path not in reported]
     if draft.address is not None and draft.kind is not None and form is not None:
         draft.envelope = _read_envelope(form)
         findings += _check_details(draft, form, draft.kind)
@@ -112,12 +109,12 @@ def read_draft(file: str, document: Document) -> tuple[Draft, list[Finding]]:
 
 
 def _is_plain(value: dict[str, Any]) -> bool:
-    """Whether it says nothing but kind, name and spec, as most do: then there is no more to check in it."""
-    return value.keys() <= _ORDINARY and value.get("spec").__class__ is dict
+    """Whether a document has only kind, name and spec, like most: nothing else to validate."""
+    return value.keys() <= _PLAIN_KEYS and value.get("spec").__class__ is dict
 
 
 def _validate(value: dict[str, Any], kind: Kind | None) -> tuple[ManifestDocument | None, list[Finding]]:
-    """The envelope without what is wrong in it, so that the spec is looked at all the same."""
+    """Validates the envelope. Invalid keys are left out of the result, so that the spec is validated all the same."""
     try:
         return ManifestDocument.model_validate(value), []
     except ValidationError as error:
@@ -133,7 +130,7 @@ def _validate(value: dict[str, Any], kind: Kind | None) -> tuple[ManifestDocumen
 
 
 def _with_example(finding: Finding, kind: Kind | None) -> Finding:
-    """With an example of what to write, where a value has the wrong type."""
+    """Replaces the remedy of a finding by a more specific one: the right place of a key, or an example value."""
     if finding.code == "unknown-field" and len(finding.path) == 1:
         remedy = suggest_place(str(finding.path[0]), kind)
         return replace(finding, remedy=remedy) if remedy else finding
@@ -148,7 +145,7 @@ def _with_example(finding: Finding, kind: Kind | None) -> Finding:
 
 
 def suggest_place(name: str, kind: Kind | None) -> str:
-    """What to do about a key of a manifest that belongs further inside; empty if it belongs nowhere."""
+    """The remedy for a key of a manifest that belongs under another key; empty if it belongs nowhere."""
     for part, form in _PARTS.items():
         if name in form.model_fields:
             return f"write it under {part}, as in {part}: {{{name}: …}}"
@@ -159,7 +156,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {"lifecycle": Lifecycle, "rotate": Rotat
 
 
 def _read_name(draft: Draft, value: dict[str, Any]) -> list[Finding]:
-    """Finds out the kind and the address."""
+    """Sets kind and address of the draft, and returns findings about them."""
     kind_name, name = value.get("kind"), value.get("name")
     if not isinstance(kind_name, str):
         return []
@@ -289,25 +286,25 @@ def _read_delivery(form: DeliveryTarget, where: Position) -> Delivery:
             f"write one of {phrases.join_words(DeliveryTarget.model_fields)}",
             code="conflicting-fields",
         )
-    way, written = next(iter(ways.items()))
-    if "${{" in str(written):
+    way, target = next(iter(ways.items()))
+    if "${{" in str(target):
         raise files.Unreadable(
             "${{ … }} is not substituted here",
             "write the value; environments/NAME.yaml can set another one",
             code="invalid-expression",
         )
-    match written:
+    match target:
         case Command():
-            settings = written.model_dump(exclude_defaults=True)
-            return Delivery(way, written.run[0], where, {"run": written.run, "check": written.check, **settings})
+            settings = target.model_dump(exclude_defaults=True)
+            return Delivery(way, target.run[0], where, {"run": target.run, "check": target.check, **settings})
         case DotenvEntry() | KubernetesSecret():
-            settings = written.model_dump(exclude={"file"}, exclude_none=True)
-            return Delivery(way, files.path_inside(written.file), where, settings)
-    return Delivery(way, files.path_inside(str(written)), where)
+            settings = target.model_dump(exclude={"file"}, exclude_none=True)
+            return Delivery(way, files.path_inside(target.file), where, settings)
+    return Delivery(way, files.path_inside(str(target)), where)
 
 
 _PLAIN = Envelope()
-_ORDINARY = {"kind", "name", "spec"}
+_PLAIN_KEYS = {"kind", "name", "spec"}
 
 
 def _read_envelope(form: ManifestDocument) -> Envelope:

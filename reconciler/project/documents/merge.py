@@ -1,7 +1,7 @@
-"""Lays layers of one document over each other by JSON merge patch (RFC 7396), and keeps where each value came from.
+"""Merges the layers of a document (defaults, manifest, environment) by JSON merge patch (RFC 7396), with positions.
 
-A map merges with a map, null takes away, anything else takes the place of what lies below. `{ref: …}` and the like are
-values and no maps: they are replaced whole. Knows nothing of what the layers are for.
+Maps are merged, null removes a key, any other value replaces the one below. `{ref: …}`, `{from_env: …}` and
+`{from_file: …}` are values, not maps: they are replaced as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reconciler.project.yaml.reader import Document
 
 
 class Role(StrEnum):
-    """What a layer is to the reader of an explanation."""
+    """What a layer is called in `explain`."""
 
     DEFAULTS = "defaults of the kind"
     MANIFEST = "manifest"
@@ -30,7 +30,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A value in a file, or the key that it has there: where it was written, and how it is found there."""
+    """A value in a file, or its key: the positions of its document and its path there."""
 
     places: Places
     path: Path
@@ -50,10 +50,10 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's value, written in `places` at `below`.
+    """One layer: a value from the document `places`, at the path `below`.
 
-    grafts    values that were put in whole, and where they were written
-    fed       of a value with something put in, where that was written
+    grafts    by path, the source of each value that `for_each` inserted as a whole
+    fed       by path, the sources of the texts that `for_each` inserted into a value
     """
 
     role: Role
@@ -70,17 +70,17 @@ class Layer:
         return self.template(path)
 
     def template(self, path: Path) -> SourceLocation:
-        """As before anything was put in."""
+        """The location in the manifest itself, before `for_each` inserted values."""
         return SourceLocation(self.places, (*self.below, *path))
 
 
 def is_atom(value: Json) -> bool:
-    """Whether it is replaced whole, and never merged into."""
+    """Whether a value is replaced as a whole, never merged: everything but maps, and `{ref: …}` and the like."""
     return not isinstance(value, dict) or (len(value) == 1 and next(iter(value)) in phrases.EXPRESSIONS)
 
 
 def apply_patch(value: Json, patch: Json, *, keep_nulls: bool = False) -> Json:
-    """The value with the patch applied; neither is changed. `keep_nulls`: a null that takes nothing away stays."""
+    """Returns the value with the patch applied; modifies neither. `keep_nulls`: keeps a null that removes nothing."""
     if is_atom(patch):
         return patch
     merged = {} if is_atom(value) else dict(value)
@@ -95,7 +95,7 @@ def apply_patch(value: Json, patch: Json, *, keep_nulls: bool = False) -> Json:
 
 
 class MergedDocument(Places):
-    """The places of a document made of layers, the topmost last; `own` is the layer that the document is."""
+    """Positions of a merged document. `layers` are ordered, the topmost last; `own` is the manifest itself."""
 
     __slots__ = ("layers", "own")
 
@@ -105,24 +105,26 @@ class MergedDocument(Places):
         self.own = own
 
     def release(self, again: Again) -> None:
-        """Nothing: its layers are those of other documents as well."""
+        """Does nothing: other documents share the layers."""
 
     def layer(self, path: Path) -> Layer:
-        """The layer that a value comes from; of a map that several write, the document's own, or else the lowest.
-        KeyError if there is no such value."""
+        """The layer that a value comes from. For a map merged from several: the document's own layer, else the lowest.
+
+        Raises KeyError if there is no value at the path.
+        """
         if not find_path(self.root, path)[1]:
             raise KeyError(path)
-        found = None
+        source = None
         for layer in reversed(self.layers):
             value, is_whole = find_path(layer.value, path)
             if is_atom(value):
-                found = found or (layer if is_whole else None)
+                source = source or (layer if is_whole else None)
                 break
             if is_whole:
-                found = found if found is self.own else layer
-        if found is None:
+                source = source if source is self.own else layer
+        if source is None:
             raise KeyError(path)
-        return found
+        return source
 
     def __getitem__(self, path: Path) -> Position:
         spot = self.layer(path).spot(path)
@@ -148,7 +150,7 @@ class MergedDocument(Places):
 
 
 def merge(layers: Sequence[Layer], own: Layer, *, sound: bool = True) -> Document:
-    """The document of these layers, the topmost last."""
+    """Merges layers, the topmost last, into one document."""
     first, *rest = layers
     value = first.value
     for layer in rest:
@@ -157,14 +159,14 @@ def merge(layers: Sequence[Layer], own: Layer, *, sound: bool = True) -> Documen
 
 
 def layers_of(places: Mapping[Path, Position]) -> tuple[Layer, ...]:
-    """What a document is made of: of most, the one layer that it is."""
+    """The layers of a document; a document that was not merged is its only layer."""
     if isinstance(places, MergedDocument):
         return places.layers
     return (Layer(Role.MANIFEST, places.root, places),) if isinstance(places, Places) else ()
 
 
 def find_path(value: Json, path: Path) -> tuple[Json, bool]:
-    """The value at the path, or that at which the path leaves the layer; and which of the two it is."""
+    """Returns the value at the path and True, or the last value on the way and False."""
     here = value
     part: Any
     for part in path:

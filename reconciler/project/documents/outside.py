@@ -1,4 +1,4 @@
-"""Reads what manifests take from outside: environment variables, and files below the project's root."""
+"""Reads the values of `{from_env: NAME}` and `{from_file: PATH}`: environment variables, files of the project."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_INCLUDE: Final = 1024 * 1024
 
 
 class Outside:
-    """The environment and the files of one run; `included` collects the files that were read."""
+    """Environment and files of one run. `included` collects the content of every file that was read, by path."""
 
     def __init__(self, root: Folder, environ: Mapping[str, str]) -> None:
         self._root = root
@@ -23,14 +23,14 @@ class Outside:
         self.included: dict[str, bytes] = {}
 
     def has(self, word: str, operand: str, *, is_secret: bool) -> bool:
-        """Whether there is something to read. An empty environment variable is no secret."""
+        """Whether the source exists. An empty environment variable does not count as a secret."""
         if word == "from_env":
             return bool(self._environ.get(operand)) or (not is_secret and operand in self._environ)
         where = files.path_inside(operand)
         return where in self.included or os.path.lexists(self._root / where)
 
     def read(self, word: str, operand: str, *, is_secret: bool) -> str:
-        """The text behind `{from_env: NAME}` or `{from_file: path}`. Raises Unresolved or Unreadable."""
+        """Returns the text of `{from_env: NAME}` or `{from_file: path}`. Raises Unresolved or Unreadable."""
         return self._read_environment(operand, is_secret) if word == "from_env" else self._read_file(operand)
 
     def _read_environment(self, name: str, is_secret: bool) -> str:
@@ -67,5 +67,5 @@ class Outside:
                 f"{where} is not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}",
                 code="invalid-encoding",
             ) from None
-        # The newline that editors and `echo` put behind a single line is not part of a password.
+        # Editors and `echo` append a newline that is not part of a one-line secret.
         return text.rstrip("\r\n") if "\n" not in text.rstrip("\r\n") else text

@@ -1,4 +1,4 @@
-"""How problems speak of values: what was found, what was expected, which path, and what may have been meant."""
+"""Phrases for messages about values: their type, a path, a suggestion for a misspelled word."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEANT = {
     "from_env": ("env", "fromenv", "envvar", "environment", "valuefromenv", "secret"),
     "from_file": ("file", "fromfile", "path", "include", "valuefromfile"),
 }
-_OPERANDS = {  # what is repeated of an operand: nothing that may be a secret
+_OPERANDS = {  # operands that a message may repeat: nothing that may be a secret
     "from_env": re.compile(r"[A-Z_][A-Z0-9_]{0,60}"),
     "from_file": re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_./-]{0,120}"),
     "ref": re.compile(r"[A-Z][A-Za-z]{0,40}/[A-Za-z0-9_./-]{1,120}"),
@@ -27,17 +27,17 @@ _OPERANDS = {  # what is repeated of an operand: nothing that may be a secret
 
 
 def suggest_expression(key: str, operand: Value) -> str:
-    """`write {from_env: X}` for `{env: X}` and the like; empty if it is nothing like an expression."""
+    """The remedy `write {from_env: X}` for `{env: X}` and similar mistakes; empty for any other map."""
     plain = key.lower().replace("_", "").replace("-", "")
     word = next((word for word, others in _MEANT.items() if plain in others), "")
     if not word:
         return ""
-    shown = operand if isinstance(operand, str) and _OPERANDS[word].fullmatch(operand) else "…"
-    return f"write {{{word}: {shown}}}"
+    text = operand if isinstance(operand, str) and _OPERANDS[word].fullmatch(operand) else "…"
+    return f"write {{{word}: {text}}}"
 
 
 def describe_found(value: Value) -> str:
-    """What sort of thing a value is, never the value itself."""
+    """The type of a value in words, never the value itself, which may be secret."""
     match value:
         case None:
             return "nothing"
@@ -61,7 +61,7 @@ def describe_found(value: Value) -> str:
 
 
 def format_path(path: Path) -> str:
-    """`("hostports", 0)` as `hostports[0]`."""
+    """Formats the path `("hostports", 0)` as `hostports[0]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -78,22 +78,22 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
 
 def with_suggestion(what: str, word: str, candidates: Iterable[str]) -> dict[str, str]:
-    """Values of a problem about an unknown word: `{"field": "hostprots", "suggestion": "hostports"}`."""
+    """Values of a problem about an unknown word, such as `{"field": "hostprots", "suggestion": "hostports"}`."""
     close = closest(word, candidates)
     return {what: word, "suggestion": close} if close else {what: word}
 
 
 def closest(word: str, candidates: Iterable[str]) -> str:
-    """The candidate that is most like the word, or an empty text when none is close."""
+    """The candidate that is most similar to the word; empty if none is close."""
     candidates = list(candidates)
     if len(candidates) > _FEW or len(word) > _LONGEST_WORD:
-        return ""  # comparing takes its time, and there may be as many misspelt words
+        return ""  # comparing is slow, and there may be as many misspelled words
     by_folded = {candidate.lower(): candidate for candidate in sorted(candidates)}
     close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[close[0]] if close else ""
 
 
 def join_words(words: Iterable[str], conjunction: str = "or") -> str:
-    """`a, b or c`."""
+    """Joins words as in `a, b or c`."""
     *most, last = words
     return f"{', '.join(most)} {conjunction} {last}" if most else last

@@ -1,4 +1,4 @@
-"""Looks up what a reference means among the declared resources, and says why one leads nowhere.
+"""Looks up references among the declared resources, and explains those that cannot be resolved.
 
 A name may contain dots, so in `Kind/a.b.c` the longest declared name wins: `a.b.c`, then `a.b` with output `c`.
 """
@@ -23,7 +23,7 @@ _EACH: Final = re.compile(r"each\b")
 
 
 class Unresolved(Exception):
-    """What is written leads to no value, and why."""
+    """A reference or expression that cannot be resolved, with the reason and a remedy."""
 
     def __init__(self, text: str, remedy: str = "", *, code: str, values: Mapping[str, Json] | None = None) -> None:
         super().__init__(text)
@@ -34,30 +34,32 @@ class Unresolved(Exception):
 
 @dataclass(slots=True)
 class Declared:
-    """The addresses that references may lead to."""
+    """The addresses that references can name."""
 
     ensures: dict[Address, Ensure] = field(default_factory=dict)
-    known: dict[Address, Address] = field(default_factory=dict)  # each by its equals: references share one
-    complete: bool = True  # otherwise some file could not be read, and what is not found may be in there
-    left_out: dict[Address, Position] = field(default_factory=dict)  # by the environment, and where it says so
+    known: dict[Address, Address] = field(default_factory=dict)  # interns addresses: references share one object
+    complete: bool = True  # False if a file could not be read: an unknown target may be declared in it
+    left_out: dict[Address, Position] = field(
+        default_factory=dict
+    )  # by the environment, with the position of its patch
 
     def add(self, address: Address, ensure: Ensure) -> None:
-        """Of two with one address the first counts."""
+        """Adds an address. Of two equal ones the first counts."""
         if self.known.setdefault(address, address) is address:
             self.ensures[address] = ensure
 
 
 class References:
-    """Looks up references among what is declared; each text once."""
+    """Looks up references; the result for each text is cached."""
 
     def __init__(self, declared: Declared) -> None:
         self._declared = declared
         self._known: dict[str, Ref | Unresolved] = {}
 
     def find(self, text: str, allowed: Sequence[str]) -> Ref:
-        """The reference that a text means, in a field that takes ids of the `allowed` kinds; in text if there are none.
+        """Returns the reference that a text names.
 
-        Raises Unresolved.
+        `allowed` are the kinds whose ids the field takes; empty for references within text. Raises Unresolved.
         """
         ref = self._known.get(text)
         if ref is None:
@@ -154,19 +156,19 @@ class References:
 
 
 def report_unknown_kind(path: Path, name: str) -> Finding:
-    """The finding about the name of a kind that there is not."""
+    """The finding for an unknown kind."""
     values = _values_of_unknown_kind(name)
     return Finding(path, f"unknown kind {name!r}", suggest_kind(name), code="unknown-kind", values=values)
 
 
-@lru_cache(maxsize=64)  # a kind that is misspelled once is often misspelled throughout
+@lru_cache(maxsize=64)  # one misspelled kind often occurs many times
 def _values_of_unknown_kind(name: str) -> Mapping[str, Json]:
     return phrases.with_suggestion("kind", name, [kind.name for kind in kinds.declarable()])
 
 
 @lru_cache(maxsize=64)
 def suggest_kind(name: str) -> str:
-    """What to do about the name of a kind that there is not."""
+    """The remedy for an unknown kind."""
     return (
         phrases.did_you_mean(name, [kind.name for kind in kinds.declarable()]) or "`reconciler kinds` lists all kinds"
     )

@@ -1,10 +1,10 @@
-"""Turns what is written in a spec into values: references, text from environment and files, variables in text.
+"""Resolves the expressions in a spec: references, values from the environment and from files, variables in text.
 
     {ref: Kind/name}  {ref: Kind/name.output}  {from_env: NAME}  {from_file: path}
     "text with ${{ Kind/name.output }} or ${{ var.name }}"
 
 The schema decides what is an expression: a map in the place of text is one, a map that is a field's own shape is not.
-`$${{` spells a literal `${{`; `${…}` with one brace belongs to the platform and is left alone.
+`$${{` is a literal `${{`. `${…}` with one brace is an interpolation of the platform and is not changed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ _VARIABLE: Final = re.compile(r"var\.([A-Za-z_][A-Za-z0-9_-]*)")
 _SCALARS: Final = (Shape.INTEGER, Shape.NUMBER, Shape.FLAG)
 
 Variable = str | int | float | bool | list[Any] | dict[str, Any]
-# What stands for the value of a source (`env:NAME`) that is not there, in a field that is secret or not; None: nothing
-# does, and it is an error.
+# Returns a placeholder for a missing source (`env:NAME`) in a field that is secret or not; None: report an error.
 Absent = Callable[[str, bool], Value | None]
 
-_OWN_KEYS: Final = "RECONCILER_"  # what the environment variables of this program begin with
+_OWN_KEYS: Final = "RECONCILER_"  # prefix of the environment variables of this program
 _SECRET_NAME: Final = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL"
     r"|(?<!PUBLIC_)(?<!PUB_)(?<![A-Z])(API|ACCESS|PRIVATE|SIGNING)?KEY(?![A-Z])(?!_ID)",
@@ -52,7 +51,7 @@ _SECRET_NAME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class VisibleValue:
-    """A value from outside the manifests, in a field that plans and reports show. `text` is None if it is not there."""
+    """A value from outside the manifests in a field that plans and reports show. `text`: None if it does not exist."""
 
     address: Address
     path: Path
@@ -61,7 +60,7 @@ class VisibleValue:
 
 
 class Resolver:
-    """Resolves one spec after the other."""
+    """Resolves specs one after the other."""
 
     def __init__(
         self,
@@ -76,27 +75,27 @@ class Resolver:
         self._variables = variables
         self._references = References(declared)
         self._absent = absent
-        self._sources = sources  # of variables whose value is not written in a file: `env:NAME`, `--var`
+        self._sources = sources  # origin of variables whose value is not in a file: `env:NAME`, `--var`
         self.findings: list[Finding] = []
-        self.visible_values: list[VisibleValue] = []  # of all specs
-        self.secret_sources: set[str] = set()  # where the secrets of all specs come from
-        self.links: list[tuple[Address, Path]] = []  # what the spec refers to, and where
+        self.visible_values: list[VisibleValue] = []  # in all specs
+        self.secret_sources: set[str] = set()  # sources of the secrets in all specs
+        self.links: list[tuple[Address, Path]] = []  # references of the spec: target, and path of the reference
         self._subject: str | Address = ""
 
     @property
     def included(self) -> dict[str, bytes]:
-        """The files that were read, by path below the root."""
+        """Contents of the files that were read, by path relative to the root."""
         return self._outside.included
 
     def resolve(self, model: type[BaseModel], subject: str | Address, raw: dict[str, Json]) -> dict[str, Value]:
-        """The values of what is written in the model's shape; `findings` says what is wrong with them."""
+        """Returns the spec `raw`, of the shape of `model`, with every expression resolved. Errors are in `findings`."""
         self.findings = []
         self.links = []
         self._subject = subject
         return self._object(raw, slots_of(model), ())
 
     def _object(self, raw: dict[str, Json], slots: Mapping[str, Slot], path: Path) -> dict[str, Value]:
-        """What is written itself, where nothing in it stands for something else: there are thousands, all kept."""
+        """Returns `raw` itself if it contains no expression: a copy of thousands of specs would cost memory."""
         changed: dict[str, Value] = {}
         for key, item in raw.items():
             slot = slots.get(key)
@@ -122,12 +121,12 @@ class Resolver:
                 inner = slot.item
                 if is_plain_text(item, inner):
                     return item
-                values = [self._value(each, inner, (*path, index)) for index, each in enumerate(item)]
+                values = [self._value(value, inner, (*path, index)) for index, value in enumerate(item)]
                 return item if all(map(is_, values, item)) else values
         return item
 
     def _id(self, text: str, slot: Slot, path: Path) -> str:
-        """Text in the place of an id, which an address is not."""
+        """Returns a text in a field for ids. Raises Unresolved if it is an address."""
         kind_name = text.partition("/")[0]
         if slot.refs and kind_name.isidentifier() and kinds.find(kind_name) is not None:
             raise Unresolved(
@@ -136,7 +135,7 @@ class Resolver:
         return text
 
     def _literal(self, text: str, path: Path) -> Secret:
-        """A secret that is written in the file itself."""
+        """Wraps a secret that is written in the file, with a warning."""
         if text:
             name = next((part for part in reversed(path) if isinstance(part, str)), "value")
             remedy = f"write {name}: {{from_env: NAME}} or {{from_file: PATH}}"
@@ -152,8 +151,8 @@ class Resolver:
                 inner = slot.item
                 if is_plain_text(item.values(), inner):
                     return item
-                found = {key: self._value(each, inner, (*path, key)) for key, each in item.items()}
-                return item if all(map(is_, found.values(), item.values())) else found
+                resolved = {key: self._value(value, inner, (*path, key)) for key, value in item.items()}
+                return item if all(map(is_, resolved.values(), item.values())) else resolved
             case Shape.ANY:
                 if len(item) == 1 and next(iter(item)) in phrases.EXPRESSIONS:
                     return self._resolve_or_report(self._expression, item, slot, path)
@@ -165,15 +164,15 @@ class Resolver:
         return item
 
     def _free(self, item: Json, slot: Slot, path: Path) -> Value:
-        """Free-form content: only text is looked into."""
+        """Resolves free-form content: only expressions in text."""
         match item:
             case str() if "${{" in item:
                 return self._resolve_or_report(self._text, item, slot, path)
             case dict():
-                found = {key: self._free(each, slot, (*path, key)) for key, each in item.items()}
-                return item if all(map(is_, found.values(), item.values())) else found
+                resolved = {key: self._free(value, slot, (*path, key)) for key, value in item.items()}
+                return item if all(map(is_, resolved.values(), item.values())) else resolved
             case list():
-                values = [self._free(each, slot, (*path, index)) for index, each in enumerate(item)]
+                values = [self._free(value, slot, (*path, index)) for index, value in enumerate(item)]
                 return item if all(map(is_, values, item)) else values
         return item
 
@@ -185,7 +184,7 @@ class Resolver:
         except (Unresolved, files.Unreadable) as wrong:
             text, remedy = str(wrong), wrong.remedy
             values = wrong.values if isinstance(wrong, Unresolved) else {}
-            if slot.sensitive and isinstance(item, str):  # not repeated: it may be the secret itself
+            if slot.sensitive and isinstance(item, str):  # the item is not repeated: it may be the secret
                 text, remedy, values = "invalid expression ${{ … }}", "write $${{ for a literal ${{", {}
             self.findings.append(Finding(path, text, remedy, code=wrong.code, values=values))
             return PENDING
@@ -205,7 +204,7 @@ class Resolver:
         if word == "from_env" and operand.startswith(_OWN_KEYS) and not self._is_of_platform(path):
             raise Unresolved(
                 f"{cut(operand)} is an environment variable of reconciler itself",
-                _NOT_OURS,
+                _RESERVED_VARIABLE,
                 code="reserved-environment-variable",
             )
         source = f"{word.removeprefix('from_')}:{operand if word == 'from_env' else files.path_inside(operand)}"
@@ -219,32 +218,32 @@ class Resolver:
         return self._convert(text, source, slot)
 
     def _is_of_platform(self, path: Path) -> bool:
-        """Whether it is in the section `platform` of the project's settings, which no plan shows."""
+        """Whether the path is in `platform` of the project file, which no plan shows."""
         return not isinstance(self._subject, Address) and path[:1] == ("platform",)
 
     def _note(self, source: str, text: Variable | None, slot: Slot, path: Path, origin: str = "") -> None:
-        """Remembers where secrets come from, and which values from outside are shown; warns of names like secrets."""
+        """Records the source of a secret or visible value, and warns of visible values that are named like secrets."""
         if slot.sensitive:
             self.secret_sources |= {source, origin} - {""}
         if not self._is_shown(slot):
             return
         assert isinstance(self._subject, Address)
-        for each in {source, origin} - {""}:
-            self.visible_values.append(VisibleValue(self._subject, path, each, text if isinstance(text, str) else None))
+        for name in {source, origin} - {""}:
+            self.visible_values.append(VisibleValue(self._subject, path, name, text if isinstance(text, str) else None))
         word, _, name = (origin or source).partition(":")
         if word == "env" and _SECRET_NAME.search(name):
             warning = f"{cut(name)} is named like a secret, but plans, reports and snapshots show this field"
-            self.findings.append(Finding(path, warning, _RENAME, Severity.WARNING, code="secret-name-shown"))
+            self.findings.append(Finding(path, warning, _RENAME_VARIABLE, Severity.WARNING, code="secret-name-shown"))
         elif source.startswith("env:"):
-            self.findings.append(Finding(path, *_NOT_HIDDEN, Severity.WARNING, code="from-env-shown"))
+            self.findings.append(Finding(path, *_ENV_IS_SHOWN, Severity.WARNING, code="from-env-shown"))
 
     def _is_shown(self, slot: Slot) -> bool:
-        """Whether plans show what is here: a resource's text that is no secret."""
+        """Whether plans show the field: text of a resource that is not secret."""
         is_resource = isinstance(self._subject, Address) and kinds.get(self._subject.kind).home is not Home.FILE
         return is_resource and not slot.sensitive and slot.shape in (Shape.TEXT, Shape.ANY)
 
     def _convert(self, text: Variable, source: str, slot: Slot) -> Value:
-        """Text from elsewhere as the field wants it: hidden, or a number or flag where the field holds one."""
+        """Converts a value from outside to the type of the field: a Secret, a number or a flag."""
         if isinstance(text, (list, dict)):
             return self._whole(text, source, slot)
         if slot.sensitive:
@@ -257,7 +256,7 @@ class Resolver:
         return text if slot.shape in (*_SCALARS, Shape.ANY) else self._id(_as_text(text), slot, ())
 
     def _whole(self, value: Variable, source: str, slot: Slot) -> Value:
-        """A list or map from a variable: plain values, in which nothing is looked for."""
+        """Converts a list or map from a variable. Expressions inside are not resolved."""
         if isinstance(value, dict):
             slots = {key: slot.item if slot.shape is Shape.MAP else slot.fields.get(key) for key in value}
             return {key: self._inside(item, source, slots[key]) for key, item in value.items()}
@@ -268,7 +267,7 @@ class Resolver:
         return item if slot is None or item is None else self._convert(item, source, slot)
 
     def _text(self, text: str, slot: Slot, path: Path) -> Value:
-        """A text with `${{ … }}` inside."""
+        """Resolves a text that contains `${{ … }}`."""
         parts: list[str | Ref] = []
         end = 0
         for opening in _OPENING.finditer(text):
@@ -302,26 +301,26 @@ class Resolver:
                     return self._convert(value, self._source_at(path), slot)
                 parts.append(_within_text(value, variable[1]))
             elif slot.sensitive and not whole:
-                raise Unresolved(*_NOT_PUT_TOGETHER, code="secret-in-template")
+                raise Unresolved(*_SECRET_IN_TEMPLATE, code="secret-in-template")
             else:
                 parts.append(self._reference(inner, slot if whole else None, path))
         parts.append(text[end:])
         return self._join(parts, slot, path)
 
     def _join(self, parts: list[str | Ref], slot: Slot, path: Path) -> Value:
-        kept = [part for part in parts if part != ""]
-        if len(kept) == 1 and isinstance(kept[0], Ref):
-            return kept[0]
-        if any(isinstance(part, Ref) for part in kept):
-            return Template(tuple(kept))
-        text = self._id("".join(str(part) for part in kept), slot, path)
+        parts = [part for part in parts if part != ""]
+        if len(parts) == 1 and isinstance(parts[0], Ref):
+            return parts[0]
+        if any(isinstance(part, Ref) for part in parts):
+            return Template(tuple(parts))
+        text = self._id("".join(str(part) for part in parts), slot, path)
         return Secret(text, self._source_at(path)) if slot.sensitive else text
 
     def _source_at(self, path: Path) -> str:
         return f"manifest:{self._subject}.{phrases.format_path(path)}"
 
     def _variable(self, name: str) -> Variable | None:
-        """None if it waits for a value: that is told of the variable, once."""
+        """The value of a variable; None if it has none, which is reported once, at the variable."""
         if name not in self._variables:
             remedy = phrases.did_you_mean(name, self._variables) or "define it under variables: in reconciler.yaml"
             values = phrases.with_suggestion("variable", name, self._variables)
@@ -342,13 +341,13 @@ _USAGE: Final = {
 }
 
 
-_NOT_OURS: Final = "use another variable; only platform: in reconciler.yaml may read this one"
-_RENAME: Final = "use secrets only in secret fields, or rename the variable if its value is not secret"
-_NOT_HIDDEN: Final = (
+_RESERVED_VARIABLE: Final = "use another variable; only platform: in reconciler.yaml may read this one"
+_RENAME_VARIABLE: Final = "use secrets only in secret fields, or rename the variable if its value is not secret"
+_ENV_IS_SHOWN: Final = (
     "from_env is for secrets, but plans, reports and snapshots show this field",
     "use a variable for values that are not secret: ${{ var.name }}",
 )
-_NOT_PUT_TOGETHER: Final = (
+_SECRET_IN_TEMPLATE: Final = (
     "a secret cannot be combined with references",
     "read the whole secret with {from_env: NAME} or {from_file: PATH}",
 )

@@ -1,4 +1,4 @@
-"""The fields of a spec as resolving reads them: shape, references, and whether a secret is inside."""
+"""Slots: the fields of a spec with what `resolve` needs of them (shape, references, whether they are secret)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.model.value import Json
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A field as resolving needs it. What is inside a sensitive field is sensitive."""
+    """A field as `resolve` needs it. Everything inside a sensitive field is sensitive."""
 
     shape: Shape
     sensitive: bool
@@ -41,7 +41,7 @@ def slots_of(model: type[BaseModel]) -> Mapping[str, Slot]:
 
 
 def is_plain_text(items: Iterable[Json], slot: Slot) -> bool:
-    """Whether nothing among these stands for something else."""
+    """Whether the items are plain text: no expression, no reference, no secret."""
     if slot.sensitive:
         return False
     return all(item.__class__ is str and "${{" not in item and not (slot.refs and "/" in item) for item in items)

@@ -1,4 +1,4 @@
-"""Turns what pydantic finds wrong into findings in our own words, and findings into problems at their places.
+"""Converts pydantic's errors into findings in plain words, and findings into problems with positions.
 
 No message repeats a value that may be secret.
 """
@@ -25,7 +25,7 @@ from reconciler.project.documents import phrases
 from reconciler.project.yaml.positions import Places
 
 MISSING: Final = "missing required field"
-MAX_FINDINGS: Final = 100  # about one resource: more help nobody
+MAX_FINDINGS: Final = 100  # per resource
 _EXPECTED: Final = {
     "string_type": "text",
     "string_sub_type": "text",
@@ -38,7 +38,13 @@ _EXPECTED: Final = {
     "model_type": "a map",
     "model_attributes_type": "a map",
 }
-_RULES: Final = {  # by pydantic's name of the error; any other is about the syntax of a value
+_EXAMPLES: Final = {
+    "text": 'write text, as in "value"',
+    "a map": "write a map, as in {key: value}",
+    "a whole number": "write digits without quotes, as in 10",
+    "a number": "write digits without quotes, as in 0.5",
+}
+_RULES: Final = {  # code by pydantic's error type; any other type is an `invalid-value`
     "too_many_bytes": "value-too-long",
     "string_too_long": "value-too-long",
     "too_long": "value-too-long",
@@ -54,26 +60,29 @@ _BOUNDS: Final = {
 
 
 def problems_of(error: ValidationError, value: Value, fields: Sequence[Field]) -> list[Finding]:
-    """The findings behind a pydantic error; several about one value (the arms of a union) become one."""
+    """Converts a pydantic error into findings. Several errors about one value (the arms of a union) become one."""
     by_path: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False, include_input=False):
         by_path.setdefault(_path(detail, value), []).append(detail)
-    # One more than are reported: the caller sees that there are more.
+    # One more than the limit, so that the caller can tell that there are more.
     return [_make_finding(path, by_path[path], value, fields) for path in islice(by_path, MAX_FINDINGS + 1)]
 
 
 def to_problem(finding: Finding, places: Places, subject: str = "", below: Path = ()) -> Problem:
-    """The finding at its place; its path begins `below` that of the document, and is shown after the subject."""
+    """Converts a finding into a problem with a position.
+
+    The path of the finding is relative to `below` in the document, and is appended to the subject.
+    """
     path = (*below, *finding.path)
     is_key = finding.is_key and not finding.within and path in places
     where = places.key(path) if is_key else places.nearest(path)
-    shown = ".".join(each for each in (subject, phrases.format_path(finding.path)) if each)
+    name = ".".join(part for part in (subject, phrases.format_path(finding.path)) if part)
     code, values = finding.code, finding.values
-    return Problem(finding.text, finding.remedy, shown, where, finding.severity, code=code, values=values)
+    return Problem(finding.text, finding.remedy, name, where, finding.severity, code=code, values=values)
 
 
 def report_unknown_field(path: Path, known: Sequence[str], remedy: str = "") -> Finding:
-    """The finding about a key that means nothing; `remedy` if there is a better one than its spelling."""
+    """The finding for an unknown key. `remedy` replaces the suggestion of a known name."""
     name = str(path[-1])
     remedy = (
         remedy or phrases.did_you_mean(name, known) or (f"use {phrases.join_words(known)}" if known else "remove it")
@@ -83,12 +92,12 @@ def report_unknown_field(path: Path, known: Sequence[str], remedy: str = "") -> 
 
 
 def report_missing_field(path: Path, remedy: str = "") -> Finding:
-    """The finding about a field that has to be there."""
+    """The finding for a missing required field."""
     return Finding(path, MISSING, remedy, code="missing-field", values={"field": str(path[-1])})
 
 
 def findings_of(spec: BaseModel) -> list[Finding]:
-    """What a valid spec says about itself and what its parts, however deep, say about themselves."""
+    """Runs the rules of a valid spec and of its parts at every depth. Returns findings with paths in the spec."""
     findings: list[Finding] = []
     if isinstance(spec, (Spec, Part)) and _has_rules(type(spec)):
         findings += spec.findings()
@@ -102,7 +111,7 @@ def findings_of(spec: BaseModel) -> list[Finding]:
 
 @cache
 def _with_parts(shape: type[BaseModel]) -> tuple[str, ...]:
-    """The fields that hold parts, or lists of them."""
+    """Names of the fields that contain parts or lists of parts."""
     return tuple(
         field.name for field in fields_of(shape) if Shape.OBJECT in (field.shape, field.item and field.item.shape)
     )
@@ -124,7 +133,7 @@ def _inner(item: Any, path: Path) -> Iterator[Finding]:
 
 
 def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
-    """The field that a path leads to, and whether anything on the way is sensitive."""
+    """Returns the field at a path (None if there is none), and whether it or a field around it is sensitive."""
     here: Field | None = None
     sensitive = False
     for part in path:
@@ -139,7 +148,7 @@ def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
 
 
 def value_at(value: Value, path: Path) -> Value:
-    """The value that a path leads to; None where it leads nowhere."""
+    """The value at a path; None if there is none."""
     for part in path:
         try:
             value = value[part]
@@ -149,7 +158,7 @@ def value_at(value: Value, path: Path) -> Value:
 
 
 def _path(detail: ErrorDetails, value: Value) -> Path:
-    """The error's location without pydantic's own marks (which arm of a union, which validator)."""
+    """The location of an error without pydantic's markers for arms of unions and validators."""
     *parts, last = detail["loc"] or ("",)
     path: list[str | int] = []
     here = value
@@ -182,7 +191,8 @@ def _make_finding(path: Path, details: list[ErrorDetails], value: Value, fields:
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         values = {"limit": context[key]}
-        return Finding(path, f"must be {words} {context[key]}", "change it", code="value-out-of-range", values=values)
+        remedy = f"the default is {field.default}" if field is not None and field.default is not None else ""
+        return Finding(path, f"must be {words} {context[key]}", remedy, code="value-out-of-range", values=values)
     expected = list(dict.fromkeys(_EXPECTED[detail["type"]] for detail in details if detail["type"] in _EXPECTED))
     rules = [detail for detail in details if detail["type"] not in _EXPECTED]
     if expected and not rules:
@@ -196,12 +206,12 @@ def _make_finding(path: Path, details: list[ErrorDetails], value: Value, fields:
 
 
 def _message(detail: ErrorDetails) -> str:
-    """The words of a kind's own rule. Of pydantic's remaining errors only the name is fit to be shown."""
+    """The message of a kind's own rule; for pydantic's other errors only their type, since messages repeat values."""
     wrong = detail.get("ctx", {}).get("wrong")
     if isinstance(wrong, str):
         return wrong
     if detail["msg"].startswith(("Input ", "Value ", "Assertion ")):
-        return f"is not what this field takes ({detail['type'].replace('_', ' ')}); see explain"
+        return f"invalid value ({detail['type'].replace('_', ' ')}); `reconciler explain` shows what the field takes"
     return detail["msg"]
 
 
@@ -217,10 +227,10 @@ def _report_unknown_choice(path: Path, value: Value, choices: Sequence[str], sen
         return Finding(path, f"expected {choices[0]}, found {value}", f"write {choices[0]}", code="unknown-choice")
     if not isinstance(value, str):
         return _report_wrong_type(path, f"one of {phrases.join_words(choices)}" if choices else "text", value)
-    shown = "this" if sensitive else repr(value)
+    quoted = "this" if sensitive else repr(value)
     return Finding(
         path,
-        f"{shown} is not one of {phrases.join_words(choices)}",
+        f"{quoted} is not one of {phrases.join_words(choices)}",
         phrases.did_you_mean(value, choices) or "",
         code="unknown-choice",
         values={"choices": list(choices)},
@@ -240,15 +250,15 @@ def _report_wrong_type(path: Path, expected: str, value: Value) -> Finding:
 
 
 def _suggest_type_fix(expected: str, value: Value) -> str:
-    """How the user makes it the right type."""
+    """The remedy for a value of the wrong type."""
     if value is None:
-        return "give a value, or remove the line"
+        return "set a value, or remove the line"
     if (
         isinstance(value, dict)
         and len(value) == 1
-        and (meant := phrases.suggest_expression(*next(iter(value.items()))))
+        and (remedy := phrases.suggest_expression(*next(iter(value.items()))))
     ):
-        return meant
+        return remedy
     if expected.startswith("text") and isinstance(value, (bool, int, float)):
         return "quote it"
     if expected == "a list":
@@ -259,9 +269,9 @@ def _suggest_type_fix(expected: str, value: Value) -> str:
         )
     if isinstance(value, str):
         try:
-            meaning = yaml_scalars.plain(value)
+            unquoted = yaml_scalars.plain(value)
         except ValueError:
-            meaning = value
-        if phrases.describe_found(meaning) == expected or (expected == "true or false" and isinstance(meaning, bool)):
+            unquoted = value
+        if phrases.describe_found(unquoted) == expected or (expected == "true or false" and isinstance(unquoted, bool)):
             return "remove the quotes"
-    return f"write {expected}"
+    return _EXAMPLES.get(expected, f"write {expected}")

@@ -1,6 +1,6 @@
-"""Applies `for_each`, the defaults of a kind and an environment's patches to manifest documents, before they are read.
+"""Expands `for_each` and merges a kind's defaults and an environment's patches into manifest documents.
 
-A project with none of these gets its documents as they are.
+Runs before envelopes are read. A document to which none of these applies is returned unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.project.yaml.reader import Document
 
 
 class Composition:
-    """Makes one document after the other; `left_out` are those that the environment does without, and where."""
+    """Composes documents one after the other. `left_out`: resources that the environment removes, with positions."""
 
     def __init__(self, config: Config, settings: Mapping[str, Setting]) -> None:
         self._settings = settings
@@ -29,7 +29,7 @@ class Composition:
         self._patches = config.environment.patches if config.environment else {}
         self._budget = Budget()
         self.left_out: dict[Address, Position] = {}
-        self.complete = True  # otherwise what some manifest stands for is not known
+        self.complete = True  # False if a `for_each` could not be expanded
 
     def documents(self, document: Document, problems: list[Problem]) -> Iterable[Document]:
         value = document.value
@@ -37,14 +37,14 @@ class Composition:
             return (document,)
         if KEY not in value:
             return self._merge_layers(document)
-        made, findings = for_each.expand(document, self._settings, self._budget)
-        self.complete = self.complete and not findings and made is not None
+        instances, findings = for_each.expand(document, self._settings, self._budget)
+        self.complete = self.complete and not findings and instances is not None
         subject = f"{value.get('kind')}/{value.get('name')}"
         problems += [validation.to_problem(finding, document.places, subject) for finding in findings]
-        return [each for instance in made or () for each in self._merge_layers(instance)]
+        return [layered for instance in instances or () for layered in self._merge_layers(instance)]
 
     def _merge_layers(self, document: Document) -> tuple[Document, ...]:
-        """The document between the defaults and the patch; nothing if it is left out."""
+        """Merges defaults, document and patch. Returns nothing if the environment leaves the resource out."""
         address = Address(str(document.value.get("kind")), str(document.value.get("name")))
         below, patch = self._defaults.get(address.kind), self._patches.get(address)
         if below is None and patch is None:
@@ -54,17 +54,17 @@ class Composition:
             return ()
         own = _own(document)
         if below is not None and not _is_present(document.value):
-            below = None  # a tombstone holds nothing
+            below = None  # `ensure: absent` and `forgotten` take no defaults
         return (merge([layer for layer in (below, own, patch) if layer is not None], own, sound=document.sound),)
 
     def find_undeclared_patches(self, declared: Iterable[Address]) -> Iterator[Problem]:
-        """The environment's patches for what no manifest declares."""
+        """Reports patches of the environment for resources that no manifest declares."""
         if self._environment is None:
             return
         known = {*declared, *self.left_out}
         for address in self._patches:
             if address not in known:
-                names = [str(each) for each in known if each.kind == address.kind] or [str(each) for each in known]
+                names = [str(other) for other in known if other.kind == address.kind] or [str(other) for other in known]
                 remedy = phrases.did_you_mean(str(address), names) or "declare it in a manifest, or remove this patch"
                 where = self._environment.place(address)
                 yield Problem("not declared in any manifest", remedy, str(address), where, code="undeclared-resource")

@@ -1,4 +1,4 @@
-"""Turns a manifest document into a declaration: resolves its spec, validates it, and places what is wrong."""
+"""Converts a manifest document into a declaration: resolves and validates its spec, with positions of problems."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ def declare(
     resolver: Resolver,
     sources: Mapping[str, bytes],
 ) -> tuple[Declaration, list[Problem]]:
-    """The declaration, and everything that is wrong in it; `sources` are the files that its texts may stand in."""
+    """Returns the declaration of a draft and its problems.
+
+    `sources`: contents of the project's files by path, for positions within texts.
+    """
     places = draft.document.places
     spec = resolver.resolve(kind.spec, address, draft.spec)
     findings = resolver.findings
-    if wrong := _spec_findings(envelope, kind, spec):
+    if spec_findings := _spec_findings(envelope, kind, spec):
         findings = findings + [
-            _suggest_place(finding) for finding in wrong if validation.value_at(spec, finding.path) != PENDING
+            _suggest_place(finding) for finding in spec_findings if validation.value_at(spec, finding.path) != PENDING
         ]
     if len(findings) > MAX_FINDINGS:
         more = Finding(
@@ -86,7 +89,7 @@ def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> li
 
 
 def _suggest_place(finding: Finding) -> Finding:
-    """With what to do about a key of the spec that belongs beside it."""
+    """Replaces the remedy for a key of the spec that belongs beside `spec`."""
     if finding.code != "unknown-field" or len(finding.path) != 1:
         return finding
     name = str(finding.path[0])
@@ -95,9 +98,9 @@ def _suggest_place(finding: Finding) -> Finding:
 
 
 def _fill_ignored_secrets(kind: Kind, spec: dict[str, Value], ignored: Sequence[str]) -> dict[str, Value]:
-    """With a stand-in for each secret that is left to others: the object has it already, and no manifest tells it."""
-    for each in ignored:
-        path = tuple(each.split("."))
+    """Adds a placeholder for each secret in `lifecycle.ignore`, which the object has and the manifest does not."""
+    for name in ignored:
+        path = tuple(name.split("."))
         field, is_secret = validation.field_at(kind.fields, path)
         if field is not None and is_secret and validation.value_at(spec, path) is None:
             spec = _with_placeholder(spec, path)

@@ -1,7 +1,7 @@
-"""`for_each`: one manifest that stands for several resources, one for each item of a list or map.
+"""Expands a manifest with `for_each` into instances, one for each item of a list or map.
 
-`${{ each.key }}` and `${{ each.value }}`, or `${{ each.value.a.b }}`, are filled in before anything else is looked at.
-An instance's name is made of them, and is what references and overlays call it by. What is made is bounded.
+`${{ each.key }}`, `${{ each.value }}` and `${{ each.value.a.b }}` are substituted before the manifest is read. They are
+part of an instance's name, which references and environments use. The size of the expansion is limited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.project.yaml.reader import Document
 KEY: Final = "for_each"
 MAX_INSTANCES: Final = 10_000  # of a whole project
 MAX_VALUES: Final = 500_000  # in all instances: as many as one file may hold
-MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of text with something filled in
+MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of text with substitutions
 _EACH: Final = re.compile(r"(\$?)\$\{\{\s*each\b([^{}]*)\}\}")
 _VARIABLE: Final = re.compile(r"\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
 _PATH: Final = re.compile(r"\.(?:key|value((?:\.[A-Za-z0-9_-]+)*))\s*")
@@ -33,7 +33,7 @@ _PATH: Final = re.compile(r"\.(?:key|value((?:\.[A-Za-z0-9_-]+)*))\s*")
 
 @dataclass
 class Budget:
-    """What the instances of all manifests together may still take."""
+    """What remains of the limits for the instances of all manifests."""
 
     instances: int = MAX_INSTANCES
     values: int = MAX_VALUES
@@ -52,11 +52,11 @@ class _Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of what a manifest is for; a list of maps gives its items no key."""
+    """One item of `for_each`. Items of a list of maps have no key."""
 
     key: str | None
     value: Json
-    spot: SourceLocation | None  # where the value was written; None if on the command line
+    spot: SourceLocation | None  # None for a value from the command line
     key_spot: SourceLocation | None = None
 
     @property
@@ -67,9 +67,9 @@ class Item:
 def expand(
     document: Document, settings: Mapping[str, Setting], budget: Budget
 ) -> tuple[list[Document] | None, list[Finding]]:
-    """The manifests that this one stands for, in the order of the items; paths of findings are the document's.
+    """Returns the instances in the order of the items, and findings with paths in the document.
 
-    None of them if it waits for the value of a variable, which is told there.
+    None instead of instances if a variable has no value, which is reported at the variable.
     """
     try:
         _check_name(document)
@@ -79,7 +79,7 @@ def expand(
     if items is None:
         return None, []
     template = {key: item for key, item in document.value.items() if key != KEY}
-    made: list[Document] = []
+    documents: list[Document] = []
     findings: dict[tuple[Path, str], Finding] = {}
     named: dict[str, Item] = {}
     fields = _fields(document)
@@ -99,8 +99,8 @@ def expand(
                 (("name",), ""), Finding(("name",), text, "use ${{ each.key }} in the name", code="invalid-for-each")
             )
         layer = Layer(Role.MANIFEST, value, document.places, (), filling.grafts, filling.fed)
-        made.append(merge([layer], layer, sound=document.sound))
-    return ([] if findings else made), list(findings.values())
+        documents.append(merge([layer], layer, sound=document.sound))
+    return ([] if findings else documents), list(findings.values())
 
 
 def _fields(document: Document) -> tuple[Field, ...]:
@@ -116,24 +116,24 @@ def _check_name(document: Document) -> None:
 
 
 def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | None:
-    written: Json = document.value[KEY]
+    items: Json = document.value[KEY]
     spot: SourceLocation | None = SourceLocation(document.places, (KEY,))
-    if isinstance(written, str) and (variable := _VARIABLE.fullmatch(written.strip())):
+    if isinstance(items, str) and (variable := _VARIABLE.fullmatch(items.strip())):
         setting = settings.get(variable[1])
         if setting is None:
             remedy = phrases.did_you_mean(variable[1], settings) or "define it under variables: in reconciler.yaml"
             raise _Wrong((KEY,), f"unknown variable {variable[1]}", remedy, code="unknown-variable")
-        written, spot = setting.value, setting.spot
-        if written is None or written is PENDING:
+        items, spot = setting.value, setting.spot
+        if items is None or items is PENDING:
             return None
-    match written:
+    match items:
         case dict():
-            return [_entry(key, value, spot and spot.below(key)) for key, value in written.items()]
+            return [_entry(key, value, spot and spot.below(key)) for key, value in items.items()]
         case list():
-            return list(_list_items(written, spot))
+            return list(_list_items(items, spot))
     raise _Wrong(
         (KEY,),
-        f"expected a list or a map, found {phrases.describe_found(written)}",
+        f"expected a list or a map, found {phrases.describe_found(items)}",
         "write [a, b] or {a: …, b: …}",
         code="wrong-type",
     )
@@ -143,10 +143,10 @@ def _entry(key: str, value: Json, spot: SourceLocation | None) -> Item:
     return Item(key, value, spot, spot and replace(spot, of_key=True))
 
 
-def _list_items(written: list[Json], spot: SourceLocation | None) -> Iterator[Item]:
-    """A text or number of a list is its own key, so that the order of the list means nothing."""
+def _list_items(items: list[Json], spot: SourceLocation | None) -> Iterator[Item]:
+    """The items of a list. A text or number is its own key, so that the order of the list has no effect."""
     seen: set[str] = set()
-    for index, value in enumerate(written):
+    for index, value in enumerate(items):
         if isinstance(value, dict):
             yield Item(None, value, spot and spot.below(index))
             continue
@@ -161,7 +161,11 @@ def _list_items(written: list[Json], spot: SourceLocation | None) -> Iterator[It
 
 
 class _Filling:
-    """Fills in one item; `grafts` are the values that came from it whole, and where they were written."""
+    """Substitutes one item into the manifest.
+
+    grafts    sources of the values that were inserted as a whole, by path
+    fed       sources of the texts that were inserted into a value, by path
+    """
 
     def __init__(self, item: Item, budget: Budget, fields: Sequence[Field]) -> None:
         self._item = item
@@ -194,22 +198,22 @@ class _Filling:
                     self.grafts[path] = spot
                 is_text = path == ("name",) or (isinstance(value, (int, float)) and self._takes_text(path))
                 return self._to_text(value, path) if is_text else value
-            filled = _EACH.sub(lambda each: self._substitute(each, path), text)
+            substituted = _EACH.sub(lambda match: self._substitute(match, path), text)
         except _Wrong as wrong:
             self.findings.append(wrong.finding)
             return text
-        self._budget.characters -= len(filled)
-        return filled
+        self._budget.characters -= len(substituted)
+        return substituted
 
     def _takes_text(self, path: Path) -> bool:
-        """Whether a number becomes text there, as that of a variable does."""
+        """Whether the field at the path takes text, so that a number is converted."""
         field, _ = validation.field_at(self._fields, path[1:]) if path[0] == "spec" else (None, False)
         return field is not None and field.shape is Shape.TEXT
 
-    def _substitute(self, each: re.Match[str], path: Path) -> str:
-        if each[1]:
-            return each[0]  # $${{ spells the text itself
-        value, _ = self._evaluate(each[2], path)
+    def _substitute(self, match: re.Match[str], path: Path) -> str:
+        if match[1]:
+            return match[0]  # $${{ is a literal ${{
+        value, _ = self._evaluate(match[2], path)
         return self._to_text(value, path)
 
     def _to_text(self, value: Json, path: Path) -> str:
@@ -221,12 +225,12 @@ class _Filling:
         return str(value)
 
     def _evaluate(self, expression: str, path: Path) -> tuple[Json, SourceLocation | None]:
-        """What is meant by `.key` or `.value.a.b`."""
-        meant = _PATH.fullmatch(expression)
-        if meant is None:
+        """Returns the value of `.key` or `.value.a.b`, and its source."""
+        match = _PATH.fullmatch(expression)
+        if match is None:
             text = f"unknown expression each{expression.rstrip()}"
             raise _Wrong(path, text, "use each.key, each.value or each.value.name")
-        if meant[1] is None:
+        if match[1] is None:
             if self._item.key is None:
                 raise _Wrong(
                     path,
@@ -237,11 +241,11 @@ class _Filling:
                 self.fed.setdefault(path, []).append(self._item.key_spot)
             return self._item.key, self._item.spot
         value, spot = self._item.value, self._item.spot
-        for name in filter(None, meant[1].split(".")):
+        for name in filter(None, match[1].split(".")):
             if not isinstance(value, dict) or name not in value:
-                known = phrases.did_you_mean(name, value) if isinstance(value, dict) else ""
+                suggestion = phrases.did_you_mean(name, value) if isinstance(value, dict) else ""
                 text = f"each{expression.rstrip()} does not exist for {self._item.label}"
-                raise _Wrong(path, text, known or "add it to each item")
+                raise _Wrong(path, text, suggestion or "add it to each item")
             value, spot = value[name], spot and spot.below(name)
         if spot is not None:
             self.fed.setdefault(path, []).append(spot)

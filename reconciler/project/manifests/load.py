@@ -1,7 +1,7 @@
-"""Loads all manifests of a project as one `Manifest`, or reports everything that is wrong with them.
+"""Loads the manifests of a project into one `Manifest`, or reports every problem in them. Needs no network.
 
-Three passes: files into documents with addresses; specs into declarations, now that references know what is declared;
-checks between declarations. Needs no network.
+Three passes: files into documents with addresses; specs into declarations, when all addresses are known; checks
+between declarations.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from reconciler.project.yaml.positions import Again, Places
 
 @dataclass(frozen=True)
 class Loaded:
-    """A manifest that can be worked with, what is doubtful in it, and the manifest files it came from.
+    """A valid manifest with its warnings and the paths of its files.
 
-    `rendered` are the declarations of files: they are in the same manifests, and no plan is about them.
+    `rendered`: declarations of kinds that are rendered to files, which no plan contains.
     """
 
     manifest: Manifest
@@ -68,9 +68,9 @@ def load_manifests(
     variables: Mapping[str, Variable] | None = None,
     absent: Absent | None = None,
 ) -> Loaded:
-    """The project's manifests; `variables` override those of the project file. Rejected tells all that is wrong.
+    """Loads the project's manifests. `variables` override those of the project file. Raises Rejected with all problems.
 
-    A value of an environment variable or file that is not there is wrong too, unless `absent` says what stands for it.
+    A missing environment variable or file is an error, unless `absent` returns a placeholder for it.
     """
     texts, problems = _read_texts(config)
     sources = {file: cache(partial(_places, config.root, file, hash(text))) for file, text in texts.items()}
@@ -84,9 +84,9 @@ def load_manifests_with(
     added: Mapping[str, bytes],
     included: Mapping[str, bytes],
 ) -> Loaded:
-    """As `load`, as if these manifests, and the files that they include, were there already.
+    """Loads the manifests as if the `added` ones and their `included` files existed, by path.
 
-    A folder that is still to be made is an empty one.
+    A missing folder of manifests counts as empty.
     """
     texts, problems = _read_texts(config, missing_is_empty=True)
     return _assemble(config, dict(sorted({**texts, **added}.items())), problems, environ, variables, included)
@@ -132,14 +132,14 @@ def _assemble(
     texts: Mapping[str, bytes],
     problems: list[Problem],
     environ: Mapping[str, str],
-    given: Mapping[str, Variable] | None,
+    overrides: Mapping[str, Variable] | None,
     included: Mapping[str, bytes] | None = None,
     absent: Absent | None = None,
     sources: Mapping[str, Again] = MappingProxyType({}),
 ) -> Loaded:
-    settings = variables.settle_variables(config.settings, given or {}, problems)
+    settings = variables.settle_variables(config.settings, overrides or {}, problems)
     drafts, declared = _read_drafts(texts, problems, Composition(config, settings))
-    values = {name: each.value for name, each in settings.items()}
+    values = {name: setting.value for name, setting in settings.items()}
     resolver = Resolver(
         config.root, environ, {**config.variables, **values}, declared, absent, variables.sources(settings)
     )
@@ -149,20 +149,26 @@ def _assemble(
     problems += config.warnings
     problems += find_exposed_secrets(config, environ, declarations, resolver)
     problems += _check_together(declarations, links, config, partial(_places_with, config, texts, resolver.included))
-    problems.sort(key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
+    problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
     if any(problem.is_error for problem in problems):
         raise Rejected(problems)
-    for each in drafts if sources else ():
-        each.document.places.release(sources[each.file])
-    digest = digest_of({**texts, **resolver.included, **config.sources, **_digest_variables(given or {}, config.stack)})
-    rendered = {address: each for address, each in declarations.items() if kinds.get(address.kind).home is Home.FILE}
-    planned = {address: each for address, each in declarations.items() if address not in rendered}
+    for draft in drafts if sources else ():
+        draft.document.places.release(sources[draft.file])
+    digest = digest_of(
+        {**texts, **resolver.included, **config.sources, **_digest_variables(overrides or {}, config.stack)}
+    )
+    rendered = {
+        address: declaration
+        for address, declaration in declarations.items()
+        if kinds.get(address.kind).home is Home.FILE
+    }
+    planned = {address: declaration for address, declaration in declarations.items() if address not in rendered}
     manifest = Manifest(config.stack, planned, digest, declared.left_out)
     return Loaded(manifest, tuple(problems), tuple(texts), rendered)
 
 
 def _places(root: Folder, file: str, content: int) -> Sequence[Places]:
-    """Where everything is written in a manifest file on disk; nothing if it is not the text with this hash any more."""
+    """Positions in a manifest file on disk, per document; empty if its content no longer has the hash `content`."""
     try:
         text = files.read(root, file, MAX_BYTES)
     except files.Unreadable:
@@ -171,7 +177,7 @@ def _places(root: Folder, file: str, content: int) -> Sequence[Places]:
 
 
 def digest_of(texts: Mapping[str, bytes]) -> str:
-    """One digest of all names and bytes, whatever their order."""
+    """A digest of names and contents, independent of their order."""
     total = hashlib.sha256()
     for name, text in sorted(texts.items()):
         total.update(f"{len(name.encode())}:{name}{len(text)}:".encode())
@@ -180,7 +186,7 @@ def digest_of(texts: Mapping[str, bytes]) -> str:
 
 
 def _digest_variables(variables: Mapping[str, Variable], stack: str) -> dict[str, bytes]:
-    """What was given on the command line. It may be a secret, and plans tell the digest: none that helps to guess."""
+    """The digest of variables from the command line, keyed by the stack: a plan shows it, and values may be secret."""
     if not variables:
         return {}
     return {"--var": digest_of_value(Secret(canonical(dict(variables)).decode(), "--var"), stack).encode()}
@@ -195,10 +201,10 @@ def _read_drafts(
         reading = yaml.read(text, file)
         problems += reading.problems
         declared.complete = declared.complete and reading.complete
-        for written in reading.documents:
-            if written.value is None:
+        for source in reading.documents:
+            if source.value is None:
                 continue  # nothing between two `---`
-            for document in composition.documents(written, problems):
+            for document in composition.documents(source, problems):
                 draft, findings = envelope.read_draft(file, document)
                 problems += [validation.to_problem(finding, document.places, draft.subject) for finding in findings]
                 if draft.address is not None:
@@ -217,7 +223,7 @@ def _read_drafts(
 def _declarations(
     drafts: Iterable[Draft], resolver: Resolver, written: Mapping[str, bytes], problems: list[Problem]
 ) -> tuple[dict[Address, Declaration], Links]:
-    """The declarations by address, and what each refers to. Of two with one address the first counts."""
+    """Returns declarations and their references by address. Of two with one address the first counts."""
     declarations: dict[Address, Declaration] = {}
     links: dict[Address, list[tuple[Address, Path]]] = {}
     for draft in drafts:
@@ -239,7 +245,7 @@ def _check_together(
     config: Config,
     own: Callable[[], Mapping[str, str]],
 ) -> Iterator[Problem]:
-    """What no declaration shows by itself."""
+    """Runs the checks between declarations."""
     by_kind = group_by_kind(declarations.values())
     yield from find_circular_references(declarations, links)
     yield from find_duplicate_objects(by_kind)
@@ -252,15 +258,15 @@ def _check_together(
 
 
 def own_places(config: Config) -> Mapping[str, str]:
-    """Real paths of the project's own files and folders, and what each is for; manifests are looked for, not read."""
-    found: list[str] = []
+    """Real paths of the project's own files and folders, with their purpose. Finds manifests without reading them."""
+    paths: list[str] = []
     for entry in config.manifests:
         with suppress(files.Unreadable):
-            found += files.find_manifests(config.root, files.path_inside(entry))
-    return _places_with(config, found, ())
+            paths += files.find_manifests(config.root, files.path_inside(entry))
+    return _places_with(config, paths, ())
 
 
 def _places_with(config: Config, texts: Iterable[str], included: Iterable[str]) -> Mapping[str, str]:
-    """The project's own places with the files that were read, which may be elsewhere than their links."""
+    """The project's own places and the real paths of the files that were read, which may be targets of symlinks."""
     read = dict.fromkeys(map(config.place, included), "manifests, which read it with from_file")
     return {**read, **dict.fromkeys(map(config.place, texts), "manifests"), **config.own}

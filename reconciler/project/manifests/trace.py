@@ -1,7 +1,7 @@
-"""Answers where each value of a declaration was written: through overlay, defaults, `for_each` and variables.
+"""Traces the values of a declaration to their origins: environment, manifest, defaults, `for_each`, variables.
 
-Looks at what was read and reads nothing. What the platform holds is added by whoever asked it. Nothing sensitive leaves
-this module, nor anything of which the kind does not say that it is not: what was covered is checked by nobody.
+Uses documents that were read before, and reads no file. Values of sensitive and of unknown fields are hidden: a value
+that another layer overrides was never validated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HIDDEN: Final = Hidden("")
 
 
 def path_of(dotted: str) -> Path:
-    """`rules[0].cidr` as a path; the text of a key is taken as it is."""
+    """Parses `rules[0].cidr` into a path."""
     return tuple(int(part[1:-1]) if part.startswith("[") else part for part in _PART.findall(dotted))
 
 
@@ -41,12 +41,11 @@ def trace_values(
     settings: Mapping[str, Setting],
     others: Mapping[Address, Declaration],
 ) -> list[Trace]:
-    """The values at and below a path of the spec, each with its origins; of a path that nothing says, one of its
-    default."""
+    """Traces the values at and below a path of the spec. A path without a value yields one trace of its default."""
     kind = declaration.address.kind
     value = validation.value_at(declaration.spec, below)
     paths = list(_leaves(value, below)) if below or declaration.spec else []
-    found = []
+    traces = []
     for path in paths or [below]:
         here = validation.value_at(declaration.spec, path)
         origins = [
@@ -55,15 +54,15 @@ def trace_values(
         ]
         if not any(origin.counts and not origin.feeds for origin in origins):
             origins.insert(0, _default_origin(validation.field_at(kinds.get(kind).fields, path)[0]))
-        found.append(Trace(phrases.format_path(path), show_value(kind, path, here), tuple(origins)))
-    return found
+        traces.append(Trace(phrases.format_path(path), show_value(kind, path, here), tuple(origins)))
+    return traces
 
 
 def show_value(kind: str, path: Path, value: Value) -> Value:
-    """The value at a path of a spec of the kind, with Hidden for whatever must not be shown."""
+    """The value at a path of a spec of the kind, with Hidden in place of everything that must not be shown."""
     whole = Field("spec", Shape.OBJECT, fields=kinds.get(kind).fields)
     fields = [validation.field_at((whole,), ("spec", *path[:depth])) for depth in range(len(path) + 1)]
-    # What is free in form has no fields inside.
+    # Free-form content has no fields inside.
     return _redact(value, *next((field for field in fields if field[0] and field[0].shape is Shape.ANY), fields[-1]))
 
 
@@ -75,27 +74,27 @@ def _redact(value: Value, field: Field | None, sensitive: bool) -> Value:
     sensitive = sensitive or Behavior.SENSITIVE in field
     match value, field.shape:
         case dict(), Shape.OBJECT:
-            within = {each.name: each for each in field.fields}
-            return {key: _redact(each, within.get(key), sensitive) for key, each in value.items()}
+            within = {item.name: item for item in field.fields}
+            return {key: _redact(item, within.get(key), sensitive) for key, item in value.items()}
         case dict(), Shape.MAP:
-            return {key: _redact(each, field.item, sensitive) for key, each in value.items()}
+            return {key: _redact(item, field.item, sensitive) for key, item in value.items()}
         case list(), Shape.LIST:
-            return [_redact(each, field.item, sensitive) for each in value]
+            return [_redact(item, field.item, sensitive) for item in value]
     if _is_source(value):
         return value
-    misplaced = isinstance(value, (dict, list)) and field.shape is not Shape.ANY
-    return _HIDDEN if sensitive or field.is_sensitive or misplaced else value
+    is_malformed = isinstance(value, (dict, list)) and field.shape is not Shape.ANY
+    return _HIDDEN if sensitive or field.is_sensitive or is_malformed else value
 
 
 def _is_source(value: Value) -> bool:
-    """Whether it only names where a value is."""
+    """Whether a value only names the source of a value."""
     if isinstance(value, str):
         return _EXPRESSION.fullmatch(value) is not None
-    return is_atom(value) and isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    return is_atom(value) and isinstance(value, dict) and all(isinstance(operand, str) for operand in value.values())
 
 
 def _leaves(value: Value, path: Path) -> Iterator[Path]:
-    """The paths of what is written each for itself: a list is one value."""
+    """The paths of the leaves below a value. A list is one leaf."""
     if isinstance(value, dict) and value and not is_atom(value):
         for key, item in value.items():
             yield from _leaves(item, (*path, key))
@@ -110,19 +109,19 @@ def _origins_of_value(
     kind = declaration.address.kind
     counts, deepest = True, -1
     for layer in reversed(layers_of(declaration.positions)):
-        depth = next(each for each in range(len(full), -1, -1) if find_path(layer.value, full[:each])[1])
+        depth = next(length for length in range(len(full), -1, -1) if find_path(layer.value, full[:length])[1])
         value, _ = find_path(layer.value, full)
         if is_atom(value) and depth <= deepest:
-            counts = False  # a map took its place
+            counts = False  # overridden by a map
         if depth == len(full) or _has_value_below(value, full[depth:], settings):
             yield from _origins_of_layer(kind, layer, full, counts, config, settings)
         if is_atom(value):
-            counts = False  # whatever lies below it is covered
+            counts = False  # this value overrides the layers below
         deepest = max(deepest, depth)
 
 
 def _has_value_below(value: Json, rest: Path, settings: Mapping[str, Setting]) -> bool:
-    """Whether it is a variable with something at the rest of a path."""
+    """Whether a value is a variable whose value has something at the rest of the path."""
     whole = _VARIABLE.fullmatch(value.strip()) if isinstance(value, str) else None
     return whole is not None and whole[1] in settings and find_path(settings[whole[1]].value, rest)[1]
 
@@ -137,7 +136,7 @@ def _origins_of_layer(
     yield Origin(what, template.position, show_value(kind, full[1:], template.written_value), counts)
     fed: dict[object, tuple[SourceLocation, list[Path]]] = {}
     for path, spot in ((path, spot) for path, spots in layer.fed.items() for spot in spots):
-        if path[: len(full)] == full[: len(path)]:  # into it, or into what it is a part of
+        if path[: len(full)] == full[: len(path)]:  # into the value, or around it
             fed.setdefault((id(spot.places), spot.path, spot.of_key), (spot, []))[1].append(path)
     for spot, paths in fed.values():
         yield _input_origin(kind, "for_each", spot.position, spot.written_value, paths, counts)
@@ -146,23 +145,23 @@ def _origins_of_layer(
         setting = settings.get(name)
         if setting is not None:
             where = setting.spot.position if setting.spot else None
-            paths = [path for each, path in mentions if each == name]
+            paths = [path for other, path in mentions if other == name]
             yield _input_origin(kind, f"variable {name}, from {setting.source}", where, setting.value, paths, counts)
 
 
 def _input_origin(
     kind: str, what: str, where: Position | None, value: Value, paths: Iterable[Path], counts: bool
 ) -> Origin:
-    """What was put in at paths. Of a map or list, which may be for more than this, only that it is one."""
+    """The origin of a value that was inserted at `paths`. Of a map or list only its type is shown."""
     if isinstance(value, (dict, list)):
         gist = phrases.describe_found(value) + (f" of {len(value)}" if isinstance(value, list) else "")
         return Origin(what, where, None, counts, feeds=True, gist=gist)
-    shown = [show_value(kind, path[1:], value) for path in paths]
-    return Origin(what, where, _HIDDEN if _HIDDEN in shown else value, counts, feeds=True)
+    visible = [show_value(kind, path[1:], value) for path in paths]
+    return Origin(what, where, _HIDDEN if _HIDDEN in visible else value, counts, feeds=True)
 
 
 def _variables(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
-    """The variables that texts inside mention, in their order, and where."""
+    """The variables that texts in a value mention, with their paths, in order."""
     match value:
         case str():
             yield from ((name, path) for name in _VARIABLE.findall(value))

@@ -1,6 +1,6 @@
-"""Writes imported objects as manifest texts: one file for each family of kinds, long texts in files beside it.
+"""Renders imported objects as manifests: one file for each family of kinds, long texts in files of their own.
 
-Lays out only; the caller decides what may be written, and where.
+Returns texts by path and writes nothing: the caller decides what may be written, and where.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ from reconciler.planning.importing.survey import Imported
 from reconciler.project.documents.phrases import format_path
 from reconciler.project.yaml import emit
 
-ATTACHMENTS: Final = "files"  # the folder for long texts, below that of the manifests
-_WHY_IGNORED: Final = (
-    "# No manifest says these, and they stay as they are. To change what they are part of, declare them."
-)
+ATTACHMENTS: Final = "files"  # folder for long texts, inside that of the manifests
+_WHY_IGNORED: Final = "# Secret values cannot be imported and stay unmanaged; declare them to manage them."
 
 
 def render_files(
     imported: Iterable[Imported], kinds: Mapping[str, Kind], folder: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Texts by path, relative to the project's root: manifests, and what they include."""
+    """Renders manifests and the files that they include, both by path relative to the project's root."""
     families: dict[str, list[Imported]] = defaultdict(list)
-    for each in imported:
-        families[family_of(kinds[each.address.kind], kinds)].append(each)
+    for resource in imported:
+        families[family_of(kinds[resource.address.kind], kinds)].append(resource)
     manifests: dict[str, str] = {}
     included: dict[str, str] = {}
     for name, members in sorted(families.items()):
@@ -40,8 +38,8 @@ def render_files(
     return manifests, included
 
 
-def file_of(each: Imported, kinds: Mapping[str, Kind], folder: str) -> str:
-    return _path(folder, family_of(kinds[each.address.kind], kinds))
+def file_of(resource: Imported, kinds: Mapping[str, Kind], folder: str) -> str:
+    return _path(folder, family_of(kinds[resource.address.kind], kinds))
 
 
 def _path(folder: str, name: str) -> str:
@@ -53,41 +51,41 @@ def join_path(folder: str, path: str) -> str:
 
 
 def append(present: str, text: str) -> str:
-    """The documents below those of a file, of which not a byte changes."""
+    """Appends documents to those of a file, without changing the existing ones."""
     if not present.strip():
         return present + text
     return f"{present}{'' if present.endswith(chr(10)) else chr(10)}---\n{text}"
 
 
 def family_of(kind: Kind, kinds: Mapping[str, Kind]) -> str:
-    """The kind in whose file it is kept: what it cannot be told apart without."""
+    """The kind whose file contains resources of `kind`: that of the object that its identity refers to, or itself."""
     above = next((target for part in kind.identity for target in kind.by_name[part].refs), None)
     return above if above is not None and above in kinds else kind.name
 
 
 def _sort_members(members: list[Imported], head: str) -> list[Imported]:
-    return sorted(members, key=lambda each: (each.address.kind != head, each.address))
+    return sorted(members, key=lambda resource: (resource.address.kind != head, resource.address))
 
 
-def render_document(each: Imported, folder: str, included: dict[str, str]) -> str:
-    """One declaration; long texts go to `included`."""
-    lines = [f"kind: {each.address.kind}", f"name: {emit.scalar(each.address.name)}"]
-    if each.id is not None:
-        lines.append(f"id: {emit.scalar(each.id)}")
-    lines += _lifecycle(each)
-    spec = {name: _to_yaml_value(value, each, (name,), folder, included) for name, value in each.spec.items()}
+def render_document(resource: Imported, folder: str, included: dict[str, str]) -> str:
+    """Renders one manifest. Adds long texts to `included`, by path."""
+    lines = [f"kind: {resource.address.kind}", f"name: {emit.scalar(resource.address.name)}"]
+    if resource.id is not None:
+        lines.append(f"id: {emit.scalar(resource.id)}")
+    lines += _lifecycle(resource)
+    spec = {name: _to_yaml_value(value, resource, (name,), folder, included) for name, value in resource.spec.items()}
     lines += emit.block({"spec": spec})
     return "\n".join(lines) + "\n"
 
 
-def _lifecycle(each: Imported) -> Iterator[str]:
-    if each.protect or each.ignore:
+def _lifecycle(resource: Imported) -> Iterator[str]:
+    if resource.protect or resource.ignore:
         yield "lifecycle:"
-    if each.protect:
+    if resource.protect:
         yield f"{emit.INDENT}protect: true"
-    if each.ignore:
+    if resource.ignore:
         yield f"{emit.INDENT}{_WHY_IGNORED}"
-        yield f"{emit.INDENT}ignore: {emit.flow(list(each.ignore))}"
+        yield f"{emit.INDENT}ignore: {emit.flow(list(resource.ignore))}"
 
 
 def _to_yaml_value(
@@ -108,7 +106,7 @@ def _to_yaml_value(
         case str():
             return value.replace("${{", "$${{")
         case dict():
-            return {key: _to_yaml_value(each, of, (*path, key), folder, included) for key, each in value.items()}
+            return {key: _to_yaml_value(item, of, (*path, key), folder, included) for key, item in value.items()}
         case list():
-            return [_to_yaml_value(each, of, (*path, index), folder, included) for index, each in enumerate(value)]
+            return [_to_yaml_value(item, of, (*path, index), folder, included) for index, item in enumerate(value)]
     return value

@@ -1,6 +1,6 @@
-"""Loads the settings of a project: its file, one of its environments, and what environment variables override.
+"""Loads the settings of a project: the project file, one environment, and overrides by environment variables.
 
-The shape of the file is in `project_file`; the address and the key are for `connection`.
+The shape of the file is in `project_file`, the connection to the platform in `connection`.
 """
 
 import os
@@ -33,12 +33,12 @@ from reconciler.project.yaml.reader import Document
 
 FILE: Final = "reconciler.yaml"
 DEFAULT_STORE: Final = "state/reconciler.db"  # below the project's folder
-_STORED: Final = ("", "-wal", "-shm")  # what a store's file is called, and those that SQLite keeps beside it
+_STORED: Final = ("", "-wal", "-shm")  # suffixes of the store's file and of those that SQLite creates beside it
 
 
 @dataclass(frozen=True)
 class Config:
-    """A project file as read, with the environment's overrides. `profile` is how the platform spells what it says."""
+    """The settings of a project in one environment. `profile` is the dialect of the API."""
 
     root: Path
     stack: str
@@ -53,45 +53,43 @@ class Config:
     snapshots: Snapshots = field(default_factory=Snapshots)
     known_drift: tuple[KnownDrift, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
-    settings: Mapping[str, Setting] = field(default_factory=dict)  # the same, with types and sources
+    settings: Mapping[str, Setting] = field(default_factory=dict)  # the same variables, with types and sources
     defaults: Mapping[str, Layer] = field(default_factory=dict)  # by kind
     environment: Environment | None = None
     store: str | None = None
     agent_url: str = AGENT_URL
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
-    unmet: tuple[Problem, ...] = ()  # why there is no address or no key
-    included: tuple[str, ...] = ()  # files read by from_file, but for the key's
+    unmet: tuple[Problem, ...] = ()  # problems that prevent a connection
+    included: tuple[str, ...] = ()  # files read with from_file, except that of the key
     warnings: tuple[Problem, ...] = ()
 
     @property
     def sources(self) -> Mapping[str, bytes]:
-        """What has a say in the manifests besides the manifests themselves."""
+        """Files besides the manifests that affect the declarations, with their content."""
         texts = {self.environment.file: self.environment.text} if self.environment else {}
         if self.defaults:
             texts[FILE] = canonical({kind: layer.value for kind, layer in self.defaults.items()})
         return texts
 
     def place(self, path: str) -> str:
-        """Where the path leads, by symlinks too; nothing need be there yet."""
+        """The real path of a path of the project, which need not exist."""
         return os.path.realpath(self.root / path)
 
     @property
     def own(self) -> Mapping[str, str]:
-        """Places of files and folders that the project itself is made of, and what each is for: nothing else belongs
-        there.
-        """
-        found = {FILE: "settings", environments.FOLDER: "environments"}
-        found |= {self.environment.file: "environments"} if self.environment else {}
-        found |= dict.fromkeys(self.included, "settings, which read it with from_file")
-        found |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")
-        places = {self.place(path): what for path, what in found.items()}
+        """Real paths of the project's own files and folders with their purpose. Secrets are never written there."""
+        purposes = {FILE: "settings", environments.FOLDER: "environments"}
+        purposes |= {self.environment.file: "environments"} if self.environment else {}
+        purposes |= dict.fromkeys(self.included, "settings, which read it with from_file")
+        purposes |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")
+        places = {self.place(path): what for path, what in purposes.items()}
         store = self.store or DEFAULT_STORE
         if "://" not in store and "\0" not in store:
             places |= {f"{self.place(store)}{suffix}": "store" for suffix in _STORED}
         return places
 
     def connection(self) -> tuple[str, Secret]:
-        """The platform's address and the key for it; Rejected says what is missing."""
+        """The base URL and the API key of the platform. Raises Rejected if one is missing."""
         if self.base_url is None or self.api_key is None:
             raise Rejected(self.unmet)
         return self.base_url, self.api_key
@@ -100,9 +98,9 @@ class Config:
 def load_config(
     root: Path, environ: Mapping[str, str], environment: str | None = None, absent: Absent | None = None
 ) -> Config:
-    """The project whose file is in the folder `root`, in one of its environments; Rejected tells all that is wrong.
+    """Loads the project in the folder `root`, in one of its environments. Raises Rejected with every problem.
 
-    Where none is named, RECONCILER_ENV may name one. `absent`: as of `load_manifests`.
+    `environment` defaults to RECONCILER_ENV. `absent`: as for `load_manifests`.
     """
     name = environment or environ.get("RECONCILER_ENV")
     chosen = environments.read_environment(root, name) if name else None
@@ -119,15 +117,15 @@ def load_config(
         settings, problems = _apply_environment(settings, chosen, resolver)
         included |= resolver.included.keys()
     if problems:
-        raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
+        raise Rejected(sorted(problems, key=lambda problem: (problem.position or Position("", 0, 0), problem.text)))
     return _build_config(root, reading, places, overrides, settings, layers, chosen, included)
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """The project file with its values, and what is wrong with them.
+    """The project file with resolved values, and findings about them.
 
-    unmet     of the section `platform`, which only commands that connect need
+    unmet     findings in `platform`, which matter only to commands that connect
     """
 
     file: ProjectFile
@@ -138,8 +136,8 @@ class _Reading:
 
 
 def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out: bool) -> _Reading:
-    """`leaves_out`: settings that wait for something that is not there count as not set."""
-    values = resolver.resolve(ProjectFile, FILE, {key: each for key, each in written.items() if key != "defaults"})
+    """Resolves and validates the project file. `leaves_out`: treat settings with a missing source as not set."""
+    values = resolver.resolve(ProjectFile, FILE, {key: value for key, value in written.items() if key != "defaults"})
     warnings = [finding for finding in resolver.findings if finding.severity is Severity.WARNING]
     errors = [finding for finding in resolver.findings if finding.severity is not Severity.WARNING]
     unmet = [error for error in errors if error.path[0] == "platform"]
@@ -177,9 +175,9 @@ def _build_config(
         for finding in reading.unmet
         if getattr(overrides, str(finding.path[-1]), None) is None
     ]
-    if api_key is not None and (wrong := connection.check_key(api_key, places)) is not None:
+    if api_key is not None and (problem := connection.check_key(api_key, places)) is not None:
         api_key = None
-        missing.append(wrong)
+        missing.append(problem)
     return Config(
         root=root,
         stack=file.stack,
@@ -193,10 +191,10 @@ def _build_config(
         guards=file.guards,
         snapshots=file.snapshots,
         known_drift=tuple(
-            KnownDrift(each.match, each.until, each.reason, places.nearest(("drift", "ignore", index)))
-            for index, each in enumerate(file.drift.ignore)
+            KnownDrift(entry.match, entry.until, entry.reason, places.nearest(("drift", "ignore", index)))
+            for index, entry in enumerate(file.drift.ignore)
         ),
-        variables={name: each.value for name, each in settings.items() if each.value is not None},
+        variables={name: setting.value for name, setting in settings.items() if setting.value is not None},
         settings=settings,
         defaults=layers,
         environment=chosen,
@@ -204,7 +202,7 @@ def _build_config(
         agent_url=(overrides.agent_url or file.agent.base_url).rstrip("/"),
         positions=places,
         unmet=tuple(missing or connection.find_missing_settings(places, base_url, api_key)),
-        # Without the file that the key is read from: the next key may go there.
+        # Without the file of the API key: a rotated key may be delivered there.
         included=tuple(included - ({written_key.source.removeprefix("file:")} if written_key else set())),
         warnings=tuple(validation.to_problem(secret, places) for secret in _find_literal_secrets(reading, base_url)),
     )
@@ -229,7 +227,7 @@ _EMPTY: Final = "begin with version: 1"
 def _apply_environment(
     settings: Mapping[str, Setting], chosen: Environment, resolver: Resolver
 ) -> tuple[dict[str, Setting], list[Problem]]:
-    """The variables with the values of the environment's file, and what is wrong with those."""
+    """Sets the variables of the environment's file. Returns all variables, and problems in that file."""
     raw: dict[str, Json] = {"variables": chosen.variables}
     values = resolver.resolve(_Variables, chosen.file, raw)["variables"]
     merged, findings = variables.apply_environment(settings, values, chosen)
@@ -237,20 +235,20 @@ def _apply_environment(
 
 
 class _Variables(BaseModel):
-    """What an environment's file says of variables."""
+    """The variables of an environment's file, as a model for the resolver."""
 
     variables: dict[str, Any] = {}
 
 
 def _without_pending(value: Value) -> Value:
-    """The value without what waits for something that is not there."""
+    """Removes pending values: those whose source is missing."""
     if isinstance(value, dict):
         return {name: _without_pending(item) for name, item in value.items() if item is not PENDING}
     return value
 
 
 def _find_literal_secrets(reading: _Reading, base_url: str | None) -> Iterator[Finding]:
-    """Secrets that the settings write in plain text. The key to a sandbox on this machine is none."""
+    """Finds secrets that are written in plain text. The key of a sandbox on this machine does not count as one."""
     store = reading.file.store
     host = urlsplit(base_url or "").hostname
     for warning in reading.warnings:

@@ -1,6 +1,6 @@
-"""How the platform is reached: its address, the API key, and what is wrong or missing of these.
+"""Settings of the connection to the platform and the agent: URLs, API key, overrides by environment variables.
 
-Offline commands need neither, so what is missing is reported only when a command asks for the connection.
+Offline commands need no connection, so that missing settings are reported only when a command connects.
 """
 
 import ipaddress
@@ -15,11 +15,11 @@ from reconciler.model.problem import Problem
 from reconciler.model.value import Sealed, Secret
 from reconciler.project.yaml.positions import Places
 
-AGENT_URL: Final = "http://127.0.0.1:4040"  # where an agent serves its API unless it is told otherwise
+AGENT_URL: Final = "http://127.0.0.1:4040"  # default address of the agent's API
 
 
 def check_platform_url(text: str) -> str | None:
-    """What is wrong with a base address, as `what; what to do`. Plain http is for loopback only."""
+    """Checks a base URL. Returns `problem; remedy` or None. Accepts http for loopback addresses only."""
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
@@ -37,7 +37,7 @@ def check_platform_url(text: str) -> str | None:
 
 
 def check_agent_url(text: str) -> str | None:
-    """As of a platform. Nobody signs in to an agent: whoever reaches it may start tunnels."""
+    """Checks the URL of an agent's API. The API has no authentication: a client that reaches it can start tunnels."""
     wrong = check_platform_url(text)
     if wrong is not None and wrong.startswith("would send"):
         return "is unencrypted; use https (http is accepted for loopback addresses only)"
@@ -55,7 +55,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Overrides:
-    """Settings that environment variables give instead of the project file."""
+    """Settings from environment variables, which override the project file."""
 
     base_url: str | None = None
     api_key: Secret | None = None
@@ -80,26 +80,26 @@ def read_overrides(environ: Mapping[str, str]) -> tuple[Overrides, list[Problem]
 
 
 def resolve_base_url(written: Any, profile: Name) -> str | None:
-    """The platform's address, or that of its profile. What could not be resolved is a Template, and none."""
+    """The configured base URL, or that of the profile; None if there is none, or it could not be resolved."""
     base_url = written or DIALECTS[profile].base_url
     return base_url.rstrip("/") if isinstance(base_url, str) else None
 
 
 def parse_key(written: Any) -> Secret | None:
-    """The API key without line breaks at its end; None if there is none, or none that is known."""
+    """The API key without trailing line breaks; None if there is none, or it could not be read."""
     if not isinstance(written, Secret) or isinstance(written, Sealed):
         return None
     return Secret(written.reveal().rstrip("\r\n"), written.source)
 
 
 def check_key(api_key: Secret, places: Places) -> Problem | None:
-    """Why no header could carry the key, without a character of it."""
+    """Reports a key that cannot be sent in a header, without repeating any character of it."""
     text_of_key = api_key.reveal()
     if is_key(text_of_key):
         return None
     word, _, source = api_key.source.partition(":")
     what = next((what for flaw, what in _FLAWS.items() if re.search(flaw, text_of_key)), "a control character")
-    text = f"contains a character that API keys do not have ({what})" if text_of_key else "is blank"
+    text = f"contains a character that API keys do not have ({what})" if text_of_key else "is empty"
     named = source if word in ("env", "file") else "the key"
     return Problem(
         f"{named} {text}",
@@ -118,12 +118,12 @@ _FLAWS: Final = {
 
 
 def is_key(text: str) -> bool:
-    """Whether a header can carry it: printable ASCII without the blank."""
+    """Whether a key can be sent in a header: printable ASCII without spaces."""
     return re.fullmatch(r"[!-~]+", text) is not None
 
 
 def find_missing_settings(places: Places, base_url: str | None, api_key: Secret | None) -> list[Problem]:
-    """What a command that connects lacks."""
+    """Reports settings that a command needs for a connection and that are missing."""
     where = places.nearest(("platform",))
     lacking = []
     if base_url is None:

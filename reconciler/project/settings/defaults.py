@@ -1,6 +1,6 @@
-"""Reads `defaults:` of the project file: by kind, what each of its manifests says unless it says otherwise.
+"""Reads `defaults:` of the project file: values by kind, for fields that a manifest does not set.
 
-Checks kinds and keys only; `composition` lays the defaults below each manifest, where their values are validated.
+Checks kinds and keys only. `composition` merges the defaults below each manifest, where values are validated.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from reconciler.project.documents.references import report_unknown_kind
 from reconciler.project.settings.environments import report_unknown_keys
 from reconciler.project.yaml.positions import Places
 
-PARTS: Final = ("spec", "lifecycle", "rotate")  # what a manifest says that may be said of all of its kind
+PARTS: Final = ("spec", "lifecycle", "rotate")  # parts of a manifest that can have defaults
 
 
 def read_defaults(written: Any, places: Places) -> tuple[dict[str, Layer], list[Finding]]:
-    """The defaults by kind, and what is wrong with them; paths are those of the project file."""
+    """Returns the defaults by kind, and findings with paths in the project file."""
     if written is None:
         return {}, []
     if not isinstance(written, Mapping):

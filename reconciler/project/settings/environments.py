@@ -1,7 +1,7 @@
-"""`environments/NAME.yaml`: how one environment differs from the rest of the project.
+"""Reads `environments/NAME.yaml`: settings, variables and patches of one environment.
 
-Its settings are merged over `reconciler.yaml`, its variables set those that are declared there, and under an address
-stands a merge patch for the manifest of that resource. Applies nothing itself: see `config` and `composition`.
+The settings are merged over `reconciler.yaml`, the variables set those declared there, and a key `Kind/name` holds a
+merge patch for the manifest of that resource. `config` and `composition` apply them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 @dataclass(frozen=True)
 class Environment:
-    """One environment's file as read.
+    """The file of one environment.
 
-    settings    what is merged over the project file
-    variables   values, by name
-    patches     by address; a patch of null leaves the resource out
+    settings    merged over the project file
+    variables   values by name
+    patches     merge patches by address; a null patch leaves the resource out
     """
 
     name: str
@@ -51,12 +51,12 @@ class Environment:
     patches: Mapping[Address, Layer] = field(default_factory=dict)
 
     def place(self, address: Address) -> Position:
-        """Where the address is written."""
+        """The position of an address in the file."""
         return self.places.key((str(address),))
 
 
 def read_environment(root: Folder, name: str) -> Environment:
-    """The environment of that name; Rejected tells all that is wrong with its file."""
+    """Reads the environment of that name. Raises Rejected with every problem in its file."""
     file = f"{FOLDER}/{name}.yaml"
     if not _NAME.fullmatch(name):
         remedy = "use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
@@ -102,7 +102,7 @@ def read_environment(root: Folder, name: str) -> Environment:
 
 
 def _read_patches(document: Document, patches: dict[Address, Layer]) -> Iterator[Finding]:
-    """Collects the patches, and tells what is wrong with them on the outside."""
+    """Adds the patches to `patches`, and yields findings about their keys. Values are validated after merging."""
     written: dict[str, Any] = document.value
     for key, patch in written.items():
         if "/" not in key:
@@ -128,14 +128,14 @@ def _read_patches(document: Document, patches: dict[Address, Layer]) -> Iterator
 def report_unknown_keys(
     patch: Mapping[str, Json], path: tuple[str, ...], known: tuple[str, ...], kind: Kind | None
 ) -> Iterator[Finding]:
-    """What stands in a part of a manifest and does not belong there."""
-    for each in patch:
-        if each not in known:
-            yield validation.report_unknown_field((*path, each), known, suggest_place(each, kind))
+    """Reports keys that are not known in a part of a manifest."""
+    for key in patch:
+        if key not in known:
+            yield validation.report_unknown_field((*path, key), known, suggest_place(key, kind))
 
 
 def environment_names(root: Folder) -> list[str]:
-    """The environments of the project."""
+    """Names of the project's environments, sorted."""
     try:
         return sorted(path.stem for path in (root / FOLDER).glob("*.yaml") if not path.name.startswith("."))
     except OSError:

@@ -1,4 +1,4 @@
-"""Reads a settings file, which holds one document: a map."""
+"""Reads a settings file (project or environment): one YAML document that is a map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_BYTES: Final = 1024 * 1024
 
 
 def read_map(text: bytes, file: str, remedy: str) -> Document | None:
-    """The document; None if the file says nothing. Rejected says what is wrong; `remedy`: of what is not a map."""
+    """Returns the document; None if the file is empty. Raises Rejected. `remedy`: for a document that is not a map."""
     reading = yaml.read(text, file)
     if reading.problems:
         raise Rejected(reading.problems)

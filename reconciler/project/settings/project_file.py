@@ -17,7 +17,7 @@ _STACK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # 62: leaves roo
 
 
 def check_stack_name(text: str) -> str | None:
-    """What is wrong with a stack's name, as `what; what to do`."""
+    """Checks the name of a stack. Returns `problem; remedy` or None."""
     if _STACK.fullmatch(text):
         return None
     return "is not a valid stack name; use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
@@ -80,7 +80,7 @@ class Guards(StrictModel):
 
 
 def _check_date(text: str) -> str | None:
-    """What is wrong with a date, as `what; what to do`."""
+    """Checks a date. Returns `problem; remedy` or None."""
     wrong = f"{text!r} is not a date; write it like 2026-12-31"
     try:
         date.fromisoformat(text)
@@ -122,7 +122,7 @@ class Drift(StrictModel):
 
 
 def _check_public_key(text: str) -> str | None:
-    from reconciler.project import snapshots  # and with it cryptography
+    from reconciler.project import snapshots  # deferred: imports cryptography
 
     return snapshots.check_public_key(text)
 

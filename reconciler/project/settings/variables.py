@@ -1,7 +1,7 @@
 """Variables: their declarations in the project file, and their values for one run.
 
-A value comes from `--var`, from the environment's file or from the project file, the first that has one. Problems have
-the position of the value. `documents.resolve` puts values into text.
+A value comes from `--var`, the environment's file or the project file, in this order. Problems have the position of
+the value. `documents.resolve` substitutes values into text.
 """
 
 from __future__ import annotations
@@ -32,16 +32,23 @@ TYPES: Final[Mapping[str, tuple[str, type | tuple[type, ...]]]] = {
 NO_VALUE: Final = "variable-without-value"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _KEYS: Final = ("type", "default", "description")
-_EXAMPLES: Final = {"integer": "3", "number": "0.5", "boolean": "true", "list": "[a, b]", "map": "{a: 1}"}
+_EXAMPLES: Final = {
+    "string": '"text"',
+    "integer": "3",
+    "number": "0.5",
+    "boolean": "true",
+    "list": "[a, b]",
+    "map": "{a: 1}",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A variable: its type, its value, and who set it. Without a value it waits for one.
+    """A variable with its type, value and source. `value` is None if nothing sets it.
 
     source    `--var`, `environment prod` or `default`
-    origin    `env:NAME` or `file:path`, where the value is read from there
-    spot      where the value was written; of a variable without one, where it was declared
+    origin    `env:NAME` or `file:path`, if the value is read from there
+    spot      location of the value, or of the declaration if there is no value
     """
 
     value: Variable | None = None
@@ -52,26 +59,28 @@ class Setting:
 
 
 def origins(written: Any) -> dict[str, str]:
-    """Where the values of variables come from that are written as `{from_env: NAME}` or `{from_file: path}`."""
-    found = {}
+    """Sources of the variables whose value is `{from_env: NAME}` or `{from_file: path}`, by name."""
+    by_name = {}
     for name, item in written.items() if isinstance(written, Mapping) else ():
         if isinstance(item, Mapping) and len(item) == 1:
             (word, operand), *_ = item.items()
             if word in ("from_env", "from_file") and isinstance(operand, str):
-                found[name] = f"{word.removeprefix('from_')}:{operand}"
-    return found
+                by_name[name] = f"{word.removeprefix('from_')}:{operand}"
+    return by_name
 
 
 def sources(settings: Mapping[str, Setting]) -> dict[str, str]:
-    """By variable, where its value comes from unless it is written in a file: `env:NAME`, `file:path` or `--var`."""
-    found = {name: each.source if each.source == "--var" else each.origin for name, each in settings.items()}
-    return {name: each for name, each in found.items() if each}
+    """Sources of the variables whose value is not written in YAML, by name: `env:NAME`, `file:path` or `--var`."""
+    by_name = {
+        name: setting.source if setting.source == "--var" else setting.origin for name, setting in settings.items()
+    }
+    return {name: source for name, source in by_name.items() if source}
 
 
 def read_variables(values: Mapping[str, Any], written: Any, places: Places) -> tuple[dict[str, Setting], list[Finding]]:
-    """The variables of a project file, and what is wrong with them; paths are those of the file.
+    """Reads the variables of a project file. Returns them by name, and findings with paths in the file.
 
-    `values` are what is `written`, with values in the place of `{from_env: NAME}` and `{from_file: path}`.
+    `values` is `written` with resolved `{from_env: NAME}` and `{from_file: path}`.
     """
     sources = origins(written)
     settings: dict[str, Setting] = {}
@@ -94,7 +103,7 @@ def read_variables(values: Mapping[str, Any], written: Any, places: Places) -> t
         else:
             kind = "list" if isinstance(item, list) else None
             settings[name] = Setting(item, kind, spot=SourceLocation(places, path))
-    return {name: replace(each, origin=sources.get(name, "")) for name, each in settings.items()}, findings
+    return {name: replace(setting, origin=sources.get(name, "")) for name, setting in settings.items()}, findings
 
 
 def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...], findings: list[Finding]) -> Setting:
@@ -106,22 +115,22 @@ def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...
         kind = None
     if default is None:
         return Setting(type=kind, spot=SourceLocation(places, path))
-    if (wrong := _check_type(default, kind)) is not None:
-        findings.append(Finding((*path, "default"), *wrong, code="wrong-type"))
+    if (mismatch := _check_type(default, kind)) is not None:
+        findings.append(Finding((*path, "default"), *mismatch, code="wrong-type"))
     return Setting(default, kind, spot=SourceLocation(places, (*path, "default")))
 
 
 def apply_environment(
     settings: Mapping[str, Setting], values: Mapping[str, Any], environment: Environment
 ) -> tuple[dict[str, Setting], list[Finding]]:
-    """The settings with the values of an environment's file, and what is wrong with those."""
+    """Sets the values of an environment's file. Returns the variables, and findings with paths in that file."""
     merged = dict(settings)
     sources = origins(environment.variables)
     findings: list[Finding] = []
     for name, value in values.items():
         path = ("variables", name)
-        known = settings.get(name)
-        if known is None:
+        variable = settings.get(name)
+        if variable is None:
             findings.append(
                 Finding(
                     path,
@@ -137,12 +146,12 @@ def apply_environment(
                     path, "expected a value, found nothing", "remove the line to keep the default", code="wrong-type"
                 )
             )
-        elif (wrong := _check_type(value, known.type)) is not None:
-            findings.append(Finding(path, *wrong, code="wrong-type"))
+        elif (mismatch := _check_type(value, variable.type)) is not None:
+            findings.append(Finding(path, *mismatch, code="wrong-type"))
         else:
             merged[name] = Setting(
                 value,
-                known.type,
+                variable.type,
                 f"environment {environment.name}",
                 SourceLocation(environment.places, path),
                 sources.get(name, ""),
@@ -151,36 +160,36 @@ def apply_environment(
 
 
 def _suggest_variable(name: str, settings: Mapping[str, Setting]) -> str:
-    """What to do about the name of a variable that there is not."""
+    """The remedy for an unknown variable."""
     return phrases.did_you_mean(name, settings) or "define it under variables: in reconciler.yaml"
 
 
 def settle_variables(
-    settings: Mapping[str, Setting], given: Mapping[str, Variable], problems: list[Problem]
+    settings: Mapping[str, Setting], overrides: Mapping[str, Variable], problems: list[Problem]
 ) -> dict[str, Setting]:
-    """What variables are for this run, with the values given on the command line."""
+    """Sets values from the command line. Returns the variables of this run; adds to `problems`."""
     merged = dict(settings)
-    for name, value in given.items():
-        known = settings.get(name)
-        if known is None:
+    for name, value in overrides.items():
+        variable = settings.get(name)
+        if variable is None:
             problems.append(_report_undeclared(name, settings))
             continue
-        merged[name] = replace(known, value=value, source="--var", spot=None, origin="")
-        if known.type is not None:
-            meant, wrong = _convert(value, known.type)
-            merged[name] = replace(merged[name], value=meant)
-            if wrong is not None:
-                text, _ = wrong
-                remedy = f"write --var '{name}={_EXAMPLES.get(known.type, 'text')}'"
+        merged[name] = replace(variable, value=value, source="--var", spot=None, origin="")
+        if variable.type is not None:
+            converted, mismatch = _convert(value, variable.type)
+            merged[name] = replace(merged[name], value=converted)
+            if mismatch is not None:
+                text, _ = mismatch
+                remedy = f"write --var '{name}={_EXAMPLES.get(variable.type, 'text')}'"
                 problems.append(Problem(text, remedy, f"--var {name}", code="wrong-type"))
     problems += _report_unset(merged)
     return merged
 
 
-def check_names(settings: Mapping[str, Setting], given: Iterable[str]) -> None:
-    """Rejected if the command line names a variable that there is not."""
-    if wrong := [_report_undeclared(name, settings) for name in given if name not in settings]:
-        raise Rejected(wrong)
+def check_names(settings: Mapping[str, Setting], names: Iterable[str]) -> None:
+    """Raises Rejected if the command line names an unknown variable."""
+    if problems := [_report_undeclared(name, settings) for name in names if name not in settings]:
+        raise Rejected(problems)
 
 
 def _report_undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
@@ -194,35 +203,38 @@ def _report_undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
 
 
 def _report_unset(settings: Mapping[str, Setting]) -> Iterator[Problem]:
-    for name, each in settings.items():
-        if each.value is None:
+    for name, setting in settings.items():
+        if setting.value is None:
             remedy = f"set it with --var {name}=VALUE, in environments/NAME.yaml or with a default"
-            where = each.spot.position if each.spot else None
+            where = setting.spot.position if setting.spot else None
             yield Problem("has no value", remedy, f"variables.{name}", where, code=NO_VALUE)
 
 
 def _convert(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None]:
-    """Text of the command line as the type that the variable has."""
-    meant: Json = value
+    """Converts text from the command line to the type of the variable. Returns the value and a type error, if any."""
+    converted: Json = value
     if isinstance(value, str) and kind in ("list", "map"):
         reading = yaml.read(value.encode(), "--var")
         if reading.problems or len(reading.documents) != 1:
             return value, (f"expected {TYPES[kind][0]}, found invalid YAML", "")
-        meant = reading.documents[0].value
+        converted = reading.documents[0].value
     elif isinstance(value, str) and kind != "string" and value:
         try:
-            meant = yaml_scalars.plain(value)
+            converted = yaml_scalars.plain(value)
         except ValueError:
-            meant = value
-    return meant, _check_type(meant, kind)
+            converted = value
+    return converted, _check_type(converted, kind)
 
 
 def _check_type(value: Json, kind: str | None) -> tuple[str, str] | None:
-    """What is wrong with a value of this type, and what to do."""
+    """Checks a value against a type. Returns text and remedy of the problem, if any."""
     if kind is None or value is PENDING:
         return None
     expected, python_type = TYPES[kind]
     if isinstance(value, python_type) and (kind == "boolean" or not isinstance(value, bool)):
         return None
     quote = kind == "string" and isinstance(value, (int, float))
-    return f"expected {expected}, found {phrases.describe_found(value)}", "quote it" if quote else f"write {expected}"
+    return (
+        f"expected {expected}, found {phrases.describe_found(value)}",
+        "quote it" if quote else f"write {expected}, as in {_EXAMPLES[kind]}",
+    )

@@ -1,1 +1,1 @@
-"""Checks between declarations: what no single manifest shows."""
+"""Checks between declarations: conflicts that no single manifest shows."""

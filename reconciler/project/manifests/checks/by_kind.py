@@ -1,4 +1,4 @@
-"""Declarations grouped by kind, as most checks read them."""
+"""Groups declarations by kind, the form that most checks read."""
 
 from __future__ import annotations
 

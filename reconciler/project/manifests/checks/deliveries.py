@@ -1,4 +1,4 @@
-"""Finds one-time secrets that are delivered nowhere, over each other, or to a reserved place."""
+"""Finds one-time secrets without a sink, deliveries to the same target, and deliveries to reserved places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.project.secrets.reserved_places import Reserved, fold
 
 
 def find_undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
-    """One-time secrets that would have nowhere to go if the object had to be created; one named by id is there."""
+    """Warns of one-time secrets without a sink. An object that is named by `id` exists already and needs none."""
     for kind, declarations in by_kind.items():
         secret = kind.one_time
         for declaration in declarations if secret is not None else ():
@@ -36,9 +36,10 @@ def find_undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
 def find_conflicting_deliveries(
     by_kind: ByKind, place_of: Callable[[str], str], own_places: Callable[[], Mapping[str, str]]
 ) -> Iterator[Problem]:
-    """One-time secrets that would overwrite each other, or a place that is reserved.
+    """Reports deliveries that would overwrite each other or a reserved place.
 
-    `place_of` answers with the real path of a target; neither is called where nothing is delivered.
+    `place_of` returns the real path of a target, `own_places` the project's own files. Neither is called if nothing is
+    delivered.
     """
     delivered = list(_list_deliveries(by_kind))
     if not delivered:
@@ -47,48 +48,51 @@ def find_conflicting_deliveries(
     by_file: dict[str, _DeclaredDelivery] = {}
     by_folder: dict[str, _DeclaredDelivery] = {}
     by_target: dict[Hashable, _DeclaredDelivery] = {}
-    for each in delivered:
-        delivery = each.delivery
+    for entry in delivered:
+        delivery = entry.delivery
         if delivery.way != "to_command":
             place = place_of(delivery.target)
             if (use := reserved.use(place)) is not None:
-                remedy = f"use another file, as in secrets/{each.declaration.address.name}"
-                yield each.problem(
+                remedy = f"use another file, as in secrets/{entry.declaration.address.name}"
+                yield entry.problem(
                     f"delivered to {delivery.target}, which is reserved: {use}", remedy, "reserved-delivery-target"
                 )
                 continue
-            if (crossing := _check_file_paths(each, fold(place), by_file, by_folder)) is not None:
+            if (crossing := _check_file_paths(entry, fold(place), by_file, by_folder)) is not None:
                 yield crossing
                 continue
         key, where = _target(delivery, place_of)
-        other = by_target.setdefault(key, each)
-        if other is not each:
-            yield _report_shared_target(each, other, where)
+        other = by_target.setdefault(key, entry)
+        if other is not entry:
+            yield _report_shared_target(entry, other, where)
 
 
 def find_shared_targets(
     declared: Mapping[str | None, Iterable[Declaration]], place_of: Callable[[str], str]
 ) -> Iterator[tuple[Problem, Collection[str | None]]]:
-    """Targets that deliveries of several environments share, and which environments. None: the project without one.
+    """Finds targets that deliveries of several environments share. Yields a problem and the environments.
 
-    Entries of one dotenv file are apart from each other, but not from a delivery that writes the file as a whole.
+    None stands for the project without an environment. Entries of one dotenv file do not conflict with each other, but
+    with a delivery that writes the whole file.
     """
     found: dict[Hashable, dict[str | None, _DeclaredDelivery]] = {}
     whole: set[str] = set()  # files that a delivery writes as a whole
     entries: dict[str, dict[str | None, _DeclaredDelivery]] = {}
     for name, declarations in declared.items():
-        for each in _list_deliveries(group_by_kind(declarations)):
-            delivery = each.delivery
+        for entry in _list_deliveries(group_by_kind(declarations)):
+            delivery = entry.delivery
             if delivery.way == "to_dotenv":
-                entries.setdefault(fold(place_of(delivery.target)), {}).setdefault(name, each)
+                entries.setdefault(fold(place_of(delivery.target)), {}).setdefault(name, entry)
             elif delivery.way != "to_command":
                 file = fold(place_of(delivery.target))
                 whole.add(file)
-                found.setdefault(("file", file), {}).setdefault(name, each)
-            found.setdefault(_target(delivery, place_of)[0], {}).setdefault(name, each)
+                found.setdefault(("file", file), {}).setdefault(name, entry)
+            found.setdefault(_target(delivery, place_of)[0], {}).setdefault(name, entry)
     for file in sorted(whole & entries.keys()):
         found["file", file] = {**entries[file], **found["file", file]}
-    problems: dict[Problem, Collection[str | None]] = {}  # a Kubernetes Secret shares its file and its key
+    problems: dict[
+        Problem, Collection[str | None]
+    ] = {}  # deduplicated: a Kubernetes Secret shares both its file and its key
     for by_environment in found.values():
         if len(by_environment) > 1:
             problems.setdefault(_report_shared_by_environments(by_environment, place_of), by_environment.keys())
@@ -109,9 +113,9 @@ def _report_shared_by_environments(
     return first.problem(text, remedy, "shared-delivery-target", Severity.WARNING)
 
 
-def _suggest_patch(each: _DeclaredDelivery) -> str:
-    """An example of a patch in an environment's file. It has the same way: a patch keeps what it does not name."""
-    delivery = each.delivery
+def _suggest_patch(entry: _DeclaredDelivery) -> str:
+    """An example of a patch with another target. It uses the same type of sink, since a patch keeps other keys."""
+    delivery = entry.delivery
     match delivery.way:
         case "to_command":
             return "{to_command: {run: [COMMAND, NAME]}}"
@@ -119,11 +123,11 @@ def _suggest_patch(each: _DeclaredDelivery) -> str:
             return "{to_dotenv: {file: secrets/NAME/.env}}"
         case "to_kubernetes_secret":
             return "{to_kubernetes_secret: {file: secrets/NAME/secret.yaml, namespace: NAME}}"
-    return f"{{to_file: secrets/NAME/{each.declaration.address.name}}}"
+    return f"{{to_file: secrets/NAME/{entry.declaration.address.name}}}"
 
 
 class _DeclaredDelivery(NamedTuple):
-    """A delivery with the declaration and the output that it is of."""
+    """A delivery with its declaration and output."""
 
     declaration: Declaration
     output: str
@@ -135,33 +139,35 @@ class _DeclaredDelivery(NamedTuple):
 
 
 def _check_file_paths(
-    each: _DeclaredDelivery, place: str, by_file: dict[str, _DeclaredDelivery], by_folder: dict[str, _DeclaredDelivery]
+    entry: _DeclaredDelivery, place: str, by_file: dict[str, _DeclaredDelivery], by_folder: dict[str, _DeclaredDelivery]
 ) -> Problem | None:
-    """Remembers the file and its folders; what is wrong if another secret takes it, or one is both file and folder."""
+    """Records a file and its folders. Returns a problem if another secret uses the file, or uses it as a folder."""
     above = [str(folder) for folder in PurePosixPath(place).parents]
     other = by_folder.get(place) or next((by_file[folder] for folder in above if folder in by_file), None)
     if other is not None:
         where = f"{other.declaration.address} to {other.delivery.target} ({other.delivery.position})"
-        text = f"delivered to {each.delivery.target}, and {where}: one path cannot be both a file and a folder"
-        return each.problem(text, _APART, "shared-delivery-target")
+        text = f"delivered to {entry.delivery.target}, and {where}: one path cannot be both a file and a folder"
+        return entry.problem(text, _APART, "shared-delivery-target")
     for folder in above:
-        by_folder.setdefault(folder, each)
-    first = by_file.setdefault(place, each)
-    has_entries = each.delivery.way == first.delivery.way == "to_dotenv"
-    return None if first is each or has_entries else _report_shared_target(each, first, each.delivery.target)
+        by_folder.setdefault(folder, entry)
+    first = by_file.setdefault(place, entry)
+    has_entries = entry.delivery.way == first.delivery.way == "to_dotenv"
+    return None if first is entry or has_entries else _report_shared_target(entry, first, entry.delivery.target)
 
 
-def _report_shared_target(each: _DeclaredDelivery, other: _DeclaredDelivery, where: str) -> Problem:
+def _report_shared_target(entry: _DeclaredDelivery, other: _DeclaredDelivery, where: str) -> Problem:
     text = f"delivered to {where}, as is the secret of {other.declaration.address} ({other.delivery.position})"
-    is_same_line = other.delivery.position == each.delivery.position  # of for_each
-    return each.problem(text, "use ${{ each.key }} in the target" if is_same_line else _APART, "shared-delivery-target")
+    is_same_line = other.delivery.position == entry.delivery.position  # of for_each
+    return entry.problem(
+        text, "use ${{ each.key }} in the target" if is_same_line else _APART, "shared-delivery-target"
+    )
 
 
 _APART: Final = "use a different target for each"
 
 
 def _target(delivery: Delivery, place_of: Callable[[str], str]) -> tuple[Hashable, str]:
-    """What a delivery overwrites: equal for two deliveries of which one would undo the other, and in words."""
+    """Returns a key that is equal for two deliveries that overwrite each other, and the target in words."""
     settings, target = delivery.settings, delivery.target
     match delivery.way:
         case "to_command":
@@ -170,8 +176,8 @@ def _target(delivery: Delivery, place_of: Callable[[str], str]) -> tuple[Hashabl
             return ("entry", fold(place_of(target)), settings["name"]), f"the entry {settings['name']} of {target}"
         case "to_kubernetes_secret":
             namespace, name, key = settings.get("namespace", ""), settings["name"], settings["key"]
-            shown = f"{namespace}/{name}" if namespace else name
-            return ("kubernetes", namespace, name, key), f"the key {key} of the Kubernetes Secret {shown}"
+            label = f"{namespace}/{name}" if namespace else name
+            return ("kubernetes", namespace, name, key), f"the key {key} of the Kubernetes Secret {label}"
     return ("file", fold(place_of(target))), target
 
 

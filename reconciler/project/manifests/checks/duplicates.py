@@ -1,4 +1,4 @@
-"""Finds objects that are declared twice: one id, one unique key, or both within the parent and by itself."""
+"""Finds objects that are declared twice: by id, by unique key, or both in the parent and in a manifest of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.project.manifests.checks.by_kind import ByKind
 
 
 def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
-    """Declarations that would be one and the same object: by id, or by a key that the platform keeps unique."""
+    """Reports declarations of the same object: equal ids, or equal values in fields that are unique on the platform."""
     by_id: dict[tuple[str, str], Declaration] = {}
     by_key: dict[tuple[str, Hashable], Declaration] = {}
     named = _resolve_names(by_kind)
@@ -26,7 +26,7 @@ def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
             if declaration.ensure is not Ensure.PRESENT:
                 continue
             if declaration.id is not None:
-                # Two kinds of the same objects name them by ids that differ in their prefix.
+                # Aliases of one kind have ids that differ only in their prefix.
                 first = by_id.setdefault((same, declaration.id.removeprefix(kind.id_prefix)), declaration)
                 if first is not declaration:
                     yield _report_duplicate(
@@ -45,11 +45,11 @@ def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
 
 
 def _resolve_names(by_kind: ByKind) -> Mapping[Address, Declaration]:
-    catalogue = {kind.name: kind for kind in by_kind}
+    catalog = {kind.name: kind for kind in by_kind}
     if not any(kind.alias for kind in by_kind):
         return {}
     return resolve_names(
-        {declaration.address: declaration for those in by_kind.values() for declaration in those}, catalogue
+        {declaration.address: declaration for declarations in by_kind.values() for declaration in declarations}, catalog
     )
 
 
@@ -63,7 +63,7 @@ def _report_duplicate(
 
 
 def _identity_key(declaration: Declaration, kind: Kind) -> Hashable | None:
-    """What the platform would tell the object by; None if that is not known yet."""
+    """The natural key of an object; None if it is known only after an apply."""
     if not kind.identity:
         return None
     parts: list[Hashable] = []
@@ -81,9 +81,9 @@ def _identity_key(declaration: Declaration, kind: Kind) -> Hashable | None:
 
 
 def find_children_declared_in_parent(by_kind: ByKind, declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
-    """Children that are declared both within their parent and by themselves."""
+    """Reports children that are declared both in their parent's spec and in a manifest of their own."""
     for kind, parent in ((kind, kind.parent) for kind in by_kind):
-        # What a parent does not take in its own spec cannot be declared there.
+        # Not every kind of parent declares its children in its own spec.
         if parent is not None and parent.embedded in kinds.get(parent.kind).by_name:
             yield from _find_in_parent(by_kind[kind], parent, declarations)
 
@@ -108,7 +108,7 @@ def _find_in_parent(
 
 
 def report_duplicate_address(second: Draft, first: Declaration) -> Problem:
-    """Another manifest with the address of a declaration."""
+    """The problem of a second manifest with the address of a declaration."""
     return Problem(
         f"declared twice, first at {first.position}",
         "rename or remove one",
@@ -120,7 +120,7 @@ def report_duplicate_address(second: Draft, first: Declaration) -> Problem:
 
 
 def find_conflicting_moves(declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
-    """Earlier addresses that another declaration has, or had too."""
+    """Reports former addresses that another declaration has now, or also lists in `moved`."""
     claimed: dict[Address, Declaration] = {}
     for declaration in declarations.values():
         for before in declaration.moved:

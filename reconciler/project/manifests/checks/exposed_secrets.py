@@ -15,7 +15,7 @@ from reconciler.project.documents import phrases
 from reconciler.project.documents.resolve import Resolver
 from reconciler.project.settings.config import Config
 
-_MIN_LENGTH: Final = 8  # characters: two shorter values may well be equal by chance
+_MIN_LENGTH: Final = 8  # characters: shorter values may be equal by chance
 _SOURCES: Final = {"env": "the environment variable", "file": "the file", "var": "the variable"}
 
 
@@ -27,7 +27,7 @@ class _KnownSecrets:
     sources: frozenset[str]
 
     def contain(self, source: str, text: str) -> bool:
-        """Whether a value is one of them, or contains a long one."""
+        """Whether a value comes from a secret source, is a secret, or contains a long one."""
         if source in self.sources:
             return True
         own = text.strip()
@@ -39,7 +39,7 @@ class _KnownSecrets:
 def _collect_secrets(
     config: Config, environ: Mapping[str, str], declarations: Iterable[Declaration], resolver: Resolver
 ) -> _KnownSecrets:
-    """The keys of this program, every declared secret, and the targets of deliveries."""
+    """Collects the keys of this program, every declared secret, and the targets of deliveries."""
     texts = {secret.reveal() for secret in [config.api_key] if secret is not None}
     texts |= {text for name, text in environ.items() if name.startswith("RECONCILER_") and name.endswith("_KEY")}
     files_of = set()
@@ -52,20 +52,20 @@ def _collect_secrets(
 def find_exposed_secrets(
     config: Config, environ: Mapping[str, str], declarations: Mapping[Address, Declaration], resolver: Resolver
 ) -> Iterator[Problem]:
-    """Secrets in fields that plans, reports and the account show; each field once."""
+    """Reports secrets in fields that plans, reports and the account show, each field once."""
     if not resolver.visible_values:
         return
     reported = set()
     is_secret = cache(_collect_secrets(config, environ, declarations.values(), resolver).contain)
-    for shown in resolver.visible_values:
-        field = shown.address, shown.path
-        if field not in reported and shown.address in declarations and is_secret(shown.source, shown.text or ""):
+    for value in resolver.visible_values:
+        field = value.address, value.path
+        if field not in reported and value.address in declarations and is_secret(value.source, value.text or ""):
             reported.add(field)
-            word, _, name = shown.source.partition(":")
+            word, _, name = value.source.partition(":")
             yield Problem(
                 f"{_SOURCES[word]} {name} is used as a secret, but plans and the platform show this field",
                 "use it only in secret fields",
-                f"{shown.address}.{phrases.format_path(shown.path)}",
-                declarations[shown.address].at(*shown.path),
+                f"{value.address}.{phrases.format_path(value.path)}",
+                declarations[value.address].at(*value.path),
                 code="secret-shown",
             )

@@ -1,4 +1,4 @@
-"""Checks that metadata leaves room for the owner record and does not look like one."""
+"""Checks that `metadata` leaves room for the owner record and does not contain its key."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from reconciler.project.manifests.checks.by_kind import ByKind
 
 
 def check_metadata(by_kind: ByKind, stack: str) -> Iterator[Problem]:
-    """The user's metadata must leave room for the owner record, and must not look like it."""
+    """Reports `metadata` that is too long beside the owner record, or contains its key."""
     for declaration in chain.from_iterable(by_kind[kind] for kind in by_kind if kind.keeps_owner):
-        if "metadata" in declaration.spec and (wrong := _check_one(declaration, stack)) is not None:
-            yield wrong
+        if "metadata" in declaration.spec and (problem := _check_one(declaration, stack)) is not None:
+            yield problem
 
 
 def _check_one(declaration: Declaration, stack: str) -> Problem | None:
@@ -58,7 +58,7 @@ def _check_one(declaration: Declaration, stack: str) -> Problem | None:
 
 
 def _holds_record(text: str) -> bool:
-    """Whether the text has a place of its own where our record would stand."""
+    """Whether the text contains the key of the owner record at the place of the record."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Warns of kinds that the platform has retired."""
+"""Warns of kinds that the platform has retired: it no longer creates objects of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from reconciler.model.problem import Problem, Severity
 
 
 def find_retired_kinds(declarations: Iterable[Declaration], profile: Dialect) -> Iterator[Problem]:
-    """Kinds that the platform of this profile no longer offers, each told once."""
-    found: dict[str, list[Declaration]] = {}
+    """Warns once for each declared kind that the platform of this profile has retired."""
+    by_kind: dict[str, list[Declaration]] = {}
     for declaration in declarations:
         if declaration.address.kind in profile.retired and declaration.ensure is Ensure.PRESENT:
-            found.setdefault(declaration.address.kind, []).append(declaration)
-    for kind, those in found.items():
-        more = f"; {len(those)} are declared" if len(those) > 1 else ""
+            by_kind.setdefault(declaration.address.kind, []).append(declaration)
+    for kind, retired in by_kind.items():
+        more = f"; {len(retired)} are declared" if len(retired) > 1 else ""
         text = f"{profile.name} no longer creates objects of the kind {kind} ({profile.retired_code}){more}"
         remedy = "declare a CloudEndpoint with a traffic policy instead"
-        first = those[0]
+        first = retired[0]
         yield Problem(text, remedy, str(first.address), first.position, Severity.WARNING, code="retired-kind")
