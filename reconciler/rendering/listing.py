@@ -1,6 +1,6 @@
-"""Live objects of one kind: a line each for people, or all that the platform shows of them as JSON.
+"""Live objects of one kind, as a table or as JSON.
 
-Secrets that a platform echoes are hidden here, and foreign text is made harmless. Knows nothing of plans.
+Hides secrets in responses of the platform, and escapes its text.
 """
 
 from __future__ import annotations
@@ -17,67 +17,84 @@ from reconciler.model.value import Json
 from reconciler.rendering import terminal_text
 
 HIDDEN = "(secret)"
-_TELLING = ("name", "url", "public_url", "domain", "addr", "hostports", "cidr", "match", "type", "email", "description")
-_HEAD = ("ID", "WHAT", "WHOSE", "SINCE")
-_LONGEST = 60  # cells of a column other than the id, which is there to be copied
+_DESCRIPTIVE = (
+    "name",
+    "url",
+    "public_url",
+    "domain",
+    "addr",
+    "hostports",
+    "cidr",
+    "match",
+    "type",
+    "email",
+    "description",
+)
+_HEAD = ("ID", "NAME", "MANAGED BY", "CREATED")
+_LONGEST = 60  # cells of a column other than the id, which is never cut
+_SHORTEST = 11  # cells of those columns; a date fits
 
 
-def table(kind: Kind, lives: Sequence[Live]) -> str:
-    """`ID  WHAT  WHOSE  SINCE`, newest first; nobody's objects have an empty third column."""
+def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
+    """`ID  NAME  MANAGED BY  CREATED` in so many cells, in the order of the platform. Ids are never cut."""
     rows = [_HEAD, *(_row(kind, live) for live in lives)]
     widths = [max(terminal_text.width(row[column]) for row in rows) for column in range(len(_HEAD))]
-    return "".join(f"{_padded(row, widths)}\n" for row in rows) if lives else ""
+    for column in (2, 1, 3):
+        excess = sum(widths) + 2 * (len(_HEAD) - 1) - width
+        widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+    return "".join(f"{_join_cells(row, widths)}\n" for row in rows) if lives else ""
 
 
-def document(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
-    """One JSON object: what the platform shows, and whether that was all."""
-    objects = [dict(_shown(kind, live.body)) for live in lives]
+def render_json(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
+    """One JSON object: the objects without secrets, and whether the list is complete."""
+    objects = [dict(_hide_secrets(kind, live.body)) for live in lives]
     text = json.dumps({"kind": kind.name, "complete": complete, "objects": objects}, indent=2)  # escapes what is unsafe
-    return text.replace("##", "#\\u0023")  # an order to the runner of a pipeline
+    return text.replace("##", "#\\u0023")  # the runner of a pipeline would execute `##[…]`
 
 
-def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
-    cellwise = (text + " " * (width - terminal_text.width(text)) for text, width in zip(row, widths, strict=True))
-    return "  ".join(cellwise).rstrip()
+def _join_cells(row: Sequence[str], widths: Sequence[int]) -> str:
+    texts = (terminal_text.cut(text, width) for text, width in zip(row, widths, strict=True))
+    cells = (text + " " * (width - terminal_text.width(text)) for text, width in zip(texts, widths, strict=True))
+    return "  ".join(cells).rstrip()
 
 
 def _row(kind: Kind, live: Live) -> tuple[str, ...]:
     owner = live.owner
-    whose = f"{owner.stack} {owner.address}" if owner is not None else ""
-    since = live.body.get("created_at") or live.body.get("started_at") or ""
-    row = (live.locator, _told(kind, live.body), whose, str(since))
-    name, *rest = (terminal_text.sanitize(text) for text in row)
-    return name, *(terminal_text.cut(text, _LONGEST) for text in rest)
+    managed_by = f"{owner.stack} {owner.address}" if owner is not None else ""
+    created = live.body.get("created_at") or live.body.get("started_at") or ""
+    row = (live.locator, _describe(kind, live.body), managed_by, str(created))
+    locator, *rest = (terminal_text.sanitize(text) for text in row)
+    return locator, *(terminal_text.cut(text, _LONGEST) for text in rest)
 
 
-def _told(kind: Kind, body: Mapping[str, Json]) -> str:
-    """What people would call it: its natural key where that is text, else the first thing that tells it apart."""
+def _describe(kind: Kind, body: Mapping[str, Json]) -> str:
+    """The first text field of the natural key, or of those that usually identify an object."""
     references = {field.name for field in kind.fields if field.refs}
-    shown = [name for name in (*kind.identity, *_TELLING) if name != kind.key and name not in references]
-    for name in shown:
+    names = [name for name in (*kind.identity, *_DESCRIPTIVE) if name != kind.key and name not in references]
+    for name in names:
         value = body.get(name)
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
             value = " ".join(value)
         if isinstance(value, str) and value and "\n" not in value:
             return value
     return ""
 
 
-def _shown(kind: Kind, body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+def _hide_secrets(kind: Kind, body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     for name, value in body.items():
         field = kind.by_name.get(name)
         if name == kind.one_time and value is not None:
             yield name, HIDDEN
         else:
-            yield name, value if field is None else _concealed(field, value)
+            yield name, value if field is None else _hide(field, value)
 
 
-def _concealed(field: Field, value: Json) -> Json:
+def _hide(field: Field, value: Json) -> Json:
     if Behavior.SENSITIVE in field:
         return HIDDEN if value else value
     if isinstance(value, dict) and field.is_sensitive:
-        inner: dict[str, Any] = {each.name: each for each in field.fields}
-        return {key: _concealed(inner[key], each) if key in inner else each for key, each in value.items()}
+        inner: dict[str, Any] = {part.name: part for part in field.fields}
+        return {key: _hide(inner[key], item) if key in inner else item for key, item in value.items()}
     if isinstance(value, list) and field.item is not None and field.is_sensitive:
-        return [_concealed(field.item, each) for each in value]
+        return [_hide(field.item, item) for item in value]
     return value

@@ -26,7 +26,7 @@ def test_everybodys_objects_are_listed_with_whose_they_are(on_sandbox: Project, 
     sandbox.post("/reserved_domains", {"domain": "theirs.example.com"})
     lines = on_sandbox("list", "ReservedDomain").out.splitlines()
     assert [line.split()[1:-1] for line in lines] == [
-        ["WHAT", "WHOSE"],
+        ["NAME", "MANAGED", "BY"],
         ["theirs.example.com"],
         ["ours.example.com", "prod", "ReservedDomain/ours"],
     ]

@@ -139,7 +139,7 @@ def test_searching_leaves_the_changes_that_hold_every_word(chromium: Browser, pa
     chromium.press("/")
     chromium.write("edge both")
     assert shown(chromium) == ["TLSEdge/payments"]
-    assert chromium.evaluate("document.querySelector('#shown').textContent") == "1 of 5 shown"
+    assert chromium.evaluate("document.querySelector('#matches').textContent") == "1 of 5 shown"
     chromium.write(" nothing-like-it")
     assert shown(chromium) == []
     assert not chromium.evaluate("document.querySelector('#none').hidden")
@@ -170,7 +170,7 @@ def test_a_box_that_is_clicked_shows_its_fields_calls_and_neighbours(chromium: B
 def test_what_only_waits_is_not_said_to_refer(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
     chromium.click(".box[aria-label='create IPPolicy/office']")
-    assert "Waited for by" not in chromium.evaluate("document.querySelector('#panel').innerText")
+    assert "Runs before" not in chromium.evaluate("document.querySelector('#panel').innerText")
     chromium.click(".box[aria-label='stays HTTPSEdgeRoute/api']")
     panel = chromium.evaluate("document.querySelector('#panel').innerText")
     assert "Waits for\nupdate TLSEdge/payments" in panel
@@ -180,7 +180,7 @@ def test_what_only_waits_is_not_said_to_refer(chromium: Browser, pages: dict[str
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_a_box_tells_is_in_sight(chromium: Browser, pages: dict[str, Path], width: int) -> None:
     chromium.open(pages["large"], width=width, height=700)
-    chromium.evaluate("document.querySelector('#picture').scrollIntoView()")
+    chromium.evaluate("document.querySelector('#graph').scrollIntoView()")
     chromium.click(".box")
     assert chromium.evaluate("document.querySelector('#panel h3').getBoundingClientRect().bottom <= innerHeight")
 
@@ -222,12 +222,12 @@ def test_a_link_to_a_change_opens_it(chromium: Browser, pages: dict[str, Path]) 
 
 def test_a_large_picture_is_made_smaller_and_larger(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["large"])
-    width = "Number(document.querySelector('#picture').getAttribute('width'))"
+    width = "Number(document.querySelector('#graph').getAttribute('width'))"
     before = chromium.evaluate(width)
     chromium.click("[data-zoom=in]")
     assert chromium.evaluate(width) > before
     chromium.click("[data-zoom=one]")
-    assert chromium.evaluate(f"{width} === document.querySelector('#picture').viewBox.baseVal.width")
+    assert chromium.evaluate(f"{width} === document.querySelector('#graph').viewBox.baseVal.width")
 
 
 def test_a_bar_of_the_report_leads_to_its_row(chromium: Browser, pages: dict[str, Path]) -> None:

@@ -43,7 +43,7 @@ SHOWN = {
     ),
     "to_command": (
         Delivery("to_command", "sh", settings={"run": RUN, "check": CHECK, "env": ["VAULT_TOKEN"]}),
-        [shlex.join(RUN), shlex.join(CHECK), "it gets: VAULT_TOKEN"],
+        [shlex.join(RUN), shlex.join(CHECK), "of its commands: VAULT_TOKEN"],
     ),
 }
 FORMS: dict[str, Callable[[Plan], str]] = {

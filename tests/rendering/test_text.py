@@ -224,7 +224,7 @@ def test_no_id_is_broken(width: int) -> None:
         Action.UPDATE,
         Reason.IMMUTABLE,
         route,
-        (FieldChange("https_edge_id", "x" * 60 + edge, edge, forces_replacement=True),),
+        (FieldChange("https_edge_id", "another edge", edge, forces_replacement=True),),
     )
     path = f"/edges/https/{edge}/routes/{route}/webhook_verification/and/some/more/{edge}"
     call = Call(f"update {address}", address, Verb.UPDATE, path)

@@ -40,9 +40,9 @@ def command(common: options.Options, kind: str, form: str) -> int:
     opened = open_without_manifests(workspaces.source_of(common))
     found = workspaces.run(opened.list_objects(wanted, on_event=ReadProgress(common.quiet)))
     if form == "json":
-        output.print_result(listing.document(wanted, found.objects, complete=found.complete))
+        output.print_result(listing.render_json(wanted, found.objects, complete=found.complete))
     else:
-        output.print_result(listing.table(wanted, found.objects))
+        output.print_result(listing.render_table(wanted, found.objects, output.width()))
         if not found.objects and found.complete and not common.quiet:
             output.print_note(f"There is no {wanted.name}.")
     if not found.complete:

@@ -22,7 +22,7 @@ from reconciler.model.value import Value
 from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.matching.index import LiveIndex, describe_owner
-from reconciler.rendering.plan.outline import in_words
+from reconciler.rendering.plan.outline import format_value
 
 _ID = re.compile(r"([a-z0-9]+_)[A-Za-z0-9]{27}")  # prefix and KSUID
 
@@ -138,7 +138,7 @@ class Comparison:
         for name in sorted((seen.fields.keys() | fields.keys()) - written):
             old, new = seen.fields.get(name), fields.get(name)
             if old != new:
-                yield f"{address}.{name}: was {in_words(old)}, is now {in_words(new)}"
+                yield f"{address}.{name}: was {format_value(old)}, is now {format_value(new)}"
 
     def _compare_duplicate(self, change: Change, id: str) -> Iterator[str]:
         """A second object of the address, which the plan deletes and of which it keeps no fields."""

@@ -1,6 +1,6 @@
-"""Says where a one-time secret will be delivered and which commands will run, with every argument, as clean text.
+"""Text about deliveries of one-time secrets: the target, and the commands that will run, with all arguments.
 
-Commands are quoted as a shell reads them, so that a reader can tell one argument from two; nothing of them is cut here.
+Commands are quoted for a shell, so that arguments can be told apart, and are not cut.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from reconciler.rendering.terminal_text import sanitize
 
 
 def describe(deliver: Mapping[str, Delivery]) -> Iterator[str]:
-    """Clean lines: for each output where it will go, then what else will run or be passed on."""
+    """Sanitized lines: for each output its target, then the check command and the environment variables."""
     for output, delivery in deliver.items():
         yield sanitize(f"{output} will be delivered to ") + _target(delivery)
         yield from _command_details(delivery)
 
 
 def quote(arguments: Json) -> str:
-    """An argument list as a shell would read it. What no terminal should obey is spelt as `$'\\x1b'`."""
-    if not isinstance(arguments, list):  # of a plan file that somebody else wrote
+    """An argument list quoted for a shell. Control characters are written as `$'\\x1b'`."""
+    if not isinstance(arguments, list):  # in a plan file that another program wrote
         return sanitize(str(arguments))
     return sanitize(" ".join(_quote_argument(str(argument)) for argument in arguments))
 
@@ -30,17 +30,17 @@ def quote(arguments: Json) -> str:
 def _target(delivery: Delivery) -> str:
     settings, target = delivery.settings, sanitize(delivery.target)
 
-    def named(name: str) -> str:
+    def setting(name: str) -> str:
         return sanitize(str(settings.get(name, "")))
 
     match delivery.way:
         case "to_file":
             return f"the file {target}"
         case "to_dotenv":
-            return f"the entry {named('name')} of the file {target}"
+            return f"the entry {setting('name')} of the file {target}"
         case "to_kubernetes_secret":
-            name = "/".join(each for each in (named("namespace"), named("name")) if each)
-            return f"the file {target}, as key {named('key')} of the Kubernetes Secret {name}"
+            name = "/".join(part for part in (setting("namespace"), setting("name")) if part)
+            return f"the file {target}, as key {setting('key')} of the Kubernetes Secret {name}"
         case "to_command":
             return f"the standard input of the command: {quote(settings.get('run', [delivery.target]))}"
     return f"{target} by {sanitize(delivery.way)}"
@@ -50,10 +50,10 @@ def _command_details(delivery: Delivery) -> Iterator[str]:
     if delivery.way != "to_command":
         return
     if check := delivery.settings.get("check"):
-        yield f"before that, this command will run: {quote(check)}"
+        yield f"check command, which runs before: {quote(check)}"
     if env := delivery.settings.get("env"):
         names = ", ".join(map(str, env)) if isinstance(env, list) else str(env)
-        yield f"environment variables that it gets: {sanitize(names)}"
+        yield f"environment variables of its commands: {sanitize(names)}"
 
 
 def _quote_argument(argument: str) -> str:

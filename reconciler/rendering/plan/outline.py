@@ -1,7 +1,7 @@
-"""A plan as rows that any format can print: the one place where secrets are hidden and foreign text is made harmless.
+"""A plan as rows that all formats print. Hides secrets and sanitizes all text from Git and the platform.
 
-Rows say what there is to say in full; how much of it fits is each format's business. They are tuples: every plan
-loads these classes, and dataclasses take up to 1 ms each.
+Rows are complete; each format shortens them as it needs. They are named tuples, since every command loads these classes
+and a dataclass takes up to 1 ms to load.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ SENSITIVE_CHANGED = "(sensitive value changed)"
 UNSET = "(not set)"
 
 _OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")
-_CONTEXT = 2  # lines around a change: enough to find the place
-_SHORT = 48  # cells of a nested value that may stay on its key's line
+_CONTEXT = 2  # lines around a change
+_SHORT = 48  # cells of a nested value that is written on the line of its key
 
 
 class DisplayValue(NamedTuple):
-    """A value, clean and without secrets: on one line, and laid out on as many as it takes."""
+    """A sanitized value without secrets, on one line and on several lines."""
 
     line: str
     lines: tuple[str, ...]
 
 
 class DiffLine(NamedTuple):
-    """`+` added, `-` removed, ` ` kept, `…` a gap."""
+    """`+` added, `-` removed, ` ` context, `…` omitted lines."""
 
     sign: str
     text: str
@@ -63,7 +63,7 @@ class ChangeRow(NamedTuple):
     protected: bool
     position: str
     fields: tuple[FieldRow, ...]
-    deliveries: tuple[str, ...] = ()  # where one-time secrets will go, and which commands will run
+    deliveries: tuple[str, ...] = ()  # targets of one-time secrets, and commands that will run
     parent: str = ""  # of an addition
     is_pending: bool = False
 
@@ -73,7 +73,7 @@ class CallRow(NamedTuple):
     method: str
     path: str
     address: str
-    needs: tuple[int, ...]  # numbers of the calls before it
+    needs: tuple[int, ...]  # numbers of the calls that it waits for
 
 
 class ApprovalRow(NamedTuple):
@@ -103,7 +103,7 @@ class Outline(NamedTuple):
     targets: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     ignored: int = 0  # differences that are known drift
-    ignored_until: tuple[str, ...] = ()  # the days on which they are reported again, in order
+    ignored_until: tuple[str, ...] = ()  # the last days on which they are ignored, in order
 
     @property
     def errors(self) -> tuple[ProblemRow, ...]:
@@ -115,6 +115,7 @@ class Outline(NamedTuple):
 
 
 def build_outline(plan: Plan) -> Outline:
+    """The rows of a plan, in its order."""
     words = _Words(plan)
     numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
     return Outline(
@@ -122,7 +123,7 @@ def build_outline(plan: Plan) -> Outline:
         changes=_changes(plan, words),
         calls=tuple(_call(call, numbers) for call in plan.calls),
         problems=tuple(ProblemRow(sanitize(str(problem)), problem.is_error) for problem in plan.problems),
-        approvals=tuple(_consent(consent) for consent in plan.approvals),
+        approvals=tuple(_approval(approval) for approval in plan.approvals),
         counts=Counter(change.action for change in plan.changes),
         additions=tuple(_change(change, words) for change in plan.additions),
         unmanaged=dict(sorted(Counter(sanitize(kind) for kind, _ in plan.unmanaged).items())),
@@ -141,21 +142,21 @@ def build_outline(plan: Plan) -> Outline:
 
 
 def symbol(action: Action, order: Order | None) -> str:
-    """The sign that users of such tools know."""
+    """The symbol of an action, as in Terraform: `+/-` creates before it deletes."""
     if action is Action.REPLACE:
         return "+/-" if order is Order.CREATE_FIRST else "-/+"
     return {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}.get(action, "↷")
 
 
 def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
-    """Deliveries are told of the calls that carry them out, whatever else the plan says."""
-    told = {call.address: tuple(deliveries.describe(call.deliver)) for call in plan.calls if call.deliver}
+    """The changes, each with the deliveries of its calls."""
+    by_address = {call.address: tuple(deliveries.describe(call.deliver)) for call in plan.calls if call.deliver}
     rows = (_change(change, words) for change in plan.changes)
-    if not told:
+    if not by_address:
         return tuple(rows)
     creating = (Action.CREATE, Action.REPLACE)
     return tuple(
-        row._replace(deliveries=told.get(change.address, ())) if change.action in creating else row
+        row._replace(deliveries=by_address.get(change.address, ())) if change.action in creating else row
         for change, row in zip(plan.changes, rows, strict=True)
     )
 
@@ -179,8 +180,8 @@ def _change(change: Change, words: _Words) -> ChangeRow:
 
 
 def _field(change: FieldChange, words: _Words) -> FieldRow:
-    old = None if change.old is None else words.shown(change.old)
-    new = None if change.new is None else words.shown(change.new)
+    old = None if change.old is None else words.display(change.old)
+    new = None if change.new is None else words.display(change.new)
     return FieldRow(
         path=sanitize(change.path),
         old=old,
@@ -205,8 +206,8 @@ def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
     )
 
 
-def _consent(consent: Approval) -> ApprovalRow:
-    return ApprovalRow(sanitize(consent.flag), sanitize(consent.why), consent.granted, consent.is_optional)
+def _approval(approval: Approval) -> ApprovalRow:
+    return ApprovalRow(sanitize(approval.flag), sanitize(approval.why), approval.granted, approval.is_optional)
 
 
 def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:
@@ -223,13 +224,13 @@ def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:
 
 
 class _Words:
-    """Puts values into words, with the addresses of the objects that the plan knows by id."""
+    """Formats values, with the addresses of the objects whose ids the plan knows."""
 
     def __init__(self, plan: Plan) -> None:
         self._resolved = plan.resolved
-        self._names = {seen.id: str(address) for address, seen in plan.observed.items()}
+        self._names = {observed.id: str(address) for address, observed in plan.observed.items()}
 
-    def shown(self, value: Value) -> DisplayValue:
+    def display(self, value: Value) -> DisplayValue:
         return DisplayValue(self.line(value), tuple(self.lines(value)))
 
     def line(self, value: Value) -> str:
@@ -240,14 +241,14 @@ class _Words:
             case Ref():
                 return self._reference(value)
             case Template(parts):
-                return "".join(_quoted(part) if isinstance(part, str) else self._reference(part) for part in parts)
+                return "".join(_quote(part) if isinstance(part, str) else self._reference(part) for part in parts)
             case None:
                 return UNSET
             case bool():
                 return "true" if value else "false"
             case str():
                 name = self._names.get(value) if _OBJECT_ID.fullmatch(value) else None
-                return f"{_quoted(value)} ({sanitize(name)})" if name else _quoted(value)
+                return f"{_quote(value)} ({sanitize(name)})" if name else _quote(value)
             case dict():
                 return "{" + ", ".join(f"{sanitize(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
             case list() | tuple():
@@ -255,10 +256,10 @@ class _Words:
         return sanitize(str(value))
 
     def lines(self, value: Value) -> Iterator[str]:
-        """The value on lines of its own: of a text its lines, of a list its items, of an object its members."""
+        """The value on several lines: the lines of a text, items of a list or members of an object."""
         match value:
             case str() if "\n" in value:
-                yield from (_ended(sanitize(line)) for line in value.removesuffix("\n").split("\n"))
+                yield from (_mark_trailing_spaces(sanitize(line)) for line in value.removesuffix("\n").split("\n"))
             case dict() if value:
                 for key in sorted(value):
                     yield from self._member(f"{sanitize(key)}:", value[key])
@@ -283,26 +284,26 @@ class _Words:
             return
         first, *rest = self.lines(value)
         yield f"• {first}"
-        yield from (f"  {each}" for each in rest)
+        yield from (f"  {line}" for line in rest)
 
     def _reference(self, ref: Ref) -> str:
-        known = self._resolved.get(f"{ref.target}.{ref.output}")
-        if known is None:
+        value = self._resolved.get(f"{ref.target}.{ref.output}")
+        if value is None:
             return f"(known after apply: {sanitize(str(ref))})"
-        return f"{_quoted(str(known))} ({sanitize(str(ref))})"
+        return f"{_quote(str(value))} ({sanitize(str(ref))})"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{sanitize(escaped)}"'
 
 
-def _ended(line: str) -> str:
-    """With the spaces at its end, which nobody sees, spelt out."""
+def _mark_trailing_spaces(line: str) -> str:
+    """The line with spaces at its end written as `\\x20`, since they would be invisible."""
     text = line.rstrip(" ")
     return text + r"\x20" * (len(line) - len(text))
 
 
-def in_words(value: Value) -> str:
-    """A value on one line, clean and without secrets."""
+def format_value(value: Value) -> str:
+    """A value on one line, sanitized and without secrets."""
     return _Words(Plan("")).line(value)
