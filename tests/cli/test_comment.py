@@ -64,9 +64,9 @@ def gitlab(reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github: Shell, host: CodeHost) -> None:
-    assert github("comment", "--plan", "plan.json") == Said(0, "", "Commented.\n")
+    assert github("comment", "--plan", "plan.json") == Said(0, "", "Comment created.\n")
     host.comments[0]["body"] = f"{OURS}\nan older plan"
-    assert github("comment", "--plan", "plan.json") == Said(0, "", "The comment was updated.\n")
+    assert github("comment", "--plan", "plan.json") == Said(0, "", "Comment updated.\n")
     (body,) = host.bodies
     assert body.startswith(f"{OURS}\n<!-- reconciler digest=blake2b:")
     assert host.changes == [
@@ -77,7 +77,7 @@ def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github
 
 def test_the_same_plan_again_changes_nothing(github: Shell, host: CodeHost) -> None:
     github("comment", "--plan", "plan.json")
-    assert github("comment", "--plan", "plan.json") == Said(0, "", "The comment says so already.\n")
+    assert github("comment", "--plan", "plan.json") == Said(0, "", "Comment unchanged.\n")
     assert len(host.changes) == 1
 
 
@@ -95,7 +95,7 @@ def test_its_comment_is_found_pages_away_without_following_links(github: Shell, 
     for number in range(230):
         host.say(ALICE, f"comment {number}")
     host.say(US, f"{OURS}\nan older plan")
-    assert github("comment", "--plan", "plan.json").err == "The comment was updated.\n"
+    assert github("comment", "--plan", "plan.json").err == "Comment updated.\n"
     assert len(host.comments) == 231
 
 
@@ -104,7 +104,7 @@ def test_what_somebody_else_wrote_is_left_alone_whatever_it_says(github: Shell, 
     host.say(US, f"quoting {OURS}")
     for each in OTHERS:
         host.say(US, f"{each}\nof another stack or account")
-    assert github("comment", "--plan", "plan.json").err == "Commented.\n"
+    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
     assert [each.partition("\n")[0] for each in host.bodies] == [
         OURS, f"quoting {OURS}", *OTHERS, OURS,
     ]  # fmt: skip
@@ -114,14 +114,14 @@ def test_a_workflows_token_that_may_not_ask_who_it_is_knows_its_own_by_the_bot(g
     host.me = None
     host.say(ALICE, f"{OURS}\nNo changes. Merge it!")
     host.say(BOT, f"{OURS}\nan older plan")
-    assert github("comment", "--plan", "plan.json").err == "The comment was updated.\n"
+    assert github("comment", "--plan", "plan.json").err == "Comment updated.\n"
     assert host.changes == [("PATCH", "/repos/octo/infra/issues/comments/2")]
 
 
 def test_a_comment_that_is_deleted_meanwhile_is_written_anew(github: Shell, host: CodeHost) -> None:
     host.say(US, f"{OURS}\nan older plan")
     host.vanishing = True
-    assert github("comment", "--plan", "plan.json").err == "Commented.\n"
+    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
     assert [method for method, _ in host.changes] == ["PATCH", "POST"]
 
 
@@ -214,7 +214,7 @@ def test_a_body_that_is_nested_too_deep_is_refused(github: Shell, host: CodeHost
 @pytest.mark.parametrize("author", ["deployer", None, ["deployer"]])
 def test_a_comment_of_nobody_in_particular_is_not_ours(github: Shell, host: CodeHost, author: object) -> None:
     host.instead["GET /comments"] = (200, {"Link": ";;,<"}, [{"id": 1, "body": OURS, "user": author}])
-    assert github("comment", "--plan", "plan.json").err == "Commented.\n"
+    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
 
 
 def test_gitlab_s_other_way_to_say_why_is_shown_too(gitlab: Shell, host: CodeHost) -> None:
@@ -231,7 +231,7 @@ def test_a_token_that_no_header_can_carry_is_told_of_without_it(
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", token)
     assert github("comment", "--plan", "plan.json") == Said(
-        64, "", "error: GITHUB_TOKEN holds a character that no token has; set it to the token alone\n"
+        64, "", "error: GITHUB_TOKEN contains whitespace or other invalid characters; set it to the token alone\n"
     )
     assert host.asked == []
 
@@ -256,11 +256,11 @@ def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: py
 @pytest.mark.parametrize(
     ("unset", "error"),
     [
-        ("GITHUB_REPOSITORY", "error: nothing tells which review to comment on; run it in a pipeline, or set "),
-        ("GITHUB_TOKEN", "error: GITHUB_TOKEN is not set; give the step a token that may write comments"),
+        ("GITHUB_REPOSITORY", "error: cannot determine the pull or merge request; run in a pipeline, or set "),
+        ("GITHUB_TOKEN", "error: GITHUB_TOKEN is not set; set it to a token that may write comments"),
         (
             "GITHUB_REF",
-            "error: neither the event nor GITHUB_REF names a pull request; run it on pull_request, or give ",
+            "error: cannot determine the pull request from GITHUB_EVENT_PATH or GITHUB_REF; ",
         ),
     ],
 )

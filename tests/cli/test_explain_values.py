@@ -149,11 +149,11 @@ def test_what_comes_from_a_map_in_a_variable_is_followed_to_it(shell: Shell) -> 
 @pytest.mark.parametrize(
     ("what", "why"),
     [
-        ("IPPolicy/office.description[0]", "there are no items in IPPolicy.description: its shape is text"),
-        ("IPPolicy/office.description.x", "there are no fields in IPPolicy.description: its shape is text"),
-        ("TLSEdge/payments.hostports.x", "name an item of the list, as in TLSEdge.hostports[0]"),
-        ("TLSEdge/payments.tls_termination[0]", "there are no items in TLSEdge.tls_termination: its shape is object"),
-        ("TLSEdge/payments.mutual_tl", "TLSEdge has no field 'mutual_tl'; did you mean 'mutual_tls'?"),
+        ("IPPolicy/office.description[0]", "no items in IPPolicy.description: its type is text"),
+        ("IPPolicy/office.description.x", "no fields in IPPolicy.description: its type is text"),
+        ("TLSEdge/payments.hostports.x", "select an item of the list, as in TLSEdge.hostports[0]"),
+        ("TLSEdge/payments.tls_termination[0]", "no items in TLSEdge.tls_termination: its type is object"),
+        ("TLSEdge/payments.mutual_tl", "unknown field 'mutual_tl' in TLSEdge; did you mean 'mutual_tls'?"),
     ],
 )
 def test_a_path_that_leads_nowhere_is_refused(shell: Shell, what: str, why: str) -> None:

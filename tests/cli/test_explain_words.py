@@ -18,7 +18,7 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
     assert said.code == 0
     assert said.out.startswith(f"TunnelCredential.{word} (")
     assert said.out.count("\n\n") >= 2  # what it is, and where it is shown
-    assert "It stands beside spec; docs/manifests.md" in said.out
+    assert "A manifest key, at the same level as `spec`; examples are in docs/manifests.md" in said.out
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
         ("TunnelCredential.rotate.after", "such as 90d"),
         ("TunnelCredential.deliver.to_dotenv", "* file  string. Path of the file"),
         ("TunnelCredential.deliver.token.to_dotenv.name", "Name of the entry."),
-        ("HTTPSEdge.rotate", "HTTPSEdge has no one-time secret, and takes no rotate."),
-        ("HTTPSEdge.deliver", "HTTPSEdge has no one-time secret, and takes no deliver."),
-        ("AgentConfig.id", "AgentConfig is rendered to a file and has only kind, name and spec."),
+        ("HTTPSEdge.rotate", "HTTPSEdge does not support rotate: it has no one-time secret."),
+        ("HTTPSEdge.deliver", "HTTPSEdge does not support deliver: it has no one-time secret."),
+        ("AgentConfig.id", "AgentConfig does not support id: it is rendered to a file and has no object"),
         ("BotUser.name", "The name, unique among the bot users of the account."),  # a field of the spec comes first
     ],
 )
@@ -50,14 +50,14 @@ def test_a_word_is_explained_for_the_kind_that_was_named(shell: Shell, path: str
     ],
 )
 def test_a_kind_lists_what_its_manifests_may_say_beside_the_spec(shell: Shell, kind: str, words: str) -> None:
-    assert shell("explain", kind).out.endswith(f"\nBeside spec: {words}\n")
+    assert shell("explain", kind).out.endswith(f"\nManifest keys: {words}\n")
 
 
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("BotUser.lifecycle.protct", "there is no 'protct' in BotUser.lifecycle; did you mean 'protect'?"),
-        ("BotUser.moved.x", "there is no 'x' in BotUser.moved; it has nothing inside"),
+        ("BotUser.lifecycle.protct", "unknown field 'protct' in BotUser.lifecycle; did you mean 'protect'?"),
+        ("BotUser.moved.x", "unknown field 'x' in BotUser.moved; it is a single value"),
     ],
 )
 def test_what_is_not_inside_a_word_is_told(shell: Shell, path: str, told: str) -> None:
@@ -76,4 +76,4 @@ def test_every_code_is_explained(shell: Shell, code: str) -> None:
 def test_a_misspelt_code_is_refused_with_the_nearest(shell: Shell) -> None:
     said = shell("explain", "unknown-feild")
     assert said.code != 0
-    assert "there is no code 'unknown-feild'; did you mean 'unknown-field'?" in said.err
+    assert "unknown code 'unknown-feild'; did you mean 'unknown-field'?" in said.err

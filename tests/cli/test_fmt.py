@@ -38,7 +38,7 @@ def test_fmt_refuses_a_link_that_leads_out_of_the_project(
     said = shell("fmt", "manifests/x.yaml")
     assert (said.code, said.err) == (
         1,
-        "error: manifests/x.yaml is a symlink to a place outside the project; lay out the file itself\n",
+        "error: manifests/x.yaml is a symbolic link to a file outside the project; format the target in its project\n",
     )
     assert outside.read_text() == "name: a\nkind: IPPolicy\n"
 

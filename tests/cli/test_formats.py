@@ -77,7 +77,7 @@ def test_a_plan_as_json_is_nobody_elses_to_read_wherever_it_was_asked_for(shell:
 def test_a_form_without_its_file_is_asked_for(shell: Shell) -> None:
     said = shell("plan", "--format", "json=")
     assert said.code == 64
-    assert "'json=' names no file; write json=FILE, or json for standard output" in said.err
+    assert "'json=' has no file name; use json=FILE, or json for standard output" in said.err
 
 
 def test_every_event_of_an_apply_has_the_form_that_is_documented(shell: Shell, sandbox: Sandbox) -> None:
@@ -106,7 +106,7 @@ def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: San
     assert shell("drift", "--record", "--quiet").code == 0
     edit(sandbox)
     assert shell("drift", "--record").code == 2
-    assert shell("report", "--out", "report.html") == Said(0, "", "Written to report.html.\n")
+    assert shell("report", "--out", "report.html") == Said(0, "", "Wrote report.html.\n")
     page = (shell.root / "report.html").read_text(encoding="utf-8")
     assert "1 resource differs, the longest since" in page
     assert "fields differ: <code>description</code>" in page
@@ -123,7 +123,7 @@ def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
 
 def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
     said = shell("drift", "--record", "--target", "IPPolicy/*")
-    assert said == Said(64, "", "error: --record covers the whole stack; select no resources\n")
+    assert said == Said(64, "", "error: --record checks the whole stack; select no resources\n")
 
 
 def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
@@ -131,11 +131,11 @@ def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) 
     sandbox.fault("GET /ip_policies", then="status", status=400, times=0)
     said = shell("drift", "--record")
     assert said.code == 1
-    assert "note: not recorded, because of the problems" in said.err
+    assert "note: drift check not recorded, because the plan has errors" in said.err
     assert "No drift check was recorded" in shell("report").out
 
 
 def test_a_store_in_memory_records_nothing(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_STORE", "memory:")
     said = shell("drift", "--record")
-    assert said == Said(64, "", "error: --record needs a store that lasts, and this one is memory:\n")
+    assert said == Said(64, "", "error: --record requires a persistent store; set `store` to a file, not memory:\n")

@@ -33,7 +33,7 @@ def test_a_check_names_each_file_that_is_not_as_it_would_be_written(
         "docs/kinds/TCPEdge.md: stale, +0 -1 lines",
         "docs/kinds/TLSEdge.md: missing",
         "docs/kinds/OldKind.md: no longer generated",
-        "3 generated files are not current: run python -m reconciler.cli.dev.generate",
+        "3 generated files are stale: run python -m reconciler.cli.dev.generate",
     ]
 
 

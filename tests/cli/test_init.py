@@ -35,9 +35,9 @@ def test_what_it_writes_is_valid_laid_out_and_plans(shell: Shell, sandbox: Sandb
     told = shell("init", "fresh", "-y", "--example", "--base-url", sandbox.base_url)
     assert told.code == 0
     assert told.err.startswith(
-        f"{sandbox.base_url} accepts the key.\nwrote reconciler.yaml\nwrote manifests/access.yaml\n"
+        f"{sandbox.base_url} accepted the API key.\nwrote reconciler.yaml\nwrote manifests/access.yaml\n"
     )
-    assert told.out.startswith("Next:\n  cd fresh\n")
+    assert told.out.startswith("Next steps:\n  cd fresh\n")
     assert shell("validate", "--project", "fresh").code == 0
     assert shell("fmt", "--check", "--project", "fresh").code == 0
     assert "Plan: 2 to create" in shell("plan", "--project", "fresh").out
@@ -63,7 +63,7 @@ def test_nothing_is_written_when_the_key_is_refused(
 def test_without_a_key_it_says_that_none_was_tried(shell: Shell) -> None:
     told = shell("init", "fresh", "-y", "--base-url", "https://api.example.com")
     assert told.code == 0
-    assert "note: the key was not tried: RECONCILER_API_KEY is not set\n" in told.err
+    assert "note: API key not tested: RECONCILER_API_KEY is not set\n" in told.err
 
 
 def test_what_is_there_stays_as_it_is(shell: Shell) -> None:
@@ -89,7 +89,7 @@ def test_what_a_gitignore_lacks_is_named(shell: Shell) -> None:
     shell.write("fresh/.gitignore", f"*.pyc\nstate\n/plan.*\n.env\n{OUTPUTS}")
     told = shell("init", "fresh", "-y")
     assert "kept .gitignore, which already exists\n" in told.err
-    assert "note: .gitignore does not say /secrets/ *.key /plan.json /plan.md /plan.html: " in told.err
+    assert "note: .gitignore does not list /secrets/ *.key /plan.json /plan.md /plan.html; " in told.err
     assert "does not say" not in shell("init", "other", "-y").err
 
 
@@ -100,10 +100,10 @@ def test_a_gitignore_may_say_it_otherwise_or_be_none(shell: Shell) -> None:
         + OUTPUTS.replace("/report", "report").replace("/snapshot.json\n/events.ndjson\n", ""),
     )
     told = shell("init", "fresh", "-y")
-    assert "note: .gitignore does not say /snapshot.json /events.ndjson: " in told.err
+    assert "note: .gitignore does not list /snapshot.json /events.ndjson; " in told.err
     (shell.root / "other/.gitignore").mkdir(parents=True)
     told = shell("init", "other", "-y")
-    assert (told.code, told.out.splitlines()[0]) == (0, "Next:")
+    assert (told.code, told.out.splitlines()[0]) == (0, "Next steps:")
 
 
 def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: Shell) -> None:
@@ -190,7 +190,7 @@ def test_the_code_host_is_told_by_the_repository(shell: Shell, file: str, text: 
 def test_where_nobody_can_answer_it_asks_for_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = shell("init", "fresh")
     assert refused.code == 64
-    assert refused.err == "error: stdin is not a terminal; pass --auto-approve to use defaults without questions\n"
+    assert refused.err == "error: stdin is not a terminal; pass --auto-approve to run non-interactively\n"
 
 
 @pytest.mark.usefixtures("over_socket")
@@ -211,18 +211,18 @@ def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monk
         said = ""
         for question, answer in (
             ("[fresh]:", "shop"),
-            ("Address of the platform:", sandbox.base_url),
+            ("Base URL of the API:", sandbox.base_url),
             ("[none]:", "gitlab"),
-            ("(empty: later):", WHEEL),
+            ("(leave empty to set later)", WHEEL),
             ("API key", KEY),
         ):
             said += _until(ours, question)
             os.write(ours, f"{answer}\n".encode())
-        said += _until(ours, "what the account has already?")
+        said += _until(ours, "the account's existing objects?")
         os.write(ours, b"y\n")
     os.close(ours)
     assert process.returncode == 0
-    assert f"{sandbox.base_url} accepts the key." in said
+    assert f"{sandbox.base_url} accepted the API key." in said
     assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == "shop"
     pipeline = yaml.safe_load((shell.root / "fresh" / ".gitlab-ci.yml").read_text())
     assert pipeline["variables"]["RECONCILER_PACKAGE"] == f"reconciler[postgres] @ {WHEEL}"
@@ -291,18 +291,18 @@ def test_the_pipelines_install_what_is_said_with_the_extra_for_their_store(
     told = shell("init", "fresh", "-y", "--ci", host, "--package", package)
     assert told.code == 0
     assert installs(shell, host) == written
-    assert ("is a name: say in" in told.out) == ("~=" in package or "==" in package)
+    assert ("is installed from a package index: set " in told.out) == ("~=" in package or "==" in package)
 
 
 @pytest.mark.parametrize("host", pipelines.HOSTS)
 def test_pipelines_that_nobody_named_a_package_for_install_none_and_init_says_so(shell: Shell, host: str) -> None:
     told = shell("init", "fresh", "-y", "--ci", host)
     assert installs(shell, host) == ""
-    assert f"They install nothing yet: say in {pipelines.PACKAGE_IN[host]} what" in told.out
+    assert "The pipelines do not install reconciler yet: set " in told.out
     again = shell("init", "fresh", "-y", "--ci", host, "--package", WHEEL)
     assert installs(shell, host) == ""
     assert f"note: {pipelines.PACKAGE_IN[host]} already exists; ignoring --package" in again.err
-    assert "They install nothing yet" in again.out
+    assert "The pipelines do not install reconciler yet" in again.out
 
 
 def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None:

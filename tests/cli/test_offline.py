@@ -69,19 +69,19 @@ def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["paln"], "there is no command 'paln'; did you mean 'plan'?"),
-        (["xyzzy"], "there is no command 'xyzzy'; `reconciler --help` lists the commands"),
+        (["paln"], "unknown command 'paln'; did you mean 'plan'?"),
+        (["xyzzy"], "unknown command 'xyzzy'; `reconciler --help` lists all commands"),
         (["plan", "--detailed-exitcod"], "no such option '--detailed-exitcod'. Did you mean '--detailed-exitcode'?"),
-        (["explain", "TLSEge"], "there is no kind 'TLSEge'; did you mean 'TLSEdge'?"),
-        (["explain", "TLSEdge.hostport"], "TLSEdge has no field 'hostport'; did you mean 'hostports'?"),
-        (["plan", "--allow", "delete"], "invalid value for '--allow': 'delete' is not what:Kind=N, as in "
+        (["explain", "TLSEge"], "unknown kind 'TLSEge'; did you mean 'TLSEdge'?"),
+        (["explain", "TLSEdge.hostport"], "unknown field 'hostport' in TLSEdge; did you mean 'hostports'?"),
+        (["plan", "--allow", "delete"], "invalid value for '--allow': 'delete' is not RULE:KIND=N, as in "
          "delete:ReservedDomain=1"),
         (["validate", "--var", "x"], "invalid value for '--var': 'x' is not name=value"),
-        (["validate", "--env", ""], "invalid value for '--env': names no environment; leave the flag out for none"),
-        (["plan", "--format", "xml"], "invalid value for '--format': 'xml' is not one of text, markdown, html, "
-         "json, sarif, github, gitlab"),
-        (["plan", "--format", "text", "--format", "json"], "invalid value for '--format': only one can go to standard "
-         "output; give the others a file, as in json=plan.json"),
+        (["validate", "--env", ""], "invalid value for '--env': is empty; name an environment, or omit --env"),
+        (["plan", "--format", "xml"], "invalid value for '--format': unknown format 'xml'; use one of "
+         "text, markdown, html, json, sarif, github, gitlab"),
+        (["plan", "--format", "text", "--format", "json"], "invalid value for '--format': only one format can use "
+         "standard output; add files, as in json=plan.json"),
     ],
 )  # fmt: skip
 def test_wrong_usage_exits_64_with_a_hint(shell: Shell, words: list[str], error: str) -> None:
@@ -103,7 +103,7 @@ def test_problems_go_to_standard_error_one_a_line_and_are_counted(shell: Shell) 
     assert said.out == ""
     *lines, summary = said.err.splitlines()
     assert [line.partition(": ")[0] for line in lines] == ["manifests/bad.yaml:4:3", "manifests/bad.yaml:5:20"]
-    assert summary == "2 problems"
+    assert summary == "2 errors"
 
 
 def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
@@ -111,7 +111,7 @@ def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
     said = shell("validate")
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith("there is no file reconciler.yaml; ")
-    assert said.err.endswith("\n1 problem\n")
+    assert said.err.endswith("\n1 error\n")
 
 
 def test_fmt_check_names_what_it_would_change_and_changes_nothing(shell: Shell) -> None:
@@ -175,7 +175,7 @@ reconciler.yaml:1:1: platform.base_url: the URL of the platform is not set; set 
 RECONCILER_BASE_URL
 reconciler.yaml:1:1: platform.api_key: no API key is set; set api_key: {from_env: NAME} under platform:, or \
 RECONCILER_API_KEY
-2 problems
+2 errors
 """,
     )
 
@@ -215,7 +215,7 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
     assert shell("kinds") == Said(
         1,
         "",
-        "error: unexpected ZeroDivisionError: division by zero; RECONCILER_DEBUG=1 shows where it comes from\n",
+        "error: unexpected ZeroDivisionError: division by zero; set RECONCILER_DEBUG=1 for a traceback\n",
     )
 
 

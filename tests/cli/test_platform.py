@@ -182,7 +182,7 @@ def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox
         4,
         "",
         "blocked: delete:ReservedDomain=1: irreversible: cannot be recovered after deletion\n"
-        "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n",
+        "error: nothing was changed: approval required: pass --allow delete:ReservedDomain=1\n",
     )
     done = shell("destroy", "-y", "--quiet", "--allow", "delete:ReservedDomain=1")
     assert done == Said(0, "Destroyed: 3 deleted.\n", "")
@@ -195,7 +195,7 @@ def test_a_call_that_fails_leaves_the_rest_done_and_says_what_was_not_tried(shel
     sandbox.fault("POST /ip_policies", then="status", status=400, body=refusal)
     assert shell("apply", "-y", "--quiet") == Said(
         5,
-        "1 call done, 1 failed, 1 not tried.\n",
+        "1 call succeeded, 1 failed, 1 skipped.\n",
         """\
 failed: create IPPolicy/office: not today (status 400, ERR_NGROK_1402)
 skipped: create TLSEdge/payments: it needs create IPPolicy/office, which failed
@@ -214,7 +214,7 @@ def test_events_are_a_line_of_json_each(shell: Shell, sandbox: Sandbox) -> None:
 
 
 def test_history_tells_how_calls_ended(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("history") == Said(0, "", "Nothing was recorded yet.\n")
+    assert shell("history") == Said(0, "", "No calls recorded yet.\n")
     shell("apply", "-y")
     said = shell("history")
     assert said.code == 0
@@ -235,7 +235,7 @@ def test_a_key_that_is_not_accepted_exits_6(shell: Shell, sandbox: Sandbox, monk
     said = shell("plan")
     assert (said.code, said.out) == (6, "")
     assert said.err.startswith("error: ")
-    assert said.err.endswith("; check the API key and what it may do\n")
+    assert said.err.endswith("; check the API key and its permissions\n")
 
 
 def test_an_unreachable_platform_is_told_in_two_lines(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +246,7 @@ def test_an_unreachable_platform_is_told_in_two_lines(shell: Shell, monkeypatch:
     assert (said.code, said.out) == (1, "")
     reason = "cannot reach http://127.0.0.1:1: connection refused"
     error = f"error: nothing could be read from the platform: {reason}"
-    assert said.err.splitlines() == [f"{reason}; trying again", error]
+    assert said.err.splitlines() == [f"{reason}; retrying", error]
 
 
 # --- at a terminal
@@ -281,7 +281,7 @@ def at_terminal(root: Path, answers: str, *words: str) -> tuple[int, str]:
 def test_yes_at_the_terminal_applies(shell: Shell, sandbox: Sandbox) -> None:
     code, shown = at_terminal(shell.root, "yes\n", "apply")
     assert code == 0
-    assert "Carry out these changes?" in shown
+    assert "Apply these changes?" in shown
     assert "Applied: 3 created." in shown
 
 
@@ -289,7 +289,7 @@ def test_yes_at_the_terminal_applies(shell: Shell, sandbox: Sandbox) -> None:
 def test_anything_else_changes_nothing(shell: Shell, sandbox: Sandbox) -> None:
     code, shown = at_terminal(shell.root, "y\n", "apply", "--no-color")
     assert code == 1
-    assert "Nothing was changed." in shown
+    assert "Cancelled; nothing was changed." in shown
     assert "\x1b[3" not in shown
     assert sandbox.calls() == []
 
@@ -310,7 +310,7 @@ def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shel
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert out.endswith("1 call done, 0 failed, 2 not tried.\n")
+    assert out.endswith("1 call succeeded, 0 failed, 2 skipped.\n")
     assert "skipped: create TLSEdge/payments: the run was stopped" in err
 
 

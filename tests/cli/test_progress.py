@@ -46,14 +46,14 @@ def test_a_reason_to_try_again_is_told_once(capsys: pytest.CaptureFixture[str]) 
     told = ReadProgress()
     for _ in range(20):
         told.report_retry("cannot reach http://127.0.0.1:1: connection refused")
-    assert capsys.readouterr().err == "cannot reach http://127.0.0.1:1: connection refused; trying again\n"
+    assert capsys.readouterr().err == "cannot reach http://127.0.0.1:1: connection refused; retrying\n"
 
 
 def test_the_number_of_the_request_makes_no_other_reason(capsys: pytest.CaptureFixture[str]) -> None:
     told = ReadProgress()
     for number in range(20):
         told.report_retry(f"500 internal error (operation op_2Xy{number})")
-    assert capsys.readouterr().err == "500 internal error (operation op_2Xy0); trying again\n"
+    assert capsys.readouterr().err == "500 internal error (operation op_2Xy0); retrying\n"
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:

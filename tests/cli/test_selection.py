@@ -134,7 +134,7 @@ def test_what_a_plan_file_replaces_was_decided_when_it_was_made(applied: Shell) 
     assert applied("plan", "--replace", "TLSEdge/payments", "--out", "plan.json").code == 0
     refused = applied("apply", "-y", "plan.json", "--replace", "TLSEdge/payments")
     assert refused.code == 64
-    assert "--replace would change it; give it to `plan --out plan.json`" in refused.err
+    assert "--replace cannot be combined with a plan file; pass it to `reconciler plan --out plan.json`" in refused.err
     assert applied("apply", "-y", "plan.json").out.splitlines()[-1] == "Applied: 1 replaced."
     assert applied("apply", "-y", "plan.json").code == 3
 

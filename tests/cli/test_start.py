@@ -124,14 +124,16 @@ def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["sandbox", "--port", str(port)]) == 1
-    assert capsys.readouterr().err == f"error: port {port} is in use already; 0 picks a free one\n"
+    assert (
+        capsys.readouterr().err == f"error: port {port} is already in use; choose another port, or 0 for a free one\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--agent-config", "agent.yml"], "--agent-config is for an agent; add --agent"),
-        (["--agent-port", "4040"], "--agent-port is for an agent; add --agent"),
+        (["--agent-config", "agent.yml"], "--agent-config requires --agent"),
+        (["--agent-port", "4040"], "--agent-port requires --agent"),
         (["--latency", "nan"], "invalid value for '--latency': is not a number"),
         (["--latency", "inf"], "invalid value for '--latency': inf is not in the range 0<=x<=3600000"),
         (["--host", ""], "invalid value for '--host': is empty"),

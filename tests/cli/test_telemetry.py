@@ -294,7 +294,7 @@ def test_the_environment_makes_every_command_speak_so(
 def test_the_flag_goes_before_the_environment(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_LOG_FORMAT", "json")
     shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: a\nspec: {x: 1}\n")
-    assert shell("validate", "--log-format", "text").err.endswith("1 problem\n")
+    assert shell("validate", "--log-format", "text").err.endswith("1 error\n")
 
 
 def test_how_grave_a_line_is_follows_from_how_it_begins(shell: Shell, sandbox: Sandbox) -> None:
@@ -314,4 +314,4 @@ def test_a_problem_is_logged_with_its_place(shell: Shell) -> None:
         3,
         "IPPolicy/a.x",
     )
-    assert last["message"] == "1 problem"
+    assert last["message"] == "1 error"

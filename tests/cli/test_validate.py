@@ -24,7 +24,7 @@ def test_strict_fails_on_certain_mistakes_and_not_on_what_is_unknown(shell: Shel
     assert shell("validate").code == 0
     said = shell("validate", "--strict")
     assert said.code == strict
-    assert ("--strict fails on these warnings: policy-expression-source" in said.err) == bool(strict)
+    assert ("--strict does not allow these warnings: policy-expression-source" in said.err) == bool(strict)
 
 
 def test_a_warning_in_the_log_has_its_code(shell: Shell) -> None:
@@ -52,10 +52,10 @@ def test_every_environment_is_validated_and_a_shared_problem_is_told_once(shell:
     said = shell("validate")
     assert said.code == 1
     *lines, tally = said.err.splitlines()
-    assert tally == "2 problems"
+    assert tally == "2 errors"
     assert lines[0].startswith("environments/prod.yaml:1:26: IPPolicy/office.descripton: in environment prod: unknown ")
     assert lines[1].startswith("manifests/more.yaml:3:17: BotUser/b.nmae: unknown field")
-    assert shell("validate", "--env", "staging").err.splitlines()[-1] == "1 problem"
+    assert shell("validate", "--env", "staging").err.splitlines()[-1] == "1 error"
 
 
 def test_a_problem_of_some_environments_names_them(shell: Shell) -> None:

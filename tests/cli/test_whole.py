@@ -94,11 +94,11 @@ def test_an_output_goes_into_a_pipe_as_it_is(shell: Shell, sandbox: Sandbox) -> 
 @pytest.mark.parametrize(
     ("words", "instead"),
     [
-        (("plan",), "name a file, or print the plan by --format json"),
+        (("plan",), "name a file, or use --format json to print the plan"),
         (("snapshot",), "name a file"),
-        (("agent", "config", "berlin"), "name a file, or leave --out out to print it without the token"),
-        (("report",), "leave --out out to print it"),
-        (("import",), "name a folder, or print what would be written by --dry-run"),
+        (("agent", "config", "berlin"), "name a file, or omit --out to print the configuration without the token"),
+        (("report",), "omit --out to print the report"),
+        (("import",), "name a folder, or use --dry-run to print the manifests"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -106,7 +106,7 @@ def test_a_dash_is_not_standard_output_and_no_file_either(shell: Shell, words: t
     said = shell(*words, "--out", "-")
     first = said.err.splitlines()[0]
     assert (said.code, said.out) == (64, "")
-    assert first == f"error: invalid value for '--out': '-' is not standard output here; {instead}"
+    assert first == f"error: invalid value for '--out': '-' is not supported; {instead}"
     assert not (shell.root / "-").exists()
 
 
@@ -114,12 +114,14 @@ def test_a_dash_is_not_standard_output_and_no_file_either(shell: Shell, words: t
 def test_a_device_is_refused_before_anything_is_asked(shell: Shell, words: tuple[str, ...]) -> None:
     said = shell(*words, "--out", "/dev/null")
     assert said.code == 64
-    assert said.err.startswith("error: invalid value for '--out': '/dev/null' is a device, and no file; name a file")
+    assert said.err.startswith(
+        "error: invalid value for '--out': '/dev/null' is a device, not a regular file; name a file"
+    )
 
 
 def test_a_form_goes_to_no_file_called_dash(shell: Shell) -> None:
     said = shell("plan", "--format", "json=-")
     assert (said.code, said.err.splitlines()[0]) == (
         64,
-        "error: invalid value for '--format': '-' is not standard output here; write json without a file",
+        "error: invalid value for '--format': '-' is not supported; use json without a file for standard output",
     )

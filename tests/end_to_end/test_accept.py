@@ -147,7 +147,7 @@ def test_what_nobody_declares_is_not_referred_to(applied: Project, sandbox: Sand
     said = applied("drift", "--accept")
     assert (said.code, text(applied)) == (2, MANIFEST)
     place = "TLSEdge/pay.ip_restriction.ip_policy_ids"
-    assert f"left out: {place}: it refers to {other}, which is not declared" in said.err
+    assert f"not accepted: {place}: it refers to {other}, which is not declared" in said.err
 
 
 def test_only_what_is_named_is_accepted(applied: Project, sandbox: Sandbox) -> None:
@@ -182,7 +182,8 @@ def test_a_value_from_elsewhere_is_left_to_whoever_wrote_it(applied: Project, sa
     said = applied("drift", "--accept")
     assert (said.code, text(applied)) == (2, ours)
     assert said.err.startswith(
-        "left out: IPPolicy/office.description: manifests/all.yaml:5:16: it is written as ${{ … }}; change it by hand\n"
+        "not accepted: IPPolicy/office.description: "
+        "manifests/all.yaml:5:16: it is written as ${{ … }}; change it by hand\n"
     )
 
 
@@ -209,10 +210,10 @@ def test_text_of_the_platform_gives_a_terminal_no_orders(applied: Project, sandb
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("IPPolicy/office", "--record"), "--record covers the whole stack; select no resources"),
-        (("--both",), "--both is for --accept; give that too"),
-        (("--accept", "--format", "json"), "--accept prints a patch; leave --format out"),
-        (("--accept", "--unmanaged"), "--accept prints a patch; leave --unmanaged out"),
+        (("IPPolicy/office", "--record"), "--record checks the whole stack; select no resources"),
+        (("--both",), "--both requires --accept"),
+        (("--accept", "--format", "json"), "--accept always prints a diff; omit --format"),
+        (("--accept", "--unmanaged"), "--accept always prints a diff; omit --unmanaged"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(project: Project, words: tuple[str, ...], said: str) -> None:

@@ -74,7 +74,7 @@ def test_a_plan_with_additions_alone_changes_nothing_and_names_them(opened: Proj
     said = opened("apply", "-y", "-q").numbered()
     assert (said.code, said.out) == (0, "")
     assert said.err == (
-        "left alone: IPPolicyRule/ipr_1: added to IPPolicy/office on the platform, not declared; "
+        "not managed: IPPolicyRule/ipr_1: added to IPPolicy/office on the platform, not declared; "
         "declare it, or delete it on the platform\n"
     )
     assert rules(sandbox) == ["0.0.0.0/0", "192.0.2.0/24"]
@@ -110,7 +110,7 @@ def test_a_notice_and_an_acceptance_name_it(opened: Project) -> None:
     said = opened("drift", "--accept").numbered()
     assert said.code == 2
     why = "added to IPPolicy/office on the platform; `reconciler import` writes its manifest"
-    assert f"left out: IPPolicyRule/ipr_1: {why}" in said.err
+    assert f"not accepted: IPPolicyRule/ipr_1: {why}" in said.err
 
 
 def test_children_can_be_ignored_where_there_are_any(opened: Project) -> None:

@@ -32,7 +32,7 @@ def owners_of(sandbox: Sandbox) -> dict[str, str]:
 
 def test_the_named_object_is_taken_over_and_no_other(domains: Project, sandbox: Sandbox) -> None:
     said = domains("adopt", "ReservedDomain/shop", "-y")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "Taken over: 1 adopted.")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "Adopted: 1 adopted.")
     assert owners_of(sandbox) == {"shop.example.com": "ReservedDomain/shop"}
     assert len(sandbox.calls()) == 1
 
@@ -93,7 +93,7 @@ def test_a_bot_user_is_remembered_by_the_store(on_sandbox: Project, sandbox: San
     sandbox.post("/bot_users", {"name": "berlin"})
     on_sandbox.declare(resource("BotUser", "berlin", name="berlin"))
     said = on_sandbox("adopt", "BotUser/berlin", "-y")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "Remembered as ours: BotUser/berlin.")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "Recorded as managed in the store: BotUser/berlin.")
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
@@ -102,7 +102,7 @@ def test_a_tombstone_is_no_adoption(domains: Project, sandbox: Sandbox) -> None:
     said = domains("adopt", "ReservedDomain/shop", "-y")
     assert (said.code, sandbox.calls()) == (1, [])
     assert said.err == (
-        "manifests/all.yaml:1:1: ReservedDomain/shop: is declared absent; remove `ensure:` to adopt it\n1 problem\n"
+        "manifests/all.yaml:1:1: ReservedDomain/shop: is declared absent; remove `ensure:` to adopt it\n1 error\n"
     )
 
 
@@ -111,7 +111,7 @@ def test_what_is_not_declared_is_to_be_imported_first(domains: Project) -> None:
     assert (said.code, said.err) == (
         1,
         "ReservedDomain/blog: is not declared; `reconciler import --target ReservedDomain/blog` writes "
-        "a manifest for an object that would be called so\n1 problem\n",
+        "a manifest for an object that would be called so\n1 error\n",
     )
 
 
@@ -119,10 +119,10 @@ def test_what_is_not_declared_is_to_be_imported_first(domains: Project) -> None:
     ("words", "said"),
     [
         (("Domain",), "is not an address"),
-        (("Domain/x", "-y"), "there is no kind 'Domain'"),
+        (("Domain/x", "-y"), "unknown kind 'Domain'"),
         (("ReservedDomain/shop",), "stdin is not a terminal; pass --auto-approve"),
-        (("ReservedDomain/shop", "--id", "ipp_1", "-y"), "these begin with 'rd_'"),
-        (("IPPolicy/office", "ReservedDomain/shop", "--id", "ipp_1", "-y"), "adopt them one by one"),
+        (("ReservedDomain/shop", "--id", "ipp_1", "-y"), "its ids begin with 'rd_'"),
+        (("IPPolicy/office", "ReservedDomain/shop", "--id", "ipp_1", "-y"), "adopt the objects one by one"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(domains: Project, words: tuple[str, ...], said: str) -> None:

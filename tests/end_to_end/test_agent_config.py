@@ -38,7 +38,7 @@ def test_the_file_holds_the_delivered_token_and_the_ingress_as_it_is_on_the_plat
     on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN)
     assert on_sandbox("apply", "-y").code == 0
     said = on_sandbox("agent", "config", "berlin", "--out", "new/agent.yml")
-    assert (said.code, said.out, said.err) == (0, "", "Written: new/agent.yml\n")
+    assert (said.code, said.out, said.err) == (0, "", "Wrote new/agent.yml.\n")
     assert written(on_sandbox, "new/agent.yml") == {
         "version": "2",
         "authtoken": (on_sandbox.root / "secrets/berlin.token").read_text(),
@@ -139,7 +139,7 @@ def test_a_configuration_is_no_object_of_the_platform(project: Project, more: di
 def test_the_command_alone_says_what_there_is(project: Project) -> None:
     said = project("agent")
     assert said.code == 64
-    assert "config  Print the configuration file" in said.out
+    assert "config  Print or write an agent" in said.out
 
 
 def test_nothing_refers_to_a_configuration(project: Project) -> None:

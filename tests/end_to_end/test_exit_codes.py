@@ -54,7 +54,7 @@ def test_4_when_it_needs_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
     assert said.code == 4
     assert said.err == (
         "blocked: delete:ReservedDomain=1: irreversible: cannot be recovered after deletion\n"
-        "error: nothing was changed; it needs your consent: --allow delete:ReservedDomain=1\n"
+        "error: nothing was changed: approval required: pass --allow delete:ReservedDomain=1\n"
     )
     assert sandbox.calls() == []
 
@@ -63,7 +63,7 @@ def test_5_when_some_calls_were_carried_out_and_some_were_not(on_sandbox: Projec
     sandbox.fault("POST /bot_users", then="status", status=422, body={"msg": "no robots today"})
     on_sandbox.declare(*policies("a"), resource("BotUser", "b", name="b"))
     said = on_sandbox.process("apply", "-y", "--quiet")
-    assert (said.code, said.out) == (5, "1 call done, 1 failed, 0 not tried.\n")
+    assert (said.code, said.out) == (5, "1 call succeeded, 1 failed, 0 skipped.\n")
     assert said.err == "failed: create BotUser/b: no robots today (status 422)\n"
 
 
@@ -71,7 +71,7 @@ def test_6_when_the_key_is_not_accepted(on_sandbox: Project) -> None:
     on_sandbox.environ["RECONCILER_API_KEY"] = "another"
     said = on_sandbox.process("plan")
     assert (said.code, said.out) == (6, "")
-    assert "; check the API key and what it may do" in said.err
+    assert "; check the API key and its permissions" in said.err
 
 
 def test_6_when_the_key_may_read_but_not_change(on_sandbox: Project, sandbox: Sandbox) -> None:

@@ -30,7 +30,7 @@ def settled(project: Project, sandbox: Sandbox, *declared: dict[str, Any]) -> No
 def blocked(*consents: tuple[str, str]) -> Said:
     flags = " ".join(f"--allow {flag}" for flag, _ in consents)
     lines = [f"blocked: {flag}: {why}\n" for flag, why in consents]
-    return Said(4, "", f"{''.join(lines)}error: nothing was changed; it needs your consent: {flags}\n")
+    return Said(4, "", f"{''.join(lines)}error: nothing was changed: approval required: pass {flags}\n")
 
 
 def held_back_until_allowed(project: Project, sandbox: Sandbox, flag: str, why: str, done: str) -> None:
@@ -227,16 +227,16 @@ def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandb
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("delete", "'delete' is not what:Kind=N, as in delete:ReservedDomain=1"),
-        ("delete:ReservedDomain", "'delete:ReservedDomain' is not what:Kind=N, as in delete:ReservedDomain=1"),
-        ("delete:ReservedDomain=-1", "'delete:ReservedDomain=-1' is not what:Kind=N, as in delete:ReservedDomain=1"),
-        ("delete:ReservedDomain=all", "'delete:ReservedDomain=all' is not what:Kind=N, as in delete:ReservedDomain=1"),
-        ("delete:ReservedDomain=²", "'delete:ReservedDomain=²' is not what:Kind=N, as in delete:ReservedDomain=1"),
-        ("delete:BotUser=1,", "'' is not what:Kind=N, as in delete:ReservedDomain=1"),
-        ("delete:BotUser=0", "'delete:BotUser=0' allows nothing; say how many, as in delete:BotUser=1"),
+        ("delete", "'delete' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain", "'delete:ReservedDomain' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain=-1", "'delete:ReservedDomain=-1' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain=all", "'delete:ReservedDomain=all' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
+        ("delete:ReservedDomain=²", "'delete:ReservedDomain=²' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
+        ("delete:BotUser=1,", "'' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
+        ("delete:BotUser=0", "'delete:BotUser=0' has a count of zero; use at least 1, as in delete:BotUser=1"),
         (
             "destroy:BotUser=1",
-            "'destroy:BotUser=1' allows nothing that a guard holds back; say one of "
+            "'destroy:BotUser=1' names an unknown rule; use one of "
             "delete, delete-protected, adopt, overwrite, update, empty, account",
         ),
         (
@@ -244,8 +244,8 @@ def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandb
             "'delete:ReservedDomian=1' names an unknown kind; did you mean delete:ReservedDomain=1?",
         ),
         ("delete:X=1", "'delete:X=1' names an unknown kind; `reconciler kinds` lists all kinds"),
-        ("adopt:*=3", "'adopt:*=3' names no kind; say which, as in adopt:TLSEdge=3"),
-        ("empty:IPPolicy=3", "'empty:IPPolicy=3' is not given by kind; say empty:*=3"),
+        ("adopt:*=3", "'adopt:*=3' needs a kind instead of `*`, as in adopt:TLSEdge=3"),
+        ("empty:IPPolicy=3", "'empty:IPPolicy=3' cannot be limited to a kind; use empty:*=3"),
     ],
 )
 def test_consent_that_says_nothing_clear_is_refused_with_an_example(

@@ -35,7 +35,7 @@ def blocked(why: str) -> Said:
     return Said(
         4,
         "",
-        f"blocked: account:*=1: {why}\nerror: nothing was changed; it needs your consent: --allow account:*=1\n",
+        f"blocked: account:*=1: {why}\nerror: nothing was changed: approval required: pass --allow account:*=1\n",
     )
 
 
@@ -56,7 +56,7 @@ def test_a_plan_says_so_too(applied: Project, sandbox: Sandbox, elsewhere: Sandb
     applied.at(elsewhere)
     said = applied("plan")
     assert said.code == 0
-    assert f"Needs your consent:\n  --allow account:*=1\n      stack prod belongs to {sandbox.base_url}" in said.out
+    assert f"Approval required: pass --allow account:*=1\n      stack prod belongs to {sandbox.base_url}" in said.out
 
 
 def test_an_account_without_any_of_what_was_there_is_taken_for_another(applied: Project, sandbox: Sandbox) -> None:

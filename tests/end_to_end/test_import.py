@@ -89,7 +89,11 @@ def test_no_secret_is_written_or_shown(on_sandbox: Project, shop: dict[str, Any]
 def test_a_second_import_finds_everything_declared(on_sandbox: Project, shop: dict[str, Any]) -> None:
     on_sandbox("import")
     said = on_sandbox("import")
-    assert (said.code, said.out, said.err) == (0, "", "Nothing to import: everything that can be declared is.\n")
+    assert (said.code, said.out, said.err) == (
+        0,
+        "",
+        "Nothing to import: all objects that can be declared are declared.\n",
+    )
 
 
 def test_the_same_account_is_written_the_same(on_sandbox: Project, shop: dict[str, Any]) -> None:
@@ -97,8 +101,8 @@ def test_the_same_account_is_written_the_same(on_sandbox: Project, shop: dict[st
     before = {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
     said = on_sandbox("import", "--out", "elsewhere")
     assert said.code == 0
-    assert "elsewhere/ip-policy.yaml: 1 resource, as it was\n" in said.out
-    assert "elsewhere is none of the project's manifests: add it under manifests: in reconciler.yaml\n" in said.err
+    assert "elsewhere/ip-policy.yaml: 1 resource (unchanged)\n" in said.out
+    assert "elsewhere is not read by the project; add it under `manifests` in reconciler.yaml\n" in said.err
     assert before == {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
 
 
@@ -222,7 +226,10 @@ def test_what_another_stack_owns_is_left_out_unless_all_is_asked_for(
     assert "belongs to" not in on_sandbox("import", "--dry-run", "--kind", "BotUser").err
     said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy", "--all")
     assert "description: Theirs\n" in said.out
-    assert "is IPPolicy/theirs of stack prod: to be taken over once that says `ensure: forgotten`\n" in said.err
+    assert (
+        "is managed by stack prod as IPPolicy/theirs; "
+        "declare `ensure: forgotten` there and apply it before you apply this stack\n" in said.err
+    )
 
 
 def test_what_an_environment_leaves_out_is_not_declared_again(on_sandbox: Project) -> None:
@@ -237,8 +244,8 @@ def test_what_an_environment_leaves_out_is_not_declared_again(on_sandbox: Projec
 def test_endpoints_that_nobody_declares_are_told_apart(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.plant("/endpoints", {"id": "ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4", "type": "ephemeral", "url": "https://a.b"})
     assert on_sandbox("import").err == (
-        "left out: Endpoint ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4: it exists only while the tunnel of an agent is open\n"
-        "Nothing to import: everything that can be declared is.\n"
+        "skipped: Endpoint ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4: it exists only while the tunnel of an agent is open\n"
+        "Nothing to import: all objects that can be declared are declared.\n"
     )
 
 

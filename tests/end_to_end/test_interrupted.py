@@ -27,7 +27,7 @@ COLLECTIONS = {
     "BotUser": ("/bot_users", "bot_users"),
 }
 APPLY = ("apply", "-y", "--quiet", "--parallelism", "6", "--events", "-")
-REPORT = re.compile(r"(\d+) calls? done, 0 failed, (\d+) not tried\.\n")
+REPORT = re.compile(r"(\d+) calls? succeeded, 0 failed, (\d+) skipped\.\n")
 
 
 def sixty() -> list[dict[str, Any]]:

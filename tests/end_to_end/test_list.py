@@ -61,14 +61,14 @@ def test_what_no_manifest_declares_can_be_looked_at(on_sandbox: Project, sandbox
 
 def test_nothing_is_said_to_be_nothing(on_sandbox: Project) -> None:
     said = on_sandbox("list", "ApplicationUser")
-    assert (said.code, said.out, said.err) == (0, "", "There is no ApplicationUser.\n")
+    assert (said.code, said.out, said.err) == (0, "", "No ApplicationUser objects found.\n")
 
 
 def test_a_list_that_is_cut_short_is_told_from_a_whole_one(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("GET /vaults", then="status", status=418)
     said = on_sandbox("list", "Vault", "--format", "json")
     assert (said.code, json.loads(said.out)["complete"]) == (exit_codes.ERROR, False)
-    assert "Vault could not be listed to the end" in said.err
+    assert "the list of Vault is incomplete" in said.err
 
 
 def test_a_kind_that_does_not_exist_is_no_kind(on_sandbox: Project) -> None:

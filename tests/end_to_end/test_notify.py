@@ -120,7 +120,7 @@ def drifted(on_sandbox: Project, sandbox: Sandbox) -> Project:
 
 def test_slack_is_told_who_moved_what_and_where_it_is_declared(drifted: Project, hook: Hook) -> None:
     said = drifted("drift", "--notify", f"slack:{hook.url}")
-    assert (said.code, said.err) == (2, f"Notified: {hook.url.removesuffix(PATH)}.\n")
+    assert (said.code, said.err) == (2, f"Notified {hook.url.removesuffix(PATH)}.\n")
     ((path, headers, body),) = hook.posted
     assert (path, headers["Content-Type"]) == (PATH, "application/json")
     assert json.loads(body)["text"].splitlines()[:2] == [
@@ -158,7 +158,7 @@ def test_with_a_key_the_request_is_signed_with_its_time(drifted: Project, hook: 
 
 def test_a_mail_is_sent_to_everybody(drifted: Project, mailing: Post) -> None:
     said = drifted("drift", "--notify", "mailto:ops@example.com, night@example.com")
-    assert (said.code, said.err) == (2, "Notified: mail to ops@example.com, night@example.com.\n")
+    assert (said.code, said.err) == (2, "Notified mail to ops@example.com, night@example.com.\n")
     ((recipients, message),) = mailing.delivered
     assert recipients == ["ops@example.com", "night@example.com"]
     assert (message["From"], message["Subject"]) == (
@@ -186,7 +186,7 @@ def test_who_cannot_be_told_is_told_of_and_the_exit_code_stays(drifted: Project,
     said = drifted("drift", "--notify", hook.url)
     assert (said.code, said.err) == (
         2,
-        f"warning: not notified: {hook.url.removesuffix(PATH)} returned status {status}\n",
+        f"warning: notification failed: {hook.url.removesuffix(PATH)} returned status {status}\n",
     )
     assert len(hook.posted) == 1
 
@@ -197,9 +197,9 @@ def test_one_failure_keeps_nobody_else_from_being_told(drifted: Project, hook: H
         "drift", "--notify", "mailto:ops@example.com", "--notify", "http://127.0.0.1:9/", "--notify", hook.url
     )
     assert said.err.splitlines() == [
-        "warning: not notified: mail to ops@example.com: the server does not accept the user or password",
-        "warning: not notified: cannot reach http://127.0.0.1:9: connection refused",
-        f"Notified: {hook.url.removesuffix(PATH)}.",
+        "warning: notification failed: mail to ops@example.com: the server does not accept the user or password",
+        "warning: notification failed: cannot reach http://127.0.0.1:9: connection refused",
+        f"Notified {hook.url.removesuffix(PATH)}.",
     ]
 
 
@@ -249,9 +249,9 @@ def test_why_a_hook_or_a_mail_server_cannot_be_reached_is_said_in_words(drifted:
     listener.close()
     refused = drifted("drift", "--notify", mail)
     why = "its certificate is not trusted: unable to get local issuer certificate"
-    begin = "warning: not notified: mail to ops@example.com: the server cannot be reached or rejected the mail"
+    begin = "warning: notification failed: mail to ops@example.com: the server cannot be reached or rejected the mail"
     assert untrusted.err.splitlines() == [
-        f"warning: not notified: cannot reach https://localhost:{port}: {why}; "
+        f"warning: notification failed: cannot reach https://localhost:{port}: {why}; "
         "set SSL_CERT_FILE to a file with the certificate of its authority",
         f"{begin}: {why}",
     ]
@@ -285,9 +285,9 @@ def test_a_webhook_on_this_machine_needs_no_certificates(drifted: Project, hook:
     said = drifted("drift", "--notify", "https://127.0.0.1:9/", "--notify", hook.url)
     assert said.code == 2
     assert said.err.splitlines() == [
-        "warning: not notified: the certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read: "
+        "warning: notification failed: the certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read: "
         "no such file or directory",
-        f"Notified: {hook.url.removesuffix(PATH)}.",
+        f"Notified {hook.url.removesuffix(PATH)}.",
     ]
 
 
@@ -315,7 +315,7 @@ def test_a_mail_server_that_drips_is_not_waited_for(drifted: Project, monkeypatc
     said = drifted("drift", "--notify", "mailto:ops@example.com")
     listener.close()
     assert (said.code, said.err) == (
-        2, "warning: not notified: mail to ops@example.com: the server did not accept the mail within 0.4 s\n",
+        2, "warning: notification failed: mail to ops@example.com: the server did not accept the mail within 0.4 s\n",
     )  # fmt: skip
 
 

@@ -43,14 +43,14 @@ def test_validate_tells_a_breach_at_its_place_without_a_network(ruled: Project) 
     bare(ruled)
     ruled.environ.clear()
     said = ruled("validate")
-    assert (said.code, said.out, said.err) == (4, "", f"{TOLD}\n1 problem\n")
+    assert (said.code, said.out, said.err) == (4, "", f"{TOLD}\n1 error\n")
 
 
 def test_a_plan_shows_it_in_every_form_and_ends_with_4(ruled: Project) -> None:
     bare(ruled)
     forms = ("markdown", "html", "json", "sarif", "github")
     said = ruled("plan", *(word for each in forms for word in ("--format", f"{each}=plan.{each}")), "--format", "text")
-    assert (said.code, said.err) == (4, "1 problem\n")
+    assert (said.code, said.err) == (4, "1 error\n")
     assert "(policy described)" in " ".join(said.out.split())
     for each in forms:
         assert "has no description" in (ruled.root / f"plan.{each}").read_text()
@@ -61,7 +61,7 @@ def test_a_plan_shows_it_in_every_form_and_ends_with_4(ruled: Project) -> None:
 def test_an_apply_changes_nothing(ruled: Project, sandbox: Sandbox) -> None:
     bare(ruled)
     said = ruled("apply", "-y")
-    assert (said.code, said.err.splitlines()[-1]) == (4, "error: nothing was changed, because a policy forbids it")
+    assert (said.code, said.err.splitlines()[-1]) == (4, "error: nothing was changed: a policy does not allow the plan")
     assert sandbox.calls() == []
 
 

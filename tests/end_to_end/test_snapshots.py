@@ -129,7 +129,8 @@ def test_nothing_to_do_is_nothing_to_do_though_the_secret_is_not_here(stranger: 
     assert "No changes. 4 resources match the manifests." in told.out
     assert re.search(r"warning: made from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.out)
     assert (
-        told.err == "Planned from snapshot.json, which is less than a minute old.\n1 warning: planned-from-snapshot\n"
+        told.err
+        == "Planned from snapshot snapshot.json, which is less than a minute old.\n1 warning: planned-from-snapshot\n"
     )
 
 
@@ -138,12 +139,12 @@ def test_a_secret_that_nobody_here_knows_counts_as_new(stranger: Project) -> Non
     told = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
     assert told.code == 2
     assert "oidc.client_secret" in told.out
-    assert "note: the secret of env:OTHER is not here, and not in the snapshot either" in told.err
+    assert "note: the secret of env:OTHER is neither set here nor in the snapshot" in told.err
 
 
 def test_that_a_signature_was_not_checked_is_said(trusting: Project) -> None:
     told = trusting("plan", "--snapshot", "snapshot.json")
-    assert "note: its signature was not checked: there is no snapshots.public_key in reconciler.yaml\n" in told.err
+    assert "note: the snapshot's signature was not verified; set snapshots.public_key in reconciler.yaml\n" in told.err
 
 
 def test_apply_refuses_a_plan_that_was_made_from_a_snapshot(stranger: Project, sandbox: Sandbox) -> None:
@@ -211,7 +212,7 @@ def test_how_old_is_too_old_can_be_said(trusting: Project, signed: Signed) -> No
     assert trusting("plan", "--snapshot", "snapshot.json", "--max-age", "soon").code == 64
     for age in ("3d", "48h"):
         alone = trusting("plan", "--max-age", age)
-        assert (alone.code, alone.err) == (64, "error: --max-age is for --snapshot; give that too\n")
+        assert (alone.code, alone.err) == (64, "error: --max-age requires --snapshot FILE\n")
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_a_plan_of_which_nothing_is_left_is_stale_all_the_same(changed: Project,
 
 def test_in_part_is_for_files_only(on_sandbox: Project, sandbox: Sandbox) -> None:
     assert on_sandbox("apply", "-y", "--partial") == Said(
-        64, "", "error: --partial is for a plan file, and none is named; leave it out\n"
+        64, "", "error: --partial requires a plan file: `reconciler apply FILE --partial`\n"
     )
 
 
@@ -273,8 +273,7 @@ def test_a_file_and_flags_that_would_change_it_do_not_go_together(
     assert changed("apply", "plan.json", "-y", *words) == Said(
         64,
         "",
-        f"error: plan.json says what is carried out, and {flags} would change it; "
-        f"give {them} to `plan --out plan.json`\n",
+        f"error: {flags} cannot be combined with a plan file; pass {them} to `reconciler plan --out plan.json`\n",
     )
 
 

@@ -83,7 +83,7 @@ def test_a_platform_that_is_not_there(project: Project) -> None:
     assert said_of(project, "http://127.0.0.1:1", "plan") == Said(
         1,
         "",
-        "cannot reach http://127.0.0.1:1: connection refused; trying again\n"
+        "cannot reach http://127.0.0.1:1: connection refused; retrying\n"
         "error: nothing could be read from the platform: cannot reach http://127.0.0.1:1: connection refused\n",
     )
 
@@ -93,7 +93,7 @@ def test_a_key_that_is_not_known(on_sandbox: Project) -> None:
     assert plain(on_sandbox("plan")) == Said(
         6,
         "",
-        "error: The API key is invalid. (status 403, ERR_NGROK_203, op_1); check the API key and what it may do\n",
+        "error: The API key is invalid. (status 403, ERR_NGROK_203, op_1); check the API key and its permissions\n",
     )
 
 
@@ -112,7 +112,7 @@ def test_plain_http_to_another_machine_is_not_even_tried(project: Project) -> No
         1,
         "",
         "RECONCILER_BASE_URL: would send the API key unencrypted; use https "
-        "(http is accepted for loopback addresses only)\n1 problem\n",
+        "(http is accepted for loopback addresses only)\n1 error\n",
     )
 
 
@@ -125,7 +125,7 @@ def test_a_collection_that_cannot_be_read_stops_its_own_kind(on_sandbox: Project
 ! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: The database is
   away. (status 500); try again; nothing is planned for a kind until its list is complete
 """,
-        "The database is away. (status 500); trying again\n1 problem\n",
+        "The database is away. (status 500); retrying\n1 error\n",
     )
 
 
@@ -133,7 +133,7 @@ def test_a_platform_that_is_away_for_a_moment_is_asked_again(on_sandbox: Project
     sandbox.fault("GET /ip_policies", then="status", status=503, times=3, body={"msg": "Back in a moment."})
     on_sandbox.declare(*policies("a"))
     said = on_sandbox("plan", "--detailed-exitcode")
-    assert (said.code, said.err) == (2, "Back in a moment. (status 503); trying again\n")
+    assert (said.code, said.err) == (2, "Back in a moment. (status 503); retrying\n")
 
 
 def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
@@ -153,7 +153,7 @@ def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
 
 Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
-        "1 problem\n",
+        "1 error\n",
     )
 
 
@@ -173,7 +173,7 @@ def test_pages_that_lead_in_a_circle_come_to_an_end(project: Project) -> None:
 
 Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
-        "1 problem\n",
+        "1 error\n",
     )
 
 

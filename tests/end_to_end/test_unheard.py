@@ -54,7 +54,7 @@ def in_shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
         ("reconciler apply -y -q >/dev/full", f"warning: standard output: {FULL}\n"),
         (
             "reconciler apply -y -q --events /dev/full",
-            f"warning: /dev/full: {FULL}; it does not hold what happens from here on\n",
+            f"warning: /dev/full: {FULL}; no further events are written to it\n",
         ),
     ],
 )

@@ -27,11 +27,11 @@ pytestmark = pytest.mark.usefixtures("over_socket")
 BOT = resource("BotUser", "robot", name="robot")
 ADOPT = (
     "blocked: adopt:BotUser=1: already exists and is not managed by any stack\n"
-    "error: nothing was changed; it needs your consent: --allow adopt:BotUser=1\n"
+    "error: nothing was changed: approval required: pass --allow adopt:BotUser=1\n"
 )
 UNMARKED = (
     "blocked: delete:BotUser=1: this kind has no metadata: ownership is known only from the local store\n"
-    "error: nothing was changed; it needs your consent: --allow delete:BotUser=1\n"
+    "error: nothing was changed: approval required: pass --allow delete:BotUser=1\n"
 )
 
 

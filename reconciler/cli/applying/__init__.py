@@ -1,1 +1,1 @@
-"""Showing an apply: its progress, the question before it, and how it ended."""
+"""The terminal output of an apply: confirmation, progress and summary."""

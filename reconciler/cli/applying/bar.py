@@ -1,6 +1,6 @@
-"""The last line of a terminal while an apply goes on: how far, how fast, what is waited for, how long still.
+"""The progress bar of an apply, drawn with rich: ended calls, rate, wait for the request budget and remaining time.
 
-Draws only; what happens comes from `progress`, which loads this module where there is a terminal, since rich is heavy.
+Loaded by `progress` only if standard error is a terminal, because rich is slow to import.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-MAX_WIDTH = 40  # cells of the bar itself; a longer one tells no more
-MIN_WIDTH = 8  # a shorter one tells nothing
-MIN_ELAPSED = 1.0  # seconds after which a rate is worth showing
+MAX_WIDTH = 40  # cells of the bar
+MIN_WIDTH = 8  # cells; without room for this many, no bar is drawn
+MIN_ELAPSED = 1.0  # seconds before a rate is computed
 
 
 @dataclass(frozen=True)
 class State:
-    """What is known at one moment; times in seconds."""
+    """The progress at one moment; times in seconds."""
 
     ended: int
     total: int
-    rate: float | None = None  # calls a second, waits included
-    wait: float = 0.0  # until the request budget lets the next one go
+    rate: float | None = None  # calls per second, including waits
+    wait: float = 0.0  # until the request budget allows the next request
 
     @property
     def seconds_left(self) -> float | None:
@@ -35,7 +35,10 @@ class State:
 
 
 def fit_line(state: State, width: int) -> tuple[str, int, list[str]]:
-    """What stands before the bar, its width, and what stands after it: as much as fits, the count in any case."""
+    """The label before the bar, the width of the bar, and the texts after it, as far as they fit in `width` cells.
+
+    The count is always included.
+    """
     count = f"{state.ended:>{len(str(state.total))}}/{state.total}"
     rate = f"{_format_rate(state.rate)}/s" if state.rate else ""
     left = f"{format_duration(state.seconds_left)} left" if state.seconds_left is not None else ""
@@ -47,10 +50,10 @@ def fit_line(state: State, width: int) -> tuple[str, int, list[str]]:
         ("", [count, left]),
         ("", [count]),
     ):
-        after = [each for each in after if each]
-        taken = sum(len(each) + 1 for each in (before, *after) if each)
-        if taken + MIN_WIDTH < width:
-            return before, min(MAX_WIDTH, width - taken - 1), after
+        after = [text for text in after if text]
+        cells = sum(len(text) + 1 for text in (before, *after) if text)
+        if cells + MIN_WIDTH < width:
+            return before, min(MAX_WIDTH, width - cells - 1), after
     return "", 0, [count]
 
 
@@ -72,7 +75,7 @@ def _format_rate(rate: float) -> str:
 
 
 class Line(Progress):
-    """Progress in one line, however narrow the terminal is at the moment."""
+    """Progress in one line that fits the current width of the terminal."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
         for task in self.tasks:
@@ -82,7 +85,7 @@ class Line(Progress):
         until = task.fields.get("until", 0.0)
         wait = max(0.0, until - self.get_time())
         ended, elapsed = int(task.completed), task.elapsed or 0.0
-        # Of the whole run: what a budget lets through in a moment says nothing of the hour to come.
+        # The average of the whole run: with a request budget, the current rate does not predict the remaining time.
         rate = ended / elapsed if elapsed >= MIN_ELAPSED and ended else None
         return State(ended, int(task.total or 0), rate, wait)
 
@@ -93,7 +96,7 @@ def _render_line(state: State, width: int) -> RenderableType:
     cells: list[RenderableType] = [Text(before)] if before else []
     if bar:
         cells.append(ProgressBar(total=state.total, completed=state.ended, width=bar))
-    cells += [Text(each, style="dim" if place else "") for place, each in enumerate(after)]
+    cells += [Text(text, style="dim" if place else "") for place, text in enumerate(after)]
     for _ in cells:
         line.add_column(no_wrap=True)
     line.add_row(*cells)
@@ -102,7 +105,7 @@ def _render_line(state: State, width: int) -> RenderableType:
 
 @dataclass(frozen=True)
 class Bar:
-    """The one bar of an apply, and the lines that scroll by above it."""
+    """The bar of an apply, and the lines printed above it."""
 
     line: Line
     task: TaskID
@@ -120,6 +123,6 @@ class Bar:
 
 @contextmanager
 def show_bar(total: int, console: Console | None = None) -> Iterator[Bar]:
-    """For the time of one apply; gone afterwards, whatever ended it."""
+    """Shows a bar inside the block and erases it at the end, also after an error."""
     with Line(console=console or Console(stderr=True), transient=True) as line:
         yield Bar(line, line.add_task("applying", total=total))

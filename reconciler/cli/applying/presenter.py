@@ -1,4 +1,4 @@
-"""Shows an apply at the terminal: the plan, the question, the progress, the interrupt, and what came of it."""
+"""Runs an apply for the terminal: prints the plan, asks for confirmation, shows progress and handles interrupts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.operations.workspace import Workspace
 
 
 class Operation(Protocol):
-    """A method of a workspace that changes the account."""
+    """A method of a workspace that changes the account, such as `Workspace.apply`."""
 
     def __call__(
         self, *, approve: Approve | None, on_event: OnEvent, stop: asyncio.Event
@@ -54,7 +54,7 @@ async def _run(operation: Operation, presenter: _Presenter, wording: Wording) ->
 
 @dataclass
 class _Presenter:
-    """Hears every event of an apply."""
+    """Receives every event of an apply and prints it."""
 
     workspace: Workspace
     options: Options
@@ -89,7 +89,7 @@ class _Presenter:
             show(plan, self.workspace, self.options, [("text", "")])
             workspaces.print_tally(plan)
         else:
-            output.print_problems(plan.problems)  # what is wrong is printed even where the plan is not shown
+            output.print_problems(plan.problems)  # also with --quiet
 
     def _begin(self, total: int, *, is_cleanup: bool) -> None:
         if not self.has_begun:
@@ -101,7 +101,7 @@ class _Presenter:
         self._catch_signals()
 
     def _catch_signals(self) -> None:
-        """The first interrupt lets running calls finish, a second one does not wait for them."""
+        """On a first interrupt, waits for running calls and starts no others; on a second one, cancels the command."""
         task = asyncio.current_task()
 
         def interrupt() -> None:
@@ -112,7 +112,7 @@ class _Presenter:
             self.is_interrupted = True
             self.stop.set()
             output.print_note(
-                "interrupted: starting nothing more, waiting for what runs; interrupt again to leave at once"
+                "interrupted: waiting for running calls to finish, starting no others; interrupt again to exit now"
             )
 
         signals.set_handler(interrupt)
@@ -125,7 +125,7 @@ class _Presenter:
 
 
 async def _is_confirmed(question: str) -> bool:
-    """The answer at the terminal. The event loop goes on meanwhile: it keeps the stack's lock alive."""
+    """Asks at the terminal. The event loop keeps running meanwhile, to renew the lock of the stack."""
     sys.stdout.flush()
     print(f"\n{question}\nOnly 'yes' will be accepted: ", end="", file=sys.stderr, flush=True)
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Listens to an apply and tells of it: with a bar at a terminal, in lines otherwise, and in a file for programs."""
+"""Reports the progress of an apply: a bar at a terminal, lines or JSON otherwise, and events to a file."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 class Reporter(Protocol):
     def report(self, event: Event, ended: int) -> None:
-        """`ended`: how many calls are over, this one included."""
+        """Reports an event. `ended` is the number of ended calls, including the one of this event."""
 
 
 @dataclass
 class EventLog:
-    """All that happened, and who is told of it as it happens."""
+    """Collects the events of a run and passes them to reporters."""
 
     reading: ReadProgress = field(default_factory=ReadProgress)
     reporters: list[Reporter] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
-    started: set[str] = field(default_factory=set)  # calls
+    started: set[str] = field(default_factory=set)  # ids of calls
 
     def report(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ended.append(event)
         elif isinstance(event, Started):
             self.started.add(event.call.id)
-        for teller in self.reporters:
-            teller.report(event, len(self.ended))
+        for reporter in self.reporters:
+            reporter.report(event, len(self.ended))
 
     def report_wait(self, seconds: float) -> None:
         if self.reporters:
@@ -53,27 +53,27 @@ class EventLog:
 
 
 @contextmanager
-def report_progress(witness: EventLog, options: Options, total: int) -> Iterator[None]:
-    """For the time of one apply of so many calls."""
+def report_progress(log: EventLog, options: Options, total: int) -> Iterator[None]:
+    """Adds the reporters that the options select to the log, and shows a bar inside the block. `total`: calls."""
     with ExitStack() as opened:
         if total and not options.quiet and options.events != "-":
             if output.is_json_log():
-                witness.reporters.append(JsonLogReporter())
+                log.reporters.append(JsonLogReporter())
             elif output.supports_color(sys.stderr, options.no_color):
-                witness.reporters.append(opened.enter_context(_show_bar(total)))
+                log.reporters.append(opened.enter_context(_show_bar(total)))
             else:
-                witness.reporters.append(LineReporter(total))
+                log.reporters.append(LineReporter(total))
         if options.observer is not None:
-            witness.reporters.append(options.observer)
+            log.reporters.append(options.observer)
         if options.events == "-":
-            witness.reporters.append(EventFileReporter(sys.stderr, "standard error"))
+            log.reporters.append(EventFileReporter(sys.stderr, "standard error"))
         elif options.events:
-            witness.reporters.append(opened.enter_context(_open_event_file(Path(options.events))))
+            log.reporters.append(opened.enter_context(_open_event_file(Path(options.events))))
         yield
 
 
 class LineReporter:
-    """A line for each call that ends, numbered; never tried ones are told in the end."""
+    """Prints a numbered line for each ended call; the summary lists skipped calls."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -87,7 +87,7 @@ class LineReporter:
 
 
 class JsonLogReporter:
-    """As `Lines`, with the event itself beside its words."""
+    """Logs a JSON line for each event that `LineReporter` prints, with the event as a field."""
 
     def report(self, event: Event, ended: int) -> None:
         if text := _line(event):
@@ -99,7 +99,7 @@ def _has_failed(event: Event) -> bool:
 
 
 class EventFileReporter:
-    """Every event as JSON, flushed, so that whoever follows the file is never behind."""
+    """Writes every event as a JSON line and flushes it, so that other programs can follow the file."""
 
     def __init__(self, file: TextIO, name: str) -> None:
         self._file = file
@@ -115,9 +115,7 @@ class EventFileReporter:
         except OSError as error:
             self._is_full = True
             output.discard(self._file)
-            output.print_note(
-                f"warning: {self._name}: {output.reason(error)}; it does not hold what happens from here on"
-            )
+            output.print_note(f"warning: {self._name}: {output.reason(error)}; no further events are written to it")
 
 
 @contextmanager
@@ -127,7 +125,7 @@ def _open_event_file(path: Path) -> Iterator[EventFileReporter]:
 
 
 class BarReporter:
-    """A bar that stays in the last line, and above it a line for each call that ends."""
+    """Updates the bar, and prints a line above it for each ended call."""
 
     def __init__(self, drawing: bar.Bar) -> None:
         self._bar = drawing
@@ -140,7 +138,7 @@ class BarReporter:
             self._bar.advance(ended)
             if text := _line(event):
                 self._bar.print(text, is_bad=_has_failed(event))
-        except OSError:  # the terminal is gone
+        except OSError:  # the terminal was closed
             output.discard(sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Prints how an apply ended: what succeeded, what failed, what was skipped, and what is still to be done."""
+"""Prints the summary of an apply: succeeded, failed, skipped and unknown calls, and remaining differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.model.plan import Plan
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.rendering.plan.outline import symbol
 
-_MOST = 20  # additions named one by one
+_MAX_ADDITIONS = 20  # lines; further additions are counted
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,23 @@ def print_summary(result: ApplyResult, wording: Wording, *, has_begun: bool) -> 
 
 
 def _print_refusal(result: ApplyResult) -> None:
-    """Why nothing was sent. What is wrong with the plan was printed with it."""
+    """Prints why no call was sent. The problems of the plan were printed with the plan."""
     plan = result.plan
     if result.status is Status.DECLINED:
-        output.print_note("Nothing was changed.")
+        output.print_note("Cancelled; nothing was changed.")
     elif result.reasons:
         *lines, why = result.reasons
         for line in lines:
             output.print_note(line)
         output.print_note(f"error: {why}")
     elif plan.blocking_errors:
-        why = "because a policy forbids it" if result.status is Status.BLOCKED else "because the plan has problems"
-        output.print_note(f"error: nothing was changed, {why}")
+        why = "a policy does not allow the plan" if result.status is Status.BLOCKED else "the plan has errors"
+        output.print_note(f"error: nothing was changed: {why}")
     else:
         for approval in plan.missing_approvals:
             output.print_note(f"blocked: {approval.what}:{approval.kind}={approval.count}: {approval.why}")
         flags = " ".join(approval.flag for approval in plan.missing_approvals)
-        output.print_note(f"error: nothing was changed; it needs your consent: {flags}")
+        output.print_note(f"error: nothing was changed: approval required: pass {flags}")
 
 
 def _print_calls(result: ApplyResult, wording: Wording) -> None:
@@ -77,13 +77,13 @@ def _print_calls(result: ApplyResult, wording: Wording) -> None:
     else:
         _print_outcomes(result)
     if result.recorded_in_store:
-        output.print_result(f"Remembered as ours: {', '.join(result.recorded_in_store)}.")
+        output.print_result(f"Recorded as managed in the store: {', '.join(result.recorded_in_store)}.")
     for text in filter(None, (result.failure, result.unverified)):
         output.print_note(f"error: {text}")
     if result.remaining:
         print_remaining(result.remaining)
     elif result.status is Status.FAILED and result.is_complete and result.problems:
-        output.print_note("error: everything was carried out, and yet not all is well:")
+        output.print_note("error: all calls succeeded, but these problems remain:")
         output.print_problems(result.problems)
     else:
         for problem in result.problems if result.is_complete else ():
@@ -96,49 +96,51 @@ def _print_outcomes(result: ApplyResult) -> None:
     _print_ended([*failed, *skipped])
     for ended in unknown:
         output.print_note(
-            f"{ended.outcome}: {ended.call.id}: it was sent, and not written down; the next run finds out"
+            f"{ended.outcome}: {ended.call.id}: sent, but the outcome was not recorded; the next run checks it"
         )
-    counts = f"{output.count(len(succeeded), 'call')} done, {len(failed)} failed, {len(skipped)} not tried"
-    output.print_result(f"{counts}, {len(unknown)} not known." if unknown else f"{counts}.")
+    _print_counts(len(succeeded), len(failed), len(skipped), len(unknown))
+
+
+def _print_counts(succeeded: int, failed: int, skipped: int, unknown: int) -> None:
+    counts = f"{output.count(succeeded, 'call')} succeeded, {failed} failed, {skipped} skipped"
+    output.print_result(f"{counts}, {unknown} unknown." if unknown else f"{counts}.")
 
 
 def _print_ended(ended: list[Ended]) -> None:
-    for each in ended:
-        output.print_note(f"{each.outcome}: {each.call.id}" + (f": {each.why}" if each.why else ""))
+    for event in ended:
+        output.print_note(f"{event.outcome}: {event.call.id}" + (f": {event.why}" if event.why else ""))
 
 
 def report_interrupted(plan: Plan, log: EventLog, wording: Wording) -> None:
-    """After an interrupt that does not wait: running calls may or may not have taken effect."""
+    """Prints the summary after a second interrupt, which does not wait: the outcome of running calls is unknown."""
     ended = {ended.call.id for ended in log.ended}
     succeeded, failed = log.with_outcome(Outcome.DONE, Outcome.ALREADY), log.with_outcome(Outcome.FAILED)
     unknown = [call for call in plan.calls if call.id in log.started and call.id not in ended]
     unknown += [ended.call for ended in log.with_outcome(Outcome.UNKNOWN)]
-    left = [call for call in plan.calls if call.id not in log.started and call.id not in ended]
+    not_started = [call for call in plan.calls if call.id not in log.started and call.id not in ended]
     skipped = log.with_outcome(Outcome.SKIPPED)
     _print_ended([*failed, *skipped])
     for call in unknown:
-        output.print_note(f"{Outcome.UNKNOWN}: {call.id}: it was on its way; the next run finds out")
-    for call in left:
+        output.print_note(f"{Outcome.UNKNOWN}: {call.id}: interrupted while in progress; the next run checks it")
+    for call in not_started:
         output.print_note(f"{Outcome.SKIPPED}: {call.id}: {STOPPED}")
     if len(succeeded) == len(plan.calls):
         output.print_result(f"{wording.done} {_count_actions(plan)}")
         return
-    count = len(skipped) + len(left)
-    calls = output.count(len(succeeded), "call")
-    output.print_result(f"{calls} done, {len(failed)} failed, {count} not tried, {len(unknown)} not known.")
+    _print_counts(len(succeeded), len(failed), len(skipped) + len(not_started), len(unknown))
 
 
 def _print_additions(plan: Plan) -> None:
-    """What was added to our objects on the platform, and stays there."""
+    """Prints children that were added to objects of this stack on the platform, and that the apply does not delete."""
     flags = {approval.kind: approval.flag for approval in plan.missing_optional_approvals}
-    for addition in plan.additions[:_MOST]:
+    for addition in plan.additions[:_MAX_ADDITIONS]:
         flag = flags.get(addition.address.kind)
-        remedy = f"delete it with {flag}" if flag else "declare it, or delete it on the platform"
+        remedy = f"declare it, or delete it with {flag}" if flag else "declare it, or delete it on the platform"
         output.print_note(
-            f"left alone: {addition.address}: added to {addition.parent} on the platform, not declared; {remedy}"
+            f"not managed: {addition.address}: added to {addition.parent} on the platform, not declared; {remedy}"
         )
-    if len(plan.additions) > _MOST:
-        output.print_note(f"left alone: {output.count(len(plan.additions) - _MOST, 'more addition')}")
+    if len(plan.additions) > _MAX_ADDITIONS:
+        output.print_note(f"not managed: {output.count(len(plan.additions) - _MAX_ADDITIONS, 'more addition')}")
 
 
 def _count_actions(plan: Plan) -> str:
@@ -159,7 +161,7 @@ _PAST = {
 
 
 def print_remaining(changes: tuple[Change, ...]) -> None:
-    """What a fresh reading of the account finds still different, with the remedy."""
+    """Prints the changes that a plan after the apply still contains, each with its remedy."""
     output.print_note("error: applied, but these resources still differ from the manifests:")
     for change in changes:
         fields = ", ".join(field.path for field in change.fields)
@@ -170,11 +172,11 @@ def print_remaining(changes: tuple[Change, ...]) -> None:
         if change.action is Action.UPDATE and change.fields:
             paths = dict.fromkeys(_field_path(change.address, field.path) for field in change.fields)
             ignore = f"lifecycle: {{ignore: [{', '.join(paths)}]}}"
-            output.print_note(f"    if the platform keeps a value of its own, declare that value, or add `{ignore}`")
+            output.print_note(f"    if the platform normalizes the value, declare its result, or add `{ignore}`")
 
 
 def _field_path(address: Address, path: str) -> str:
-    """The dotted path of the field that a change lies in, without the place inside a document."""
+    """The dotted path of the field of a kind that contains `path`, which may point inside a document."""
     fields, names = kinds.get(address.kind).fields, list[str]()
     for name in path.replace("[", ".").split("."):
         field = next((field for field in fields if field.name == name), None)

@@ -1,1 +1,1 @@
-"""One module for each command, found by its name."""
+"""One module for each command, with the command's name."""

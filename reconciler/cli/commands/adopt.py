@@ -1,4 +1,4 @@
-"""`reconciler adopt`: takes over exactly the named objects, which belong to nobody. Makes and deletes nothing."""
+"""`reconciler adopt`: adopts the named unmanaged objects. Creates and deletes nothing."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     """,
 )
 @click.argument("names", nargs=-1, required=True, metavar="KIND/NAME...")
-@click.option("--id", "id", metavar="ID", help="Which object the one name means, where nothing else says so.")
+@click.option("--id", "id", metavar="ID", help="Id of the object to adopt, for one KIND/NAME.")
 @auto_approve_option
 @options.adopt_options
 def command(common: options.Options, names: tuple[str, ...], id: str | None, auto_approve: bool) -> int:
-    """Take over what exists and belongs to nobody: declared resources, by name."""
+    """Adopt existing unmanaged objects for declared resources.
+
+    Writes an owner record on each object, so that the next apply manages it. An object is found by its natural key, or
+    by --id. Nothing is created or deleted.
+    """
     addresses = _addresses(names, id)
     require_terminal("adopt", auto_approve)
     from reconciler.cli.applying import presenter
@@ -38,7 +42,7 @@ def command(common: options.Options, names: tuple[str, ...], id: str | None, aut
     opened = workspaces.open_workspace(replace(common, targets=tuple(map(str, addresses)), adopt=True))
     operation = functools.partial(opened.adopt, addresses, id=id)
     return presenter.run_apply(
-        operation, opened, common, Wording("Take these over?", "Taken over:"), ask=not auto_approve
+        operation, opened, common, Wording("Adopt these objects?", "Adopted:"), ask=not auto_approve
     )
 
 
@@ -54,8 +58,8 @@ def _addresses(names: tuple[str, ...], id: str | None) -> tuple[Address, ...]:
     if id is None:
         return addresses
     if len(addresses) > 1:
-        raise click.UsageError(f"--id is for one name, and {len(addresses)} are given; adopt them one by one")
+        raise click.UsageError(f"--id takes one KIND/NAME, got {len(addresses)}; adopt the objects one by one")
     prefix = lookup.kind(addresses[0].kind).id_prefix
     if not prefix or not id.startswith(prefix):
-        raise click.UsageError(f"{id!r} is not an id of {addresses[0].kind}; these begin with {prefix!r}")
+        raise click.UsageError(f"{id!r} is not an id of {addresses[0].kind}; its ids begin with {prefix!r}")
     return addresses

@@ -1,4 +1,4 @@
-"""`reconciler agent`: what agents need of this project, which is their configuration file."""
+"""`reconciler agent config`: the configuration file of an agent, rendered from manifests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.cli.terminal.group import Command, Group
 )
 @click.pass_context
 def command(context: click.Context) -> int:
-    """Write what agents are started with."""
+    """Write the configuration file of an agent."""
     if context.invoked_subcommand is not None:
         return exit_codes.DONE
     output.print_result(context.get_help())
@@ -40,16 +40,17 @@ def command(context: click.Context) -> int:
     "--out",
     metavar="FILE",
     type=options.OutputPath(
-        "name a file, or leave --out out to print it without the token", path_type=Path, dir_okay=False
+        "name a file, or omit --out to print the configuration without the token", path_type=Path, dir_okay=False
     ),
-    help="Write it, token and all.",
+    help="File to write, including the token. [default: standard output, without the token]",
 )
 @options.project_options
 def config(common: options.Options, names: tuple[str, ...], out: Path | None) -> int:
-    """Print the configuration file of an agent, merged from manifests of the kind AgentConfig.
+    """Print or write an agent's configuration file.
 
-    The token is written to a FILE of which nobody else can read a word, and never printed: keep it out of Git, as
-    secrets/ is. An agent ingress is asked for its regional domains; nothing is changed.
+    Merges the AgentConfig manifests of the given names. The token is only written with --out, to a file that only you
+    can read; keep that file out of Git. Reads the regional domains of agent ingresses from the platform, and changes
+    nothing there.
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
@@ -64,5 +65,5 @@ def config(common: options.Options, names: tuple[str, ...], out: Path | None) ->
         return exit_codes.DONE
     agent_config.write_agent_config(out, text)
     if not common.quiet:
-        output.print_note(f"Written: {out}")
+        output.print_note(f"Wrote {out}.")
     return exit_codes.DONE

@@ -1,4 +1,4 @@
-"""`reconciler apply`: carries out a plan, made now or read from a file."""
+"""`reconciler apply`: applies a new plan, or one from a plan file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
 
 
-auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="Do not ask.")
+auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="Apply without confirmation.")
 
 
 @click.command(
@@ -30,17 +30,21 @@ auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="D
     """,
 )
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
-@click.option("--partial", is_flag=True, help="Of a FILE that is stale in part, carry out the rest.")
+@click.option("--partial", is_flag=True, help="If FILE is partly stale, skip the stale changes and apply the rest.")
 @click.option(
     "--max-age",
     metavar="AGE",
     callback=snapshot_options.parse_age,
-    help="Refuse a FILE that was created longer ago, as in 12h. [default: any age]",
+    help="Fail if FILE is older, such as 12h. [default: no limit]",
 )
 @auto_approve_option
 @options.apply_options
 def command(common: options.Options, file: Path | None, partial: bool, max_age: int | None, auto_approve: bool) -> int:
-    """Carry out a plan: the one in FILE if the platform has not moved since, or a fresh one."""
+    """Apply a plan: the plan in FILE, or a new one.
+
+    Without FILE, creates a plan, shows it and asks for confirmation. With FILE, written by `plan --out`, fails with
+    exit code 3 if an object that the plan depends on changed since then.
+    """
     require_terminal("apply", auto_approve)
     _check_options(common, file, partial, max_age)
     from reconciler.cli.applying import presenter
@@ -52,12 +56,12 @@ def command(common: options.Options, file: Path | None, partial: bool, max_age: 
     else:
         opened, planned = _open_with_plan(common, file, max_age)
     operation = functools.partial(opened.apply, planned, partial=partial)
-    wording = Wording("Carry out these changes?", "Applied:")
+    wording = Wording("Apply these changes?", "Applied:")
     return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)
 
 
 def _open_with_plan(common: options.Options, file: Path, max_age: int | None) -> tuple[Workspace, PlanFile]:
-    """The file and its workspace; Stop if the file is older than `max_age` seconds."""
+    """The workspace and the plan file. Raises Stop if the file is older than `max_age` seconds."""
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.applying import plan_files
     from reconciler.operations.opening.project import open_with_plan
@@ -71,23 +75,24 @@ def _open_with_plan(common: options.Options, file: Path, max_age: int | None) ->
 
 
 def _check_options(common: options.Options, file: Path | None, partial: bool, max_age: int | None) -> None:
-    """What a plan file covers was decided when it was made, and reviewed so."""
-    if file is None and max_age is not None:
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age is for a plan file; name the file, or omit --max-age")
-    if file is None and partial:
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --partial is for a plan file, and none is named; leave it out")
-    given = {
+    """Raises Stop for options that need a plan file, and for options that a plan file has fixed already."""
+    for option, is_set in {"--max-age": max_age is not None, "--partial": partial}.items():
+        if file is None and is_set:
+            raise exit_codes.Stop(
+                exit_codes.USAGE, f"error: {option} requires a plan file: `reconciler apply FILE {option}`"
+            )
+    values = {
         "--target": common.targets,
         "--exclude": common.excludes,
         "--replace": common.to_replace,
         "--adopt": common.adopt,
     }
-    flags = [flag for flag, value in given.items() if value]
+    flags = [flag for flag, value in values.items() if value]
     if file is not None and flags:
         raise exit_codes.Stop(
             exit_codes.USAGE,
-            f"error: {file} says what is carried out, and {' and '.join(flags)} would change it; "
-            f"give {'it' if len(flags) == 1 else 'them'} to `plan --out {file}`",
+            f"error: {' and '.join(flags)} cannot be combined with a plan file; "
+            f"pass {'it' if len(flags) == 1 else 'them'} to `reconciler plan --out {file}`",
         )
 
 

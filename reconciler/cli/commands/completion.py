@@ -1,4 +1,4 @@
-"""`reconciler completion SHELL`: the script that teaches a shell our commands and flags."""
+"""`reconciler completion SHELL`: the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from reconciler.cli.terminal.group import Command
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> int:
-    """Print the completion script of a shell."""
+    """Print the completion script of a shell, for commands, options, kinds and addresses."""
     script = get_completion_class(shell)
     assert script is not None  # click knows the three shells above
-    # The bash script is made for bash 4.4; click would start bash to ask, but it is not here that the script runs.
-    made = script(context.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")
-    output.print_result(made.source_template % made.source_vars())
+    # Not `source()`, which starts bash to check its version: the script may run on another machine.
+    completion = script(context.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")
+    output.print_result(completion.source_template % completion.source_vars())
     return exit_codes.DONE

@@ -1,4 +1,4 @@
-"""`reconciler destroy`: a plan of nothing, carried out."""
+"""`reconciler destroy`: deletes all objects that the stack manages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from reconciler.cli.terminal.group import Command
 @auto_approve_option
 @options.destroy_options
 def command(common: options.Options, auto_approve: bool) -> int:
-    """Delete everything this stack owns, and nothing else."""
+    """Delete all objects that this stack manages.
+
+    Shows the plan and asks for confirmation. Objects of other stacks and unmanaged objects are not deleted.
+    """
     require_terminal("destroy", auto_approve)
     from reconciler.cli.applying import presenter
     from reconciler.cli.applying.summary import Wording
@@ -28,5 +31,5 @@ def command(common: options.Options, auto_approve: bool) -> int:
     from reconciler.operations.opening.project import open_without_manifests
 
     opened = workspaces.open_workspace(common, open_without_manifests)
-    wording = Wording("Delete all of these?", "Destroyed:")
+    wording = Wording("Destroy these objects?", "Destroyed:")
     return presenter.run_apply(opened.destroy, opened.to_destroy(), common, wording, ask=not auto_approve)

@@ -1,4 +1,4 @@
-"""`reconciler drift`: what changed on the platform since the last apply. A plan that is shown and dropped."""
+"""`reconciler drift`: shows what changed on the platform since the last apply, and records, reports or accepts it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ if TYPE_CHECKING:
     """,
 )
 @formats.option
-@click.option("--pending", is_flag=True, help="Exit 2 also if only Git has changes that were not applied yet.")
+@click.option("--pending", is_flag=True, help="Also exit 2 if Git has unapplied changes.")
 @click.option(
     "--ignore",
     "ignored",
     metavar="GLOB",
     multiple=True,
-    help="Do not report this difference, as 'Kind/name.field'; may be repeated.",
+    help="Do not report this difference, such as 'TLSEdge/*.description' (repeatable).",
 )
-@click.option("--record", is_flag=True, help="Keep what was found, for `report`: names and paths, no values.")
+@click.option("--record", is_flag=True, help="Record the drift check for `report`: names and field paths, no values.")
 @notifying.option
-@click.option("--accept", is_flag=True, help="Write the platform's values into the manifests, and print the patch.")
-@click.option("--both", is_flag=True, help="Of --accept: also what was changed in Git too, or nobody knows by whom.")
+@click.option("--accept", is_flag=True, help="Write the platform's values into the manifests and print the diff.")
+@click.option(
+    "--both", is_flag=True, help="With --accept: also overwrite fields that changed in Git too, or by an unknown cause."
+)
 @click.option("--unmanaged", is_flag=True, help="Also list the objects that no stack manages.")
 @click.argument("named", nargs=-1, metavar="[KIND/NAME]...")
 @options.drift_options
@@ -52,22 +54,22 @@ def command(
     pending: bool,
     ignored: tuple[str, ...],
     record: bool,
-    targets_told: tuple[str, ...],
+    notify_targets: tuple[str, ...],
     accept: bool,
     both: bool,
     unmanaged: bool,
     named: tuple[str, ...],
 ) -> int:
-    """Show what changed on the platform since the last apply; exit 2 if anything did.
+    """Show what changed on the platform since the last apply, and what changed it. Exits 2 if there is drift.
 
-    KIND/NAME narrows it, as --target does. Unapplied changes in Git are listed apart. With --accept, what the platform
-    changed is written into the manifests, of all resources or of those that are named. A webhook is signed if
-    RECONCILER_NOTIFY_KEY is set; mail needs RECONCILER_SMTP_URL and RECONCILER_MAIL_FROM.
+    KIND/NAME limits the check to some resources, like --target. Unapplied changes in Git are listed separately.
+    Webhook requests of --notify are signed if RECONCILER_NOTIFY_KEY is set; mail requires RECONCILER_SMTP_URL and
+    RECONCILER_MAIL_FROM.
     """
     if record and (common.targets or common.excludes or (named and not accept)):
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --record covers the whole stack; select no resources")
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --record checks the whole stack; select no resources")
     _check_options(accept, both, unmanaged, chosen)
-    notifying.check(targets_told)
+    notifying.check(notify_targets)
 
     from reconciler.cli.commands import plan
     from reconciler.cli.terminal import workspaces
@@ -91,8 +93,8 @@ def command(
             _show_unmanaged(drift.plan, drift.snapshot)
         workspaces.print_tally(drift.plan)
         code = _exit_of(drift.plan, pending=pending)
-    # Others last: whatever becomes of that, it was shown here.
-    notifying.notify(targets_told, drift.plan, opened.options.now, quiet=common.quiet)
+    # Last, so that the drift is printed even if a notification fails.
+    notifying.notify(notify_targets, drift.plan, opened.options.now, quiet=common.quiet)
     return code
 
 
@@ -105,32 +107,32 @@ def _exit_of(plan: Plan, *, pending: bool) -> int:
 
 
 def _show_unmanaged(plan: Plan, snapshot: Snapshot) -> None:
-    """Each object with the address that `import` would give it; what other stacks manage is counted."""
+    """Prints each unmanaged object with the address that `import` would propose, and counts those of other stacks."""
     from reconciler.operations.drift import list_unmanaged
     from reconciler.rendering import terminal_text
 
-    found = list_unmanaged(plan, snapshot)
-    lines = [f"  {address}  {id}" for address, id in found.objects]
+    unmanaged = list_unmanaged(plan, snapshot)
+    lines = [f"  {address}  {id}" for address, id in unmanaged.objects]
     output.print_result("\n".join(["", "Not managed:", *lines]) if lines else "\nEvery object is managed.")
-    if found.stacks:
-        listed = ", ".join(
+    if unmanaged.stacks:
+        stacks = ", ".join(
             f"{terminal_text.sanitize(stack)} ({output.count(number, 'object')})"
-            for stack, number in found.stacks.items()
+            for stack, number in unmanaged.stacks.items()
         )
-        output.print_result(f"Managed by other stacks: {listed}.")
+        output.print_result(f"Managed by other stacks: {stacks}.")
 
 
 def _check_options(accept: bool, both: bool, unmanaged: bool, chosen: formats.Outputs) -> None:
     if not accept and both:
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --both is for --accept; give that too")
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --both requires --accept")
     if accept and any(form != "text" or file for form, file in chosen):
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --accept prints a patch; leave --format out")
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --accept always prints a diff; omit --format")
     if accept and unmanaged:
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --accept prints a patch; leave --unmanaged out")
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --accept always prints a diff; omit --unmanaged")
 
 
 def _check_names(named: tuple[str, ...], opened: Workspace, drift: DriftResult) -> None:
-    """Raises NothingSelected before anything is recorded or written."""
+    """Raises NothingSelected if a name selects no resource, before anything is recorded or written."""
     from reconciler.operations.reporting import ignore_event
     from reconciler.operations.selection import check_selection
     from reconciler.planning.deciding.options import PlanOptions
@@ -147,22 +149,22 @@ def _accept(
     *,
     both: bool,
 ) -> int:
-    """Writes the manifests and prints the patch. Exit 2 if anything still differs that is not known drift."""
+    """Writes the manifests and prints the diff. Returns 2 if differences remain that are not known drift."""
     from reconciler.operations import accept_drift
     from reconciler.operations.drift import without_known_drift
     from reconciler.planning.deciding.options import PlanOptions
 
-    wanted = PlanOptions(targets=named)
-    found = accept_drift.accept(opened, drift.plan, drift.snapshot, selects=wanted.selects, both=both)
-    accept_drift.write(opened, found)
-    output.print_result(accept_drift.diff(found))
-    for declined in found.declined:
-        output.print_note(f"left out: {declined.subject}: {declined.why}")
+    selection = PlanOptions(targets=named)
+    acceptance = accept_drift.accept(opened, drift.plan, drift.snapshot, selects=selection.selects, both=both)
+    accept_drift.write(opened, acceptance)
+    output.print_result(accept_drift.diff(acceptance))
+    for declined in acceptance.declined:
+        output.print_note(f"not accepted: {declined.subject}: {declined.why}")
     if not common.quiet:
-        where = f" in {output.count(len(found.texts), 'file')}" if found.texts else ""
-        output.print_note(f"Accepted {output.count(len(found.accepted), 'value')}{where}.")
-    output.print_problems(found.remaining.problems)
-    return _exit_of(without_known_drift(opened, found.remaining, ignored), pending=True)
+        files = f" in {output.count(len(acceptance.texts), 'file')}" if acceptance.texts else ""
+        output.print_note(f"Accepted {output.count(len(acceptance.accepted), 'value')}{files}.")
+    output.print_problems(acceptance.remaining.problems)
+    return _exit_of(without_known_drift(opened, acceptance.remaining, ignored), pending=True)
 
 
 def _require_lasting_store(opened: Workspace) -> None:
@@ -170,14 +172,17 @@ def _require_lasting_store(opened: Workspace) -> None:
     from reconciler.store.errors import MEMORY
 
     if not keeps_history(opened):
-        raise exit_codes.Stop(exit_codes.USAGE, f"error: --record needs a store that lasts, and this one is {MEMORY}")
+        raise exit_codes.Stop(
+            exit_codes.USAGE,
+            f"error: --record requires a persistent store; set `store` to a file, not {MEMORY}",
+        )
 
 
 def _record(opened: Workspace, plan: Plan) -> None:
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.drift import record_drift
 
-    if plan.errors:  # what could not be seen would pass for what no longer differs
-        output.print_note("note: not recorded, because of the problems")
+    if plan.errors:  # a resource that could not be read would count as one that no longer differs
+        output.print_note("note: drift check not recorded, because the plan has errors")
         return
     workspaces.run(record_drift(opened, plan))

@@ -1,7 +1,4 @@
-"""`reconciler explain Kind[.field]`: what a kind is for, a field of it, or a word beside its spec. `explain
-Kind/name[.field]`: where what is declared of a resource comes from, and with --live what the platform holds. `explain
-CODE`: what the code of a problem means.
-"""
+"""`reconciler explain`: documentation of a kind, field or problem code, and the origin of a resource's values."""
 
 from __future__ import annotations
 
@@ -29,14 +26,19 @@ if TYPE_CHECKING:
     """,
 )
 @click.argument("what", metavar="KIND[/NAME][.FIELD]|CODE", shell_complete=lookup.complete)
-@click.option("--live", is_flag=True, help="Of a resource: ask the platform too, and say who moved what differs.")
+@click.option("--live", is_flag=True, help="For KIND/NAME: also show the live values and what changed them.")
 @options.project_options
 def command(common: options.Options, what: str, live: bool) -> int:
-    """Explain a kind, a field, a word beside its spec, a problem's code, or where a resource's values come from."""
+    """Explain a kind, a field, an error code, or the values of a resource.
+
+    KIND[.FIELD] prints the documentation of a kind, of a field of its spec, or of a manifest key such as `deliver`.
+    KIND/NAME[.FIELD] prints the values of a declared resource and the file that each one comes from. CODE prints the
+    cause and remedy of an error or warning.
+    """
     if "/" in what:
         return _explain_resource(common, what, live=live)
     if live:
-        raise click.UsageError("--live is about a resource; name one, as in TLSEdge/payments")
+        raise click.UsageError("--live requires a resource, as in `reconciler explain TLSEdge/payments --live`")
     from reconciler.model.codes import CODES
     from reconciler.rendering import terminal_text
     from reconciler.rendering.reference import error_page
@@ -47,7 +49,7 @@ def command(common: options.Options, what: str, live: bool) -> int:
         return exit_codes.DONE
     if "-" in what and what.islower():
         raise click.UsageError(
-            f"there is no code {what!r}; {lookup.suggest(what, CODES) or 'docs/errors.md lists them'}"
+            f"unknown code {what!r}; {lookup.suggest(what, CODES) or 'docs/errors.md lists all codes'}"
         )
     name, _, path = what.partition(".")
     kind = lookup.kind(name)
@@ -58,7 +60,7 @@ def command(common: options.Options, what: str, live: bool) -> int:
             for field in envelope.fields()
             if field not in ("kind", "name", "spec") and not envelope.why_not_taken(kind, field)
         )
-        output.print_result("\n".join(("", *terminal_text.wrap(f"Beside spec: {words}", output.width()))))
+        output.print_result("\n".join(("", *terminal_text.wrap(f"Manifest keys: {words}", output.width()))))
         return exit_codes.DONE
     word = path.partition(".")[0]
     beside = {} if word in kind.by_name else envelope.fields()
@@ -68,7 +70,7 @@ def command(common: options.Options, what: str, live: bool) -> int:
     page = reference.field_page(kind, path, envelope.find_inside(beside[word], kind, path), output.width())
     note = (
         envelope.why_not_taken(kind, word)
-        or "It stands beside spec; docs/manifests.md has an example of each such word."
+        or "A manifest key, at the same level as `spec`; examples are in docs/manifests.md."
     )
     output.print_result("\n".join((page, "", *terminal_text.wrap(note, output.width()))))
     return exit_codes.DONE
@@ -81,22 +83,22 @@ def _explain_resource(common: options.Options, what: str, *, live: bool) -> int:
     from reconciler.rendering import provenance
 
     values = explain_value.read_values(workspaces.source_of(common))
-    found = values.find(what)
-    if found is None:
+    match = values.find(what)
+    if match is None:
         raise click.UsageError(_suggest_declared(what, list(map(str, values.declarations))))
-    address, path = found
+    address, path = match
     lookup.check_path(lookup.kind(address.kind), path)
     traces = values.trace(address, path)
-    held: list[LiveValue | None] = [None] * len(traces)
+    live_values: list[LiveValue | None] = [None] * len(traces)
     if live:
         opened, on_event = workspaces.open_workspace(common), ReadProgress(common.quiet)
-        held = workspaces.run(explain_value.read_live_values(opened, address, traces, on_event=on_event))
-    output.print_result(provenance.render_provenance(str(address), traces, held, output.width()))
+        live_values = workspaces.run(explain_value.read_live_values(opened, address, traces, on_event=on_event))
+    output.print_result(provenance.render_provenance(str(address), traces, live_values, output.width()))
     return exit_codes.DONE
 
 
 def _suggest_declared(what: str, declared: Sequence[str]) -> str:
     kind, _, rest = what.partition("/")
-    near = lookup.suggest(what, [each for each in declared if each.startswith(f"{kind}/")])
+    near = lookup.suggest(what, [address for address in declared if address.startswith(f"{kind}/")])
     near = near or lookup.suggest(f"{kind}/{rest.partition('.')[0]}", declared)
-    return f"{what!r} is not declared; {near or '`reconciler validate` checks what is'}"
+    return f"{what!r} is not declared; {near or 'declare it, or list existing objects with `reconciler list KIND`'}"

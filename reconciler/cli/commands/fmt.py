@@ -1,4 +1,4 @@
-"""`reconciler fmt`: one style for manifests. Comments and meaning stay."""
+"""`reconciler fmt`: formats manifests. Keeps comments and values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ from reconciler.project import atomic_write
     """,
 )
 @click.argument("paths", nargs=-1, metavar="[FILE]...")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is not laid out so.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if any file is not formatted.")
 @click.option(
-    "--modeline", is_flag=True, help="Let files without one begin with the line that tells editors their schema."
+    "--modeline", is_flag=True, help="Add a first line that names the JSON Schema for editors, where it is missing."
 )
 @options.project_options
 def command(common: options.Options, paths: tuple[str, ...], check: bool, modeline: bool) -> int:
-    """Lay out the manifests in one style, and print the names of the files that change."""
+    """Format manifests in place, and print the names of changed files.
+
+    Without FILE, formats all manifests of the project. Comments and values are kept.
+    """
     from reconciler.project import files
     from reconciler.project.settings import config
     from reconciler.project.settings.config import load_config
@@ -37,7 +40,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     from reconciler.rendering import terminal_text
 
     root = common.project
-    others: dict[str, str] = {}  # files that are no manifests, and their schemas
+    others: dict[str, str] = {}  # files other than manifests, and their schemas
     if not paths and modeline:
         others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
     if not paths:
@@ -45,37 +48,37 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         paths = tuple(dict.fromkeys(name for entry in entries for name in files.find_manifests(root, entry)))
     problems: list[Problem] = []
     names = sorted({*others, *paths})
-    texts = {name: output.read_file(root / name) for name in names}  # all that are named are there, or none is written
+    texts = {name: output.read_file(root / name) for name in names}  # fails for a missing file before any is written
     is_same = True
     for name, text in texts.items():
         try:
-            laid_out = text if name in others else format_yaml.format_text(text, name)
+            formatted = text if name in others else format_yaml.format_text(text, name)
         except Rejected as rejected:
             problems += rejected.problems
             continue
         if modeline:
             schemas = os.path.relpath(root / format_yaml.SCHEMAS, (root / name).parent)
-            laid_out = format_yaml.add_modeline(laid_out, f"{schemas}/{others.get(name, 'manifest')}.json")
-        if laid_out == text:
+            formatted = format_yaml.add_modeline(formatted, f"{schemas}/{others.get(name, 'manifest')}.json")
+        if formatted == text:
             continue
         is_same = False
         if not check:
-            _write(root, name, laid_out, like_it=name in others)
+            _write(root, name, formatted, keep_newlines=name in others)
         output.print_result(f"{terminal_text.sanitize(name)}\n")
     output.print_problems(problems)
     return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
 
 
-def _write(root: Path, name: str, text: str, *, like_it: bool) -> None:
-    """Into the file itself, if the name is a link to one within the project."""
+def _write(root: Path, name: str, text: str, *, keep_newlines: bool) -> None:
+    """Writes to the target of a symbolic link. Raises Unreadable if the target is outside the project."""
     from reconciler.project.files import Unreadable
 
     home, file = os.path.realpath(root), Path(os.path.realpath(root / name))
     if (root / name).is_symlink() and not file.is_relative_to(home):
-        raise Unreadable(f"{name} is a symlink to a place outside the project", "lay out the file itself")
-    if like_it and b"\r\n" in file.read_bytes():
+        raise Unreadable(f"{name} is a symbolic link to a file outside the project", "format the target in its project")
+    if keep_newlines and b"\r\n" in file.read_bytes():
         text = text.replace("\n", "\r\n")
-    # The mode stays: a manifest may hold secrets.
+    # With the same mode: a manifest may contain secrets.
     atomic_write.write(file, text, file.stat().st_mode & 0o7777)
 
 

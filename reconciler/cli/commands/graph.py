@@ -1,4 +1,4 @@
-"""`reconciler graph`: what depends on what, of the manifests or of a plan file. Needs no network."""
+"""`reconciler graph`: the dependency graph of the manifests or of a plan file's calls, without network access."""
 
 from __future__ import annotations
 
@@ -28,19 +28,22 @@ if TYPE_CHECKING:
     type=click.Choice(["dot", "mermaid", "svg"]),
     default="dot",
     show_default=True,
-    help="How to draw it.",
+    help="Output format.",
 )
 @click.option(
-    "--plan", "file", metavar="FILE", type=click.Path(path_type=Path), help="Draw the calls of a plan file instead."
+    "--plan", "file", metavar="FILE", type=click.Path(path_type=Path), help="Draw the API calls of a plan file instead."
 )
 @options.project_options
 def command(common: options.Options, form: str, file: Path | None) -> int:
-    """Draw what depends on what, from what is needed to what needs it."""
+    """Draw the dependency graph of the manifests, without network access.
+
+    Arrows point from a resource to the resources that refer to it.
+    """
     from reconciler.rendering.plan import graph
 
-    drawn = _of_plan(file, common) if file else _of_manifests(common)
+    dependencies = _of_plan(file, common) if file else _of_manifests(common)
     output.print_result(
-        {"dot": graph.render_dot, "mermaid": graph.render_mermaid, "svg": graph.render_svg}[form](drawn)
+        {"dot": graph.render_dot, "mermaid": graph.render_mermaid, "svg": graph.render_svg}[form](dependencies)
     )
     return exit_codes.DONE
 

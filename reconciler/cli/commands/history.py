@@ -1,4 +1,4 @@
-"""`reconciler history`: how the calls of earlier runs ended, the latest first."""
+"""`reconciler history`: the calls of earlier runs with their outcomes, latest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.store.store import RecordedCall
 
 
-_MOST = 1_000_000_000  # more than anybody reads, and no more than any database counts
+_MAX_LIMIT = 1_000_000_000  # within the integers of every database
 
 
 @click.command(
@@ -29,17 +29,16 @@ _MOST = 1_000_000_000  # more than anybody reads, and no more than any database 
 @click.option(
     "--limit",
     metavar="N",
-    type=click.IntRange(1, _MOST),
+    type=click.IntRange(1, _MAX_LIMIT),
     default=100,
-    show_default=True,
-    help="At most so many calls.",
+    help="Maximum number of calls. [default: 100]",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 @options.project_options
 def command(common: options.Options, limit: int, form: str) -> int:
-    """List how the calls of earlier runs ended, the latest first."""
+    """List the API calls of earlier runs and their outcomes, latest first."""
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.history import read_calls
 
@@ -52,7 +51,7 @@ def command(common: options.Options, limit: int, form: str) -> int:
     elif past:
         output.print_result("".join(f"{_line(recorded_call)}\n" for recorded_call in past))
     elif not common.quiet:
-        output.print_note("Nothing was recorded yet.")
+        output.print_note("No calls recorded yet.")
     return exit_codes.DONE
 
 

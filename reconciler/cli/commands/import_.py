@@ -1,4 +1,4 @@
-"""`reconciler import`: writes manifests for what exists and is not declared. Changes nothing on the platform."""
+"""`reconciler import`: writes manifests for existing objects that are not declared. Changes nothing on the platform."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.cli.terminal.group import Command
 if TYPE_CHECKING:
     from reconciler.operations.authoring.import_proposal import Proposal
 
-_MOST = 20  # lines about objects that are left out: the rest is in the JSON
+_MAX_SKIPPED = 20  # lines about skipped objects; the JSON lists all
 
 
 @click.command(
@@ -26,31 +26,42 @@ _MOST = 20  # lines about objects that are left out: the rest is in the JSON
     """,
 )
 @click.option(
-    "--kind", "kinds", metavar="KIND", multiple=True, shell_complete=lookup.complete, help="Only this; may be repeated."
+    "--kind",
+    "kinds",
+    metavar="KIND",
+    multiple=True,
+    shell_complete=lookup.complete,
+    help="Limit to this kind (repeatable).",
 )
 @click.option(
     "--out",
     metavar="DIR",
-    type=options.OutputPath("name a folder, or print what would be written by --dry-run", whole=False),
-    help="The folder to write to; the project's first folder of manifests by default.",
+    type=options.OutputPath("name a folder, or use --dry-run to print the manifests", whole=False),
+    help="Folder to write to. [default: the first folder under `manifests` in reconciler.yaml]",
 )
-@click.option("--all", "everybody", is_flag=True, help="Also what belongs to other stacks, for when they forget it.")
-@click.option("--append", is_flag=True, help="Add to files that exist, below what they say.")
-@click.option("--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to tell it."
+    "--all", "from_other_stacks", is_flag=True, help="Also import objects of other stacks, which must forget them."
+)
+@click.option("--append", is_flag=True, help="Append to existing files.")
+@click.option("--dry-run", is_flag=True, help="Print the manifests without writing them.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 @options.import_options
 def command(
     common: options.Options,
     kinds: tuple[str, ...],
     out: str | None,
-    everybody: bool,
+    from_other_stacks: bool,
     append: bool,
     dry_run: bool,
     form: str,
 ) -> int:
-    """Write manifests for what exists and is not declared, and check that a plan of them changes nothing."""
+    """Write manifests for existing objects that are not declared.
+
+    Checks that a plan of the written manifests only adopts the objects and changes nothing. Changes nothing on the
+    platform.
+    """
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.operations.authoring import import_files
@@ -65,7 +76,7 @@ def command(
         folder=out,
         only=only,
         selects=selection.selects,
-        from_other_stacks=everybody,
+        from_other_stacks=from_other_stacks,
         append=append,
         on_event=ReadProgress(common.quiet),
     )
@@ -87,20 +98,21 @@ def _check_inside(out: str | None) -> None:
 
 
 def _show(proposal: Proposal, changed: frozenset[str], *, dry_run: bool, form: str) -> None:
-    """What was written, or would be, on standard output; what was left out beside it."""
+    """Prints written files, or with `dry_run` their text, on standard output, and skipped objects on standard error."""
     if form == "json":
         output.print_result(_json(proposal))
     else:
         _show_files(proposal, changed, dry_run=dry_run)
-    _note_left_out(proposal)
+    _print_skipped(proposal)
     for address, owner in proposal.owners.items():
-        whose = f"{owner.address} of stack {owner.stack}"
-        output.print_note(f"{address} is {whose}: to be taken over once that says `ensure: forgotten`")
+        output.print_note(
+            f"{address} is managed by stack {owner.stack} as {owner.address}; "
+            "declare `ensure: forgotten` there and apply it before you apply this stack"
+        )
     if not proposal.imported and proposal.is_whole:
-        output.print_note("Nothing to import: everything that can be declared is.")
+        output.print_note("Nothing to import: all objects that can be declared are declared.")
     if proposal.imported and not proposal.is_read:
-        folder = proposal.folder
-        output.print_note(f"{folder} is none of the project's manifests: add it under manifests: in reconciler.yaml")
+        output.print_note(f"{proposal.folder} is not read by the project; add it under `manifests` in reconciler.yaml")
 
 
 def _show_files(proposal: Proposal, changed: frozenset[str], *, dry_run: bool) -> None:
@@ -110,31 +122,31 @@ def _show_files(proposal: Proposal, changed: frozenset[str], *, dry_run: bool) -
         return
     counts = Counter(proposal.file_of(imported) for imported in proposal.imported)
     for path, count in sorted(counts.items()):
-        output.print_result(f"{path}: {output.count(count, 'resource')}{'' if path in changed else ', as it was'}")
+        output.print_result(f"{path}: {output.count(count, 'resource')}{'' if path in changed else ' (unchanged)'}")
 
 
 def _sanitize(text: str) -> str:
-    """A file's text for a terminal, line by line."""
+    """A file's text without control characters, except newlines."""
     from reconciler.rendering import terminal_text
 
     return "".join(f"{terminal_text.sanitize(line)}\n" for line in text.removesuffix("\n").split("\n"))
 
 
-def _note_left_out(proposal: Proposal) -> None:
-    wrong = [left_out for left_out in proposal.left_out if left_out.wrong]
-    others = [left_out for left_out in proposal.left_out if not left_out.wrong]
-    for left_out in wrong:
+def _print_skipped(proposal: Proposal) -> None:
+    failed = [left_out for left_out in proposal.left_out if left_out.wrong]
+    skipped = [left_out for left_out in proposal.left_out if not left_out.wrong]
+    for left_out in failed:
         output.print_note(f"not imported: {left_out.kind}{f' {left_out.id}' if left_out.id else ''}: {left_out.why}")
-    for other in others[:_MOST]:
-        output.print_note(f"left out: {other.kind} {other.id}: {other.why}")
-    if len(others) > _MOST:
-        output.print_note(f"left out: {len(others) - _MOST} more; --format json lists all")
+    for left_out in skipped[:_MAX_SKIPPED]:
+        output.print_note(f"skipped: {left_out.kind} {left_out.id}: {left_out.why}")
+    if len(skipped) > _MAX_SKIPPED:
+        output.print_note(f"skipped: {len(skipped) - _MAX_SKIPPED} more (list all with --format json)")
 
 
 def _json(proposal: Proposal) -> str:
     import json
 
-    told = {
+    form = {
         "version": 1,
         "resources": [
             {
@@ -151,4 +163,4 @@ def _json(proposal: Proposal) -> str:
             for left_out in proposal.left_out
         ],
     }
-    return json.dumps(told, indent=2)
+    return json.dumps(form, indent=2)

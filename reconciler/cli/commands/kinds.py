@@ -1,4 +1,4 @@
-"""`reconciler kinds`: what can be declared, one line each."""
+"""`reconciler kinds`: lists the kinds that manifests may declare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.cli.terminal.group import Command
     """,
 )
 def command() -> int:
-    """List the kinds of resources that manifests may declare."""
+    """List the kinds of resources that manifests can declare."""
     from reconciler import kinds
     from reconciler.rendering.reference import terminal as reference
 

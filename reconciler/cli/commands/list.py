@@ -1,4 +1,4 @@
-"""`reconciler list KIND`: what there is of a kind, whoever it belongs to; also of kinds that can only be looked at."""
+"""`reconciler list KIND`: lists all objects of a kind, managed or not; also of read-only kinds such as tunnels."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from reconciler.cli.terminal.group import Command
 )
 @click.argument("kind")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to show it."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 @options.project_options
 def command(common: options.Options, kind: str, form: str) -> int:
-    """List the objects of KIND on the platform, whoever they belong to."""
+    """List the objects of KIND in the account, with the stack that manages each one.
+
+    Also lists read-only kinds, which manifests cannot declare, such as Tunnel.
+    """
     from reconciler import kinds
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
@@ -35,16 +38,16 @@ def command(common: options.Options, kind: str, form: str) -> int:
     if wanted is None:
         known = sorted(kind.name for kind in (*read_only.KINDS, *kinds.every()))
         close = difflib.get_close_matches(kind, known, 1)
-        hint = f"did you mean {close[0]}?" if close else f"these can be listed: {', '.join(known)}"
-        raise click.BadParameter(f"{kind!r} is not a kind; {hint}", param_hint="KIND")
+        hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
+        raise click.BadParameter(f"unknown kind {kind!r}; {hint}", param_hint="KIND")
     opened = open_without_manifests(workspaces.source_of(common))
-    found = workspaces.run(opened.list_objects(wanted, on_event=ReadProgress(common.quiet)))
+    objects = workspaces.run(opened.list_objects(wanted, on_event=ReadProgress(common.quiet)))
     if form == "json":
-        output.print_result(listing.render_json(wanted, found.objects, complete=found.complete))
+        output.print_result(listing.render_json(wanted, objects.objects, complete=objects.complete))
     else:
-        output.print_result(listing.render_table(wanted, found.objects, output.width()))
-        if not found.objects and found.complete and not common.quiet:
-            output.print_note(f"There is no {wanted.name}.")
-    if not found.complete:
-        raise exit_codes.Stop(exit_codes.ERROR, f"error: {wanted.name} could not be listed to the end: {found.why}")
+        output.print_result(listing.render_table(wanted, objects.objects, output.width()))
+        if not objects.objects and objects.complete and not common.quiet:
+            output.print_note(f"No {wanted.name} objects found.")
+    if not objects.complete:
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: the list of {wanted.name} is incomplete: {objects.why}")
     return exit_codes.DONE

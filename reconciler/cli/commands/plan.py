@@ -1,4 +1,4 @@
-"""`reconciler plan`: what would change, and the exact calls. Changes nothing."""
+"""`reconciler plan`: shows the changes and API calls that apply would make. Changes nothing."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     metavar="FILE",
-    type=options.OutputPath("name a file, or print the plan by --format json", path_type=Path),
-    help="Write the plan for `apply FILE`; signed if RECONCILER_PLAN_KEY is set.",
+    type=options.OutputPath("name a file, or use --format json to print the plan", path_type=Path),
+    help="Write a plan file for `apply FILE`, signed if RECONCILER_PLAN_KEY is set.",
 )
 @formats.option
 @click.option(
@@ -51,7 +51,7 @@ def command(
     taken: Path | None,
     max_age: int,
 ) -> int:
-    """Show what would change, and the exact calls."""
+    """Show the changes that apply would make, with each API call. Changes nothing."""
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
 
@@ -73,10 +73,10 @@ def command(
 def show(
     plan: Plan, opened: Workspace, common: options.Options, chosen: formats.Outputs, flavour: Flavour | None = None
 ) -> None:
-    """In each form asked for, to its file or to standard output."""
+    """Writes a plan in each of the chosen formats, to its file or to standard output."""
     from reconciler.rendering.plan import phrases
 
-    shown = formats.PlanOutput(
+    plan_output = formats.PlanOutput(
         plan,
         "" if all(form == "text" for form, _ in chosen) else _to_json(plan, opened),
         opened.config.root,
@@ -85,7 +85,7 @@ def show(
         resources=_resources(opened),
         has_color=common.has_color,
     )
-    shown.write_outputs(chosen)
+    plan_output.write_outputs(chosen)
 
 
 def _resources(opened: Workspace) -> Resources:

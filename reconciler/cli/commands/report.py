@@ -1,4 +1,4 @@
-"""`reconciler report`: an HTML page of a stack's recorded history. Meets no platform."""
+"""`reconciler report`: an HTML report of recorded drift checks and applies, without network access."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from reconciler.cli.terminal.group import Command
 @click.option(
     "--out",
     metavar="FILE",
-    type=options.OutputPath("leave --out out to print it", whole=False, path_type=Path),
-    help="Where to; standard output by default.",
+    type=options.OutputPath("omit --out to print the report", whole=False, path_type=Path),
+    help="File to write. [default: standard output]",
 )
-@click.option("--days", metavar="N", type=click.IntRange(1), default=90, show_default=True, help="How far back.")
+@click.option("--days", metavar="N", type=click.IntRange(1), default=90, help="Number of days to cover. [default: 90]")
 @options.project_options
 def command(common: options.Options, out: Path | None, days: int) -> int:
-    """Write a page about drift over time and what the applies came to.
+    """Create an HTML report of drift over time and of the outcomes of applies.
 
-    `drift --record` records looks, each apply records itself.
+    Drift checks are recorded by `drift --record`; every apply is recorded.
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.history import read_checks_and_runs
@@ -38,12 +38,12 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
 
     project = workspaces.source_of(common).read_settings()
     now = time.time()
-    looks, runs = workspaces.run(read_checks_and_runs(project, now - days * 86400))
-    page = report_page.render_page(project.stack, looks, runs, now=now, days=days)
+    checks, runs = workspaces.run(read_checks_and_runs(project, now - days * 86400))
+    page = report_page.render_page(project.stack, checks, runs, now=now, days=days)
     if out is None:
         output.print_result(page)
         return exit_codes.DONE
     atomic_write.write_output(out, page)
     if not common.quiet:
-        output.print_note(f"Written to {out}.")
+        output.print_note(f"Wrote {out}.")
     return exit_codes.DONE

@@ -1,4 +1,4 @@
-"""`reconciler sandbox`: the stand-in of the platform, and its description as OpenAPI."""
+"""`reconciler sandbox`: runs the local emulator of the platform, or prints its OpenAPI description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.cli.terminal.group import Command, Group
 
-_LONGEST = 3_600_000  # milliseconds of latency: an hour, beyond which nobody waits
+_MAX_LATENCY = 3_600_000  # milliseconds
 
 
 def _text(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -23,7 +23,7 @@ def _text(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if math.isnan(value):  # which no range keeps out
+    if math.isnan(value):  # passes every range check
         raise click.BadParameter("is not a number")
     return value
 
@@ -45,7 +45,7 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     default="127.0.0.1",
     show_default=True,
     callback=_text,
-    help="The address to listen on.",
+    help="Address to listen on.",
 )
 @click.option(
     "--port",
@@ -53,49 +53,49 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="The port; 0 picks a free one.",
+    help="Port to listen on; 0 selects a free port.",
 )
-@click.option("--db", metavar="FILE", default=":memory:", show_default=True, help="Where its objects are kept.")
+@click.option("--db", metavar="FILE", default=":memory:", show_default=True, help="SQLite file for the objects.")
 @click.option(
-    "--api-key", metavar="KEY", default="sandbox", show_default=True, callback=_text, help="The key it asks for."
+    "--api-key", metavar="KEY", default="sandbox", show_default=True, callback=_text, help="API key to accept."
 )
 @click.option(
     "--seed",
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Objects to begin with, as JSON; may be given several times.",
+    help="JSON file with initial objects (repeatable).",
 )
-@click.option("--requests-per-minute", metavar="N", type=click.IntRange(1), help="Answer 429 beyond this budget.")
+@click.option("--requests-per-minute", metavar="N", type=click.IntRange(1), help="Respond with 429 above this rate.")
 @click.option(
     "--latency",
     metavar="MS",
-    type=click.FloatRange(0, _LONGEST),
+    type=click.FloatRange(0, _MAX_LATENCY),
     default=0.0,
     callback=_number,
-    help="Milliseconds that each answer takes at least.",
+    help="Minimum response time in milliseconds.",
 )
 @click.option(
     "--patch-empties",
     is_flag=True,
-    help="Empty `backends` of failover and weighted backends when a PATCH leaves it out, as the public platform does.",
+    help="Clear `backends` of failover and weighted backends if a PATCH omits it, as the public platform does.",
 )
-@click.option("--sparse", is_flag=True, help="Leave text fields that are not set out of responses.")
-@click.option("--agent", is_flag=True, help="Run an agent beside it; the second line is the address of its API.")
+@click.option("--sparse", is_flag=True, help="Omit unset text fields from responses.")
+@click.option("--agent", is_flag=True, help="Also run an agent, and print the address of its API as a second line.")
 @click.option(
     "--agent-port",
     metavar="PORT",
     type=click.IntRange(0, 65535),
     default=4040,
     show_default=True,
-    help="The port of the agent's API; 0 picks a free one.",
+    help="Port of the agent's API; 0 selects a free port.",
 )
 @click.option(
     "--agent-config",
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A configuration file for the agent, read when it starts; may be given several times.",
+    help="Configuration file of the agent (repeatable).",
 )
 @click.pass_context
 def command(
@@ -113,12 +113,12 @@ def command(
     agent_port: int,
     agent_config: tuple[Path, ...],
 ) -> int:
-    """Run a stand-in of the platform until interrupted; the first line of its output is its address."""
+    """Run a local emulator of the platform, until interrupted. Prints its base URL."""
     if context.invoked_subcommand is not None:
         return exit_codes.DONE
     for option in () if agent else ("agent_port", "agent_config"):
         if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{option.replace('_', '-')} is for an agent; add --agent")
+            raise click.UsageError(f"--{option.replace('_', '-')} requires --agent")
     from reconciler.sandbox.base.variants import Variants
     from reconciler.sandbox.server.process import serve
 
@@ -140,8 +140,9 @@ def command(
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        wanted = f"port {port}, or the agent's port {agent_port}," if agent else f"port {port}"
-        raise exit_codes.Stop(exit_codes.ERROR, f"error: {wanted} is in use already; 0 picks a free one") from error
+        ports = f"port {port} or the agent's port {agent_port}" if agent else f"port {port}"
+        remedy = "choose another port, or 0 for a free one"
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {ports} is already in use; {remedy}") from error
     except sqlite3.Error as error:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {db}: {error}") from error
     return exit_codes.DONE
@@ -154,7 +155,7 @@ def command(
     """,
 )
 def openapi() -> int:
-    """Print the OpenAPI description of what the stand-in serves."""
+    """Print the OpenAPI description of the emulated API."""
     import json
 
     from reconciler.kinds import read_only

@@ -1,4 +1,4 @@
-"""`reconciler schema KIND`: a JSON Schema, for editors and other checkers."""
+"""`reconciler schema`: JSON Schemas of kinds, manifests and project files, for editors and other validators."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from reconciler.project import atomic_write
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write those of every manifest, the project file and environments into DIR, for editors.",
+    help="Write the schemas of manifests, project file and environments to DIR, for editors.",
 )
 def command(kind: str | None, folder: Path | None) -> int:
-    """Print the JSON Schema of a kind, or write those that editors need."""
+    """Print the JSON Schema of a kind, or write all schemas that editors use."""
     from reconciler.rendering.schemas import manifest as manifest_schema
 
     if folder is not None and kind is None:
         _write(folder)
         return exit_codes.DONE
     if kind is None or folder is not None:
-        raise click.UsageError("name a kind, or a folder by --all")
+        raise click.UsageError("pass either a KIND or --all DIR")
     output.print_result(json.dumps(manifest_schema.kind_schema(lookup.kind(kind)), indent=2))
     return exit_codes.DONE
 
@@ -46,6 +46,6 @@ def _write(folder: Path) -> None:
     from reconciler.rendering.schemas.project import editor_schemas
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, made in editor_schemas(ProjectFile, kinds.declarable()).items():
-        atomic_write.write(folder / name, json.dumps(made, indent=1) + "\n", 0o644)
+    for name, schema in editor_schemas(ProjectFile, kinds.declarable()).items():
+        atomic_write.write(folder / name, json.dumps(schema, indent=1) + "\n", 0o644)
         output.print_result(f"{folder / name}\n")

@@ -1,4 +1,4 @@
-"""`reconciler show FILE`: a plan file, rendered anew. Reads no manifest, so the file's secrets stay unread."""
+"""`reconciler show FILE`: renders a plan file. Reads no manifests and needs no secret values."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from reconciler.cli.terminal.group import Command
     envvar="RECONCILER_PROJECT",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="The folder the plan's manifests are in; annotations name files by it.",
+    help="Project directory, for file names in annotations. [env: RECONCILER_PROJECT; default: current directory]",
 )
-@click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too.")
+@click.option("--no-color", is_flag=True, help="Disable color output. [env: NO_COLOR]")
 def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) -> int:
-    """Show a plan file that `plan --out` wrote."""
+    """Show a plan file, written by `plan --out`."""
     from reconciler.operations.applying import plan_files
     from reconciler.rendering.plan import phrases
     from reconciler.rendering.wire import plan_json
@@ -43,12 +43,12 @@ def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) 
         output.print_note(note)
     if not plan_json.is_signed(written):
         output.print_note(plan_files.signature_note(str(file)))
-    shown = formats.PlanOutput(
+    plan_output = formats.PlanOutput(
         plan,
         plan_json.normalize(written),
         project,
         phrases.Flavour.PLAN,
         has_color=output.supports_color(sys.stdout, no_color),
     )
-    shown.write_outputs(chosen)
+    plan_output.write_outputs(chosen)
     return exit_codes.DONE

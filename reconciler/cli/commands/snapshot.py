@@ -1,5 +1,6 @@
-"""`reconciler snapshot`: writes down the account without its secrets. `plan --snapshot` makes plans from such a file
-where there is no key to the account, as in the pull request of a fork.
+"""`reconciler snapshot`: saves the account without secret values, to plan where no API key is available.
+
+An example is the pull request of a fork: see `plan --snapshot`.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from reconciler.cli.terminal.group import Command
     metavar="FILE",
     required=True,
     type=options.OutputPath("name a file", path_type=Path),
-    help="Where to write it.",
+    help="File to write.",
 )
 @options.account_options
 def command(common: options.Options, out: Path) -> int:
-    """Write down the account without its secrets, so that plans can be made where there is no key.
+    """Save the account to a file, without secret values, to plan without an API key (`plan --snapshot`).
 
-    It is signed if RECONCILER_SNAPSHOT_KEY holds an Ed25519 private key in PEM. It tells what a plan could tell of the
-    account: give it to nobody who may not read that.
+    The file is signed if RECONCILER_SNAPSHOT_KEY is an Ed25519 private key in PEM format. It contains the configuration
+    of all objects: share it only with people who may read the account.
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
@@ -44,7 +45,7 @@ def command(common: options.Options, out: Path) -> int:
     )
     written = workspaces.run(writing)
     for name, why in written.incomplete.items():
-        output.print_note(f"warning: {name} could not be listed to the end: {why}")
+        output.print_note(f"warning: the list of {name} is incomplete: {why}")
     if not common.quiet:
         signed = "signed" if written.is_signed else f"not signed: {snapshot_files.KEY} is not set"
         output.print_note(f"Wrote {output.count(written.objects, 'object')} to {out}, {signed}.")

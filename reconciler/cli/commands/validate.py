@@ -1,4 +1,4 @@
-"""`reconciler validate`: everything that can be known to be wrong without a network, in every environment at once."""
+"""`reconciler validate`: checks the project in all environments, without network access."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
         reconciler validate --env prod --var region=eu
     """,
 )
-@click.option("--strict", is_flag=True, help="Fail on literal secrets and on warnings that are certain mistakes.")
+@click.option("--strict", is_flag=True, help="Also fail on literal secrets and other warnings marked strict.")
 @options.project_options
 def command(common: options.Options, strict: bool) -> int:
-    """Check the manifests and the project's policies, in all environments or the one given by --env.
+    """Check manifests and policies, in all environments or in the one given with --env.
 
-    Needs no network and no secrets: environment variables and secret files may be missing.
+    Needs no network access and no secrets: environment variables and secret files may be missing. The warnings on which
+    --strict fails are listed in docs/errors.md.
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.validate import validate_project
@@ -41,7 +42,7 @@ def command(common: options.Options, strict: bool) -> int:
     output.print_problems(problems)
     refused = sorted({problem.code for problem in problems if codes.is_strict(problem.code)}) if strict else []
     if refused:
-        output.print_note(f"error: --strict fails on these warnings: {', '.join(refused)}")
+        output.print_note(f"error: --strict does not allow these warnings: {', '.join(refused)}")
     code = workspaces.problems_exit_code(problems) or (exit_codes.ERROR if refused else exit_codes.DONE)
     if not common.quiet and code == exit_codes.DONE:
         is_chosen = source.chosen_environment is not None
@@ -60,17 +61,17 @@ def _summary(result: ValidationResult) -> str:
 
 def _merge(results: Sequence[ValidationResult]) -> Sequence[Problem]:
     """Every problem once, with the environments that have it, unless all have it."""
-    found: dict[Problem, list[str | None]] = {}
+    environments: dict[Problem, list[str | None]] = {}
     for result in results:
         for problem in dict.fromkeys(result.problems):
-            found.setdefault(problem, []).append(result.environment)
+            environments.setdefault(problem, []).append(result.environment)
     merged = [
         problem
         if len(names) == len(results)
         else replace(problem, text=f"in {_name_environments(names)}: {problem.text}")
-        for problem, names in found.items()
+        for problem, names in environments.items()
     ]
-    return sorted(merged, key=lambda each: (each.position or Position("", 0, 0), each.subject, each.text))
+    return sorted(merged, key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
 
 
 def _name_environments(names: Iterable[str | None]) -> str:

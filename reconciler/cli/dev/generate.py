@@ -1,8 +1,8 @@
-"""Writes what is generated and committed: `schemas/`, `docs/kinds/`, the pages of the project file and of errors, the
-list of decisions, the man page, and the README's help block. For developers.
+"""Writes the generated files: schemas, pages of kinds, project file and errors, list of decisions, man page, and the
+README's help block.
 
 python -m reconciler.cli.dev.generate           writes the files, from the repository's root
-python -m reconciler.cli.dev.generate --check   changes nothing; exits 1 if a file is not as it would be written
+python -m reconciler.cli.dev.generate --check   changes nothing; exits 1 if a file is stale
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from reconciler.rendering.wire import events, plan_json
 
 _HELP = "<!-- help: written by `make generate` -->\n"
 _END = "<!-- end of help -->\n"
-_OURS = ("schemas/kinds", "docs/kinds")  # folders that hold nothing else
+_FOLDERS = ("schemas/kinds", "docs/kinds")  # folders in which every file is generated
 
 
 def generate_files(root: Path) -> Mapping[str, str]:
-    """Every generated file: its path below the root, and its text."""
+    """The text of every generated file, by path relative to the root."""
     every = kinds.declarable()
     return {
         **_readme(root / "README.md"),
         "docs/decisions/README.md": _decisions(root / "docs/decisions"),
         "docs/reconciler.1": man_page.render_page(command),
         "schemas/event.json": _json(events.event_schema()),
-        **{f"schemas/{name}": _json(made) for name, made in editor_schemas(ProjectFile, every).items()},
+        **{f"schemas/{name}": _json(schema) for name, schema in editor_schemas(ProjectFile, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
         "schemas/policy.json": _json(policy_schema(PolicyDocument)),
         **{f"schemas/kinds/{kind.name}.json": _json(manifest_schema.kind_schema(kind)) for kind in every},
@@ -54,7 +54,7 @@ def generate_files(root: Path) -> Mapping[str, str]:
 
 
 def _readme(path: Path) -> dict[str, str]:
-    """The README with its help block as the command prints it; nothing where there is none."""
+    """The README with the current help in its help block; empty if there is no README."""
     if not path.is_file():
         return {}
     before, begin, rest = path.read_text(encoding="utf-8").partition(_HELP)
@@ -62,33 +62,33 @@ def _readme(path: Path) -> dict[str, str]:
     if not begin or not end:
         raise SystemExit(f"{path}: expected {_HELP!r} and {_END!r}")
     settings = {**command.context_settings, "terminal_width": 80}
-    shown = command.get_help(click.Context(command, info_name="reconciler", **settings))
-    return {path.name: f"{before}{begin}```\n$ reconciler --help\n{shown}\n```\n{end}{after}"}
+    help_text = command.get_help(click.Context(command, info_name="reconciler", **settings))
+    return {path.name: f"{before}{begin}```\n$ reconciler --help\n{help_text}\n```\n{end}{after}"}
 
 
 def _decisions(folder: Path) -> str:
-    """The list of them, by their headings."""
+    """The index page of the decisions, by their headings."""
     pages = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("[0-9]*.md"))}
     lines = [f"- [{text.partition(chr(10))[0].lstrip('# ')}]({name})\n" for name, text in pages.items()]
-    return "# Decisions\n\nWhy things are as they are, where another might undo it unknowingly.\n\n" + "".join(lines)
+    return "# Decisions\n\nDesign decisions with their reasons.\n\n" + "".join(lines)
 
 
 def find_stale(root: Path) -> list[str]:
-    """A line for each file that is not as it would be written."""
+    """A line for each generated file that is missing, stale or no longer generated."""
     wanted = generate_files(root)
-    found = []
+    lines = []
     for name, text in wanted.items():
         path = root / name
         if not path.is_file():
-            found.append(f"{name}: missing")
-        elif (there := path.read_text(encoding="utf-8")) != text:
-            added, removed = _count_lines(there, text)
-            found.append(f"{name}: stale, +{added} -{removed} lines")
-    return found + [f"{name}: no longer generated" for name in _find_leftover(root, wanted)]
+            lines.append(f"{name}: missing")
+        elif (current := path.read_text(encoding="utf-8")) != text:
+            added, removed = _count_lines(current, text)
+            lines.append(f"{name}: stale, +{added} -{removed} lines")
+    return lines + [f"{name}: no longer generated" for name in _find_leftover(root, wanted)]
 
 
 def write(root: Path) -> int:
-    """Writes what is stale; answers how many files changed."""
+    """Writes stale files, deletes those that are no longer generated, and returns the number of changed files."""
     wanted = generate_files(root)
     changed = 0
     for name, text in wanted.items():
@@ -108,30 +108,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m reconciler.cli.dev.generate", description="Generates schemas and pages."
     )
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file is stale")
-    parser.add_argument(
-        "--root", type=Path, default=Path(), help="the repository's root; the current folder by default"
-    )
+    parser.add_argument("--root", type=Path, default=Path(), help="root of the repository (default: current directory)")
     chosen = parser.parse_args(arguments)
     if not chosen.check:
         print(f"{write(chosen.root)} of {len(generate_files(chosen.root))} files written")
         return 0
-    wrong = find_stale(chosen.root)
-    for line in wrong:
+    stale = find_stale(chosen.root)
+    for line in stale:
         print(line, file=sys.stderr)
-    if wrong:
-        print(
-            f"{len(wrong)} generated files are not current: run python -m reconciler.cli.dev.generate", file=sys.stderr
-        )
-    return 1 if wrong else 0
+    if stale:
+        print(f"{len(stale)} generated files are stale: run python -m reconciler.cli.dev.generate", file=sys.stderr)
+    return 1 if stale else 0
 
 
 def _find_leftover(root: Path, wanted: Mapping[str, str]) -> list[str]:
-    there = (path.relative_to(root).as_posix() for folder in _OURS for path in sorted((root / folder).glob("*")))
-    return [name for name in there if name not in wanted]
+    present = (path.relative_to(root).as_posix() for folder in _FOLDERS for path in sorted((root / folder).glob("*")))
+    return [name for name in present if name not in wanted]
 
 
-def _count_lines(there: str, wanted: str) -> tuple[int, int]:
-    lines = list(difflib.unified_diff(there.splitlines(), wanted.splitlines(), lineterm="", n=0))[2:]
+def _count_lines(current: str, wanted: str) -> tuple[int, int]:
+    """The numbers of added and removed lines."""
+    lines = list(difflib.unified_diff(current.splitlines(), wanted.splitlines(), lineterm="", n=0))[2:]
     return sum(line[:1] == "+" for line in lines), sum(line[:1] == "-" for line in lines)
 
 

@@ -1,7 +1,7 @@
-"""The man page, `docs/reconciler.1`, from what `--help` says. Written by `generate`, brought by the wheel.
+"""The man page `docs/reconciler.1`, generated from the help of all commands, and included in the wheel.
 
-Options that several commands share are told once. What no help says, the environment and the exit codes, stands here
-and in `exit_codes`.
+Options that several commands share are described once. Environment variables and files are described here, exit codes
+in `exit_codes`.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from reconciler.cli.terminal import exit_codes
 from reconciler.cli.terminal.group import Command, Group
 
 ENVIRONMENT = {
-    "RECONCILER_API_KEY": "The key to the platform's API, instead of the project's platform.api_key.",
-    "RECONCILER_BASE_URL": "The platform's address, instead of the project's platform.base_url.",
-    "RECONCILER_AGENT_URL": "Where an agent serves its own API, for the kind AgentTunnel.",
-    "RECONCILER_STORE": "Where runs are remembered: a file, or postgresql://… with the extra postgres.",
-    "RECONCILER_PROJECT": "The folder of reconciler.yaml, as --project.",
-    "RECONCILER_ENV": "The environment, as --env.",
-    "RECONCILER_LOG_FORMAT": "text or json, as --log-format.",
-    "RECONCILER_PLAN_KEY": "Signs the files of plan --out; apply FILE then wants the same key.",
-    "RECONCILER_SNAPSHOT_KEY": "Signs snapshots: an Ed25519 private key in PEM.",
-    "RECONCILER_NOTIFY_KEY": "Signs what drift --notify sends to webhooks.",
-    "RECONCILER_SMTP_URL": "The mail server of drift --notify mailto:…",
-    "RECONCILER_MAIL_FROM": "The sender of those mails.",
-    "RECONCILER_DEBUG": "Set to anything: unexpected errors show where they come from.",
-    "HTTPS_PROXY, ALL_PROXY, NO_PROXY": "The proxy that leads out, and where to none is needed.",
-    "SSL_CERT_FILE, SSL_CERT_DIR": "The authorities to trust, instead of those that come with the program.",
-    "NO_COLOR": "Set to anything: plain text, as --no-color.",
-    "OTEL_EXPORTER_OTLP_ENDPOINT": "Where traces and metrics go, with the extra telemetry; other OTEL_… count too.",
-    "GITHUB_TOKEN, GITLAB_TOKEN": "The tokens of comment.",
+    "RECONCILER_API_KEY": "API key of the platform. Overrides platform.api_key of the project file.",
+    "RECONCILER_BASE_URL": "Base URL of the API. Overrides platform.base_url of the project file.",
+    "RECONCILER_AGENT_URL": "URL of an agent's API, for the kind AgentTunnel.",
+    "RECONCILER_STORE": "The store: a file, or postgresql://… with the extra postgres. Overrides the project file.",
+    "RECONCILER_PROJECT": "Project directory, like --project.",
+    "RECONCILER_ENV": "Environment, like --env.",
+    "RECONCILER_LOG_FORMAT": "Format of messages, text or json, like --log-format.",
+    "RECONCILER_PLAN_KEY": "Key that signs the files of plan --out; apply FILE requires the same key.",
+    "RECONCILER_SNAPSHOT_KEY": "Key that signs snapshots: an Ed25519 private key in PEM format.",
+    "RECONCILER_NOTIFY_KEY": "Key that signs the webhook requests of drift --notify.",
+    "RECONCILER_SMTP_URL": "Mail server for drift --notify mailto:…",
+    "RECONCILER_MAIL_FROM": "Sender of the mails of drift --notify.",
+    "RECONCILER_DEBUG": "If set, unexpected errors are printed with a traceback.",
+    "HTTPS_PROXY, ALL_PROXY, NO_PROXY": "Proxy for requests, and hosts to reach without it.",
+    "SSL_CERT_FILE, SSL_CERT_DIR": "Trusted certificate authorities, instead of the included ones.",
+    "NO_COLOR": "If set, disables color output, like --no-color.",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "Endpoint for traces and metrics, with the extra telemetry; see also other OTEL_…",
+    "GITHUB_TOKEN, GITLAB_TOKEN": "Token of the command comment.",
 }
 FILES = {
-    "reconciler.yaml": "The project: its stack, platform, manifests, limits and guards.",
-    "manifests/": "What is declared; the project may name other folders.",
-    "environments/NAME.yaml": "What differs in an environment.",
-    "policies/": "Rules of the project's own, in CEL.",
-    "state/": "What is remembered of runs. Losing it never leads to a duplicate or a wrong delete.",
+    "reconciler.yaml": "Project file: stack, platform, manifests, limits and guards.",
+    "manifests/": "Manifests; the project file may name other folders.",
+    "environments/NAME.yaml": "Settings and patches of an environment.",
+    "policies/": "Policies of the project, in CEL.",
+    "state/": "The store: intents, history and locks. Losing it never causes a duplicate or a wrong delete.",
 }
-_SHARED_BY = 3  # commands that have an option in common from which on it is told once, for all
+_SHARED_BY = 3  # commands; an option of at least this many is described once
 
 
 def render_page(root: Group) -> str:
@@ -69,15 +69,15 @@ def render_page(root: Group) -> str:
 
 
 _DESCRIPTION = (
-    "A project is a reconciler.yaml and a folder of manifests. plan reads the account by list calls and shows the "
-    "exact API calls that would make it equal to what they declare; apply issues them in order, once, whatever "
-    "crashes; drift tells what moved since, and who moved it. Whose an object is stands on the object itself. "
-    "Any command says more with --help; a kind is explained by explain KIND."
+    "A project is a reconciler.yaml and a folder of manifests. plan reads the account with list calls and shows the "
+    "changes, with each API call, that make the account match the manifests. apply sends these calls, in order and "
+    "exactly once even after a crash. drift shows what changed on the platform since the last apply, and what changed "
+    "it. Ownership is recorded on the object itself. COMMAND --help describes a command, explain KIND a kind."
 )
 
 
 def _leaves(context: click.Context) -> Iterator[click.Context]:
-    """The commands that do something, in the order of `--help`; a group that runs by itself comes before its own."""
+    """All commands in the order of `--help`, with a group that is a command itself before its subcommands."""
     command = context.command
     if not isinstance(command, click.Group):
         yield context
@@ -85,19 +85,19 @@ def _leaves(context: click.Context) -> Iterator[click.Context]:
     if command.invoke_without_command and context.parent is not None:
         yield context
     for name in command.list_commands(context):
-        if (found := command.get_command(context, name)) is not None:
-            yield from _leaves(click.Context(found, info_name=name, parent=context))
+        if (subcommand := command.get_command(context, name)) is not None:
+            yield from _leaves(click.Context(subcommand, info_name=name, parent=context))
 
 
 def _options(context: click.Context) -> dict[str, str]:
-    """What `--help` says of each option; of itself it need not."""
+    """The help text of each option of a command, by its flags; without --help."""
     records = (param.get_help_record(context) for param in context.command.params if isinstance(param, click.Option))
     return dict(record for record in records if record is not None)
 
 
 def _find_shared(commands: Sequence[click.Context]) -> dict[str, str]:
-    counted = Counter(pair for command in commands for pair in _options(command).items())
-    return {flag: text for (flag, text), times in counted.items() if times >= _SHARED_BY}
+    counts = Counter(pair for command in commands for pair in _options(command).items())
+    return {flag: text for (flag, text), times in counts.items() if times >= _SHARED_BY}
 
 
 def _command(context: click.Context, shared: dict[str, str]) -> Iterator[str]:
@@ -139,8 +139,9 @@ _ROFF = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^":
 
 
 def _text(text: str) -> str:
-    """Text that roff shows as it is, and takes for no request."""
-    return f"\\&{shown}" if (shown := text.translate(_ROFF)).startswith(".") else shown
+    """Text escaped for roff."""
+    escaped = text.translate(_ROFF)
+    return f"\\&{escaped}" if escaped.startswith(".") else escaped
 
 
 def _lower(text: str) -> str:

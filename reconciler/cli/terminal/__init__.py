@@ -1,1 +1,1 @@
-"""What commands share: output, options, formats, progress, exit codes."""
+"""Shared by all commands: options, output, formats, exit codes and signals."""

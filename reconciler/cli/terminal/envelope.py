@@ -1,4 +1,4 @@
-"""What a manifest says beside its spec, looked up as the user names it."""
+"""The keys of a manifest other than its spec, such as `deliver` and `moved`, for `explain`."""
 
 from __future__ import annotations
 
@@ -16,38 +16,43 @@ if TYPE_CHECKING:
 
 
 def fields() -> Mapping[str, Field]:
-    """What a manifest may say besides its spec."""
+    """The keys at the top level of a manifest, by name."""
     from reconciler.model.fields.field import Field, Shape, fields_of
     from reconciler.project.documents.manifest_document import ManifestDocument
     from reconciler.project.manifests import for_each
 
-    doc = "A list, a map, or a ${{ var.NAME }} that holds one: one resource for each item, by ${{ each.key }}."
-    words = (*fields_of(ManifestDocument), Field(for_each.KEY, Shape.ANY, doc))
-    return {field.name: field for field in words}
+    doc = "A list or map, or ${{ var.NAME }}: declares one resource for each item, which uses ${{ each.key }}."
+    keys = (*fields_of(ManifestDocument), Field(for_each.KEY, Shape.ANY, doc))
+    return {field.name: field for field in keys}
 
 
 def find_inside(field: Field, kind: Kind, path: str) -> Field:
-    """What a path below one of these words leads to; `deliver.token.to_file` and `deliver.to_file` are the same."""
+    """The field at a path below a manifest key. Raises UsageError if there is none.
+
+    `deliver.token.to_file` and `deliver.to_file` are the same.
+    """
     before = f"{kind.name}.{field.name}"
     for name in path.split(".")[1:]:
         if field.name == "deliver" and name == kind.one_time:
             continue
         within = field.fields or (field.item.fields if field.item else ())
-        found = next((field for field in within if field.name == name), None)
-        if found is None:
-            known = [field.name for field in within]
-            near = lookup.suggest(name, known) or f"it has {', '.join(known) or 'nothing inside'}"
-            raise click.UsageError(f"there is no {name!r} in {before}; {near}")
-        field, before = found, f"{before}.{name}"
+        inner = next((field for field in within if field.name == name), None)
+        if inner is None:
+            names = [field.name for field in within]
+            hint = (
+                lookup.suggest(name, names) or f"its fields are {', '.join(names)}" if names else "it is a single value"
+            )
+            raise click.UsageError(f"unknown field {name!r} in {before}; {hint}")
+        field, before = inner, f"{before}.{name}"
     return field
 
 
 def why_not_taken(kind: Kind, word: str) -> str:
-    """Why this kind's manifests do not say the word; nothing if they may."""
+    """Why manifests of this kind do not support a key; empty if they do."""
     from reconciler.model.kind import Home
 
     if kind.home is Home.FILE and word not in ("kind", "name", "spec", "for_each"):
-        return f"{kind.name} is rendered to a file and has only kind, name and spec."
+        return f"{kind.name} does not support {word}: it is rendered to a file and has no object on the platform."
     if word in ("deliver", "rotate") and kind.one_time is None:
-        return f"{kind.name} has no one-time secret, and takes no {word}."
+        return f"{kind.name} does not support {word}: it has no one-time secret."
     return ""

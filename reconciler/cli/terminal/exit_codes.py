@@ -1,36 +1,36 @@
-"""What the process answers with when it ends. A stable contract: pipelines branch on these numbers.
+"""The exit codes of the process, and `Stop`, which ends a command with one of them and a message.
 
-`Stop` ends a command early with one of them and a line for the user.
+The codes are stable: pipelines branch on them.
 """
 
 from __future__ import annotations
 
-DONE = 0  # done, or nothing to do
+DONE = 0  # succeeded, or nothing to do
 ERROR = 1
 CHANGES = 2  # `plan --detailed-exitcode` found changes, `drift` found drift
-STALE = 3  # the platform moved since the plan was made
-BLOCKED = 4  # a guard or a policy stands in the way
-PARTLY = 5  # some calls were carried out, or objects imported, some were not
-AUTH = 6  # the platform does not accept the key, or does not let it do this
+STALE = 3  # objects of the plan changed on the platform after it was created
+BLOCKED = 4  # blocked by a guard or a policy
+PARTLY = 5  # some calls or imports succeeded, others did not
+AUTH = 6  # the API key is invalid, or lacks a permission
 USAGE = 64  # EX_USAGE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 # In the words of the README and the man page.
 MEANINGS = {
-    DONE: "done, or nothing to do",
+    DONE: "success, or nothing to do",
     ERROR: "error",
-    CHANGES: "there are changes (`plan --detailed-exitcode`), or drift",
-    STALE: "the plan is stale: what it touches has moved",
-    BLOCKED: "blocked by a guard until it is allowed by name, or by a policy",
-    PARTLY: "partly applied, or imported",
-    AUTH: "the key is wrong, or may not do this",
-    USAGE: "the command line is wrong",
+    CHANGES: "changes found (`plan --detailed-exitcode`), or drift",
+    STALE: "the plan is stale: its objects changed on the platform after it was created",
+    BLOCKED: "blocked by a guard (approve with `--allow`), or by a policy",
+    PARTLY: "partly applied or imported",
+    AUTH: "the API key is invalid, or lacks a permission",
+    USAGE: "invalid command line",
     INTERRUPTED: "interrupted",
 }
 
 
 class Stop(Exception):
-    """Ends the command: each line goes to standard error, the code to the shell."""
+    """Ends the command with an exit code, after each of the lines is printed on standard error."""
 
     def __init__(self, code: int, *lines: str) -> None:
         super().__init__("\n".join(lines))

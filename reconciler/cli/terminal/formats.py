@@ -1,6 +1,6 @@
-"""The forms in which a plan is shown: `--format`, given as often as one likes, each to a file or to standard output.
+"""The option `--format`, and the output of a plan in each chosen format, to a file or standard output.
 
-Knows what a form needs beside the plan; how it is spelt is said in `reconciler.rendering`.
+The formats themselves are in `reconciler.rendering`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from reconciler.rendering.plan.phrases import Flavour, Resources
 
 FORMS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab")
-Outputs = list[tuple[str, str]]  # (form, file), where no file is standard output
+Outputs = list[tuple[str, str]]  # (format, file); an empty file name is standard output
 
-_PROJECT_FILE = "reconciler.yaml"  # stands for what no manifest mentions any more
+_PROJECT_FILE = "reconciler.yaml"  # the location of findings without a manifest, such as deletions
 
 
 def parse_formats(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> Outputs:
-    """`text` or `json=FILE`, as (form, file); standard output holds one."""
+    """Parses values such as `text` and `json=FILE`. Raises BadParameter if two formats go to standard output."""
     chosen = []
     for value in values or ("text",):
         form, equals, file = value.partition("=")
         if form not in FORMS:
-            raise click.BadParameter(f"{form!r} is not one of {', '.join(FORMS)}")
+            raise click.BadParameter(f"unknown format {form!r}; use one of {', '.join(FORMS)}")
         if file == "-":
-            raise click.BadParameter(f"'-' is not standard output here; write {form} without a file")
+            raise click.BadParameter(f"'-' is not supported; use {form} without a file for standard output")
         if equals and not file:
-            raise click.BadParameter(f"{value!r} names no file; write {form}=FILE, or {form} for standard output")
+            raise click.BadParameter(f"{value!r} has no file name; use {form}=FILE, or {form} for standard output")
         chosen.append((form, file))
     if sum(not file for _, file in chosen) > 1:
-        raise click.BadParameter("only one can go to standard output; give the others a file, as in json=plan.json")
+        raise click.BadParameter("only one format can use standard output; add files, as in json=plan.json")
     return chosen
 
 
@@ -50,18 +50,18 @@ option = click.option(
     metavar="FORM[=FILE]",
     multiple=True,
     callback=parse_formats,
-    help=f"How to show it: {', '.join(FORMS)}; may be given several times; text if none is.",
+    help=f"Output format: {', '.join(FORMS)} (repeatable). [default: text]",
 )
 
 
 @dataclass(frozen=True)
 class PlanOutput:
-    """A plan with what the forms say around it.
+    """A plan with the further values that the formats show.
 
-    written    the plan's JSON form
-    root       the project's folder: positions in the plan are below it
-    budget     requests a minute, 0 for none
-    resources  how many are declared, if that is known
+    written    the plan as JSON; needed for all formats other than text
+    root       the project directory, to which positions in the plan are relative
+    budget     requests per minute; 0 is no limit
+    resources  number of declared resources, if known
     """
 
     plan: Plan
@@ -73,7 +73,7 @@ class PlanOutput:
     has_color: bool = False
 
     def write_outputs(self, chosen: Outputs) -> None:
-        """Each form to its file, or to standard output."""
+        """Writes each format to its file, or to standard output."""
         for form, file in chosen:
             if not file:
                 sys.stdout.write(self.render(form, output.width(), has_color=self.has_color))
@@ -82,12 +82,12 @@ class PlanOutput:
 
             text, place = self.render(form, output.FILE_WIDTH, has_color=False), Path(file)
             if form == "json" and not atomic_write.describe_non_file(place):
-                atomic_write.write(place, text)  # as --out does: it is a plan file
+                atomic_write.write(place, text)  # a plan file, like that of --out
             else:
                 atomic_write.write_output(place, text)
 
     def render(self, form: str, width: int, *, has_color: bool) -> str:
-        spellings: Mapping[str, Callable[[], str]] = {
+        renderers: Mapping[str, Callable[[], str]] = {
             "text": lambda: self._text(width, has_color),
             "markdown": self.markdown,
             "html": self._html,
@@ -96,11 +96,11 @@ class PlanOutput:
             "github": self._github,
             "gitlab": self._gitlab,
         }
-        return spellings[form]()
+        return renderers[form]()
 
     @cached_property
     def digest(self) -> str:
-        """Of the whole plan."""
+        """The digest of the plan's JSON form."""
         from reconciler.rendering.wire import plan_json
 
         return plan_json.digest(self.written)
@@ -151,7 +151,7 @@ class PlanOutput:
 
     @cached_property
     def _prefix(self) -> str:
-        """The project's folder below the repository's, where code hosts count from; `infra/`, or nothing."""
+        """The project directory relative to the Git repository, such as `infra/`, or empty. Code hosts need it."""
         root = self.root.resolve()
         top = next((path for path in (root, *root.parents) if (path / ".git").exists()), root)
         return "" if top == root else f"{root.relative_to(top).as_posix()}/"

@@ -1,6 +1,6 @@
-"""Command classes: a group that imports a command's module only when that command is invoked, and help with examples.
+"""Command classes for click: help with examples, suggestions for misspelled commands, and lazily imported commands.
 
-The table of commands carries the one-line help, so that `--help` and completion import nothing but click.
+The table of commands contains their one-line help, so that `--help` and completion import no command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group whose help ends with examples, and whose commands explain themselves when misspelt."""
+    """A group whose help ends with examples, and which suggests a name for an unknown command."""
 
     def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -40,15 +40,18 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if not name.startswith("-") and name not in (known := self.list_commands(ctx)):
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists the commands"
-            raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
+        if not name.startswith("-") and name not in (commands := self.list_commands(ctx)):
+            near = difflib.get_close_matches(name, commands, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists all commands"
+            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
 class LazyGroup(Group):
-    """Commands by name: the line that `--help` shows. `plan` lives in `reconciler.cli.commands.plan` as `command`."""
+    """A group that imports a command when it is invoked: `plan` is `reconciler.cli.commands.plan.command`.
+
+    table  the one-line help of each command, by name
+    """
 
     def __init__(self, *args: Any, table: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,17 +63,17 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.table:
             return None
-        home = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        found: click.Command = importlib.import_module(f"reconciler.cli.commands.{home}").command
-        return found
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command: click.Command = importlib.import_module(f"reconciler.cli.commands.{module}").command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(self.table.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        found = [CompletionItem(name, help=line) for name, line in self.table.items() if name.startswith(incomplete)]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
+        items = [CompletionItem(name, help=line) for name, line in self.table.items() if name.startswith(incomplete)]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def write_examples(examples: str, formatter: click.HelpFormatter) -> None:

@@ -1,4 +1,4 @@
-"""Cheaper imports for the command line. They change the process, which a command has for itself; a library must not."""
+"""Faster imports of httpx and aiohttp for the command line. Changes global state, which a library must not do."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import ModuleType
 
 
 def install() -> None:
-    """Makes later imports of httpx and aiohttp load only what clients of `reconciler.api` use. Twice is once."""
-    # Importing httpx imports its command line, with rich and pygments: half of its import time.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None says that there is no such module
+    """Makes later imports of httpx and aiohttp load only what clients of `reconciler.api` use. Idempotent."""
+    # httpx imports its command line, with rich and pygments, which takes half of its import time.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes its import fail
     if _CONNECTOR not in sys.modules and not any(
         isinstance(meta_path_finder_protocol, _Finder) for meta_path_finder_protocol in sys.meta_path
     ):
@@ -24,8 +24,7 @@ _CONNECTOR = "aiohttp.connector"
 
 
 class _Finder(MetaPathFinder):
-    """Finds the module in which aiohttp reads the machine's certificates on import, for contexts of its own: every
-    client of ours brings another one."""
+    """Finds `aiohttp.connector`, which loads the machine's certificates on import for SSL contexts not used here."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -55,11 +54,11 @@ class _Loader(Loader):
 
 @contextmanager
 def _without_certificates() -> Iterator[None]:
-    """SSL contexts that are made inside the block trust nobody, and cost nothing."""
+    """Creates SSL contexts inside the block without loading the machine's certificates."""
     import ssl
 
     ssl.SSLContext.set_default_verify_paths = lambda self: None  # type: ignore[method-assign]
     try:
         yield
     finally:
-        del ssl.SSLContext.set_default_verify_paths  # what it hid, of the class that it inherits from, is there again
+        del ssl.SSLContext.set_default_verify_paths  # uncovers the method of the base class

@@ -1,4 +1,4 @@
-"""Kinds and fields as the user names them: found, or refused with the nearest name."""
+"""Finds kinds and fields by the names that the user typed, and suggests the nearest name if there is none."""
 
 from __future__ import annotations
 
@@ -16,68 +16,68 @@ if TYPE_CHECKING:
 
 
 def kind(name: str) -> Kind:
-    """The kind of that name; UsageError if there is none."""
+    """The kind with this name. Raises UsageError if there is none."""
     from reconciler import kinds
 
-    found = kinds.find(name)
-    if found is None:
+    match = kinds.find(name)
+    if match is None:
         near = suggest(name, (kind.name for kind in kinds.declarable()))
-        raise click.UsageError(f"there is no kind {name!r}; {near or '`reconciler kinds` lists them'}")
-    return found
+        raise click.UsageError(f"unknown kind {name!r}; {near or '`reconciler kinds` lists all kinds'}")
+    return match
 
 
 def field(of: Kind, path: str) -> Field:
-    """The field at a dotted path; UsageError if there is none."""
-    fields, found, before = of.fields, None, of.name
+    """The field at a dotted path. Raises UsageError if there is none."""
+    fields, inner, before = of.fields, None, of.name
     for name in path.split("."):
-        found = _find_field(fields, name, before, of)
-        fields, before = found.fields or (found.item.fields if found.item else ()), f"{before}.{name}"
-    assert found is not None  # a path has at least one name
-    return found
+        inner = _find_field(fields, name, before, of)
+        fields, before = inner.fields or (inner.item.fields if inner.item else ()), f"{before}.{name}"
+    assert inner is not None  # a path has at least one name
+    return inner
 
 
 def check_path(of: Kind, path: Path) -> None:
-    """UsageError if no spec of the kind can have a value at the path."""
+    """Raises UsageError if no spec of the kind can have a value at the path."""
     from reconciler.model.fields.field import Field, Shape
 
     here, before = Field(of.name, Shape.OBJECT, fields=of.fields), of.name
     for part in path:
         match here.shape, part:
             case Shape.ANY, _:
-                return  # free in form
+                return
             case (Shape.LIST, int()) | (Shape.MAP, str()) if here.item is not None:
                 here = here.item
             case Shape.OBJECT, str():
                 here = _find_field(here.fields, part, before, of)
             case Shape.LIST, _:
-                raise click.UsageError(f"name an item of the list, as in {before}[0]")
+                raise click.UsageError(f"select an item of the list, as in {before}[0]")
             case _:
                 what = "items" if isinstance(part, int) else "fields"
-                raise click.UsageError(f"there are no {what} in {before}: its shape is {here.shape}")
+                raise click.UsageError(f"no {what} in {before}: its type is {here.shape}")
         before += f"[{part}]" if isinstance(part, int) else f".{part}"
 
 
 def _find_field(fields: Sequence[Field], name: str, before: str, of: Kind) -> Field:
-    found = next((field for field in fields if field.name == name), None)
-    if found is None:
-        near = suggest(name, (field.name for field in fields)) or f"`reconciler explain {of.name}` lists them"
-        raise click.UsageError(f"{before} has no field {name!r}; {near}")
-    return found
+    match = next((field for field in fields if field.name == name), None)
+    if match is None:
+        near = suggest(name, (field.name for field in fields)) or f"`reconciler explain {of.name}` lists all fields"
+        raise click.UsageError(f"unknown field {name!r} in {before}; {near}")
+    return match
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
-    """`did you mean …?`, or nothing if no name is near."""
-    by_letters = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), by_letters, n=1)
-    return f"did you mean {by_letters[near[0]]!r}?" if near else ""
+def suggest(name: str, candidates: Iterable[str]) -> str:
+    """`did you mean 'TLSEdge'?`, or an empty text if no candidate is similar."""
+    by_lower_case = {candidate.lower(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
+    return f"did you mean {by_lower_case[near[0]]!r}?" if near else ""
 
 
 def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of kinds for the shell; the folder listing tells them without loading any."""
+    """Shell completion of kinds, and of fields after a dot."""
     from reconciler import kinds
 
     name, dot, path = incomplete.partition(".")
-    found = kinds.find(name) if dot else None
-    if found is None:
+    match = kinds.find(name) if dot else None
+    if match is None:
         return [CompletionItem(kind.name) for kind in kinds.declarable() if kind.name.startswith(incomplete)]
-    return [CompletionItem(f"{name}.{field.name}") for field in found.fields if field.name.startswith(path)]
+    return [CompletionItem(f"{name}.{field.name}") for field in match.fields if field.name.startswith(path)]

@@ -1,4 +1,4 @@
-"""`drift --notify`: who is told, as the flags and the environment say. Who cannot be told is told of here."""
+"""The option `drift --notify`: parses its targets, and sends them a notification if there is drift."""
 
 from __future__ import annotations
 
@@ -20,84 +20,82 @@ SENDER = "RECONCILER_MAIL_FROM"
 _SLACK = "slack:"
 _MAIL = "mailto:"
 _FROM_ENV = "env:"
-_SHORTEST = 16  # characters: what is shorter can be guessed from one signed request
+_MIN_KEY_LENGTH = 16  # characters; a shorter key can be guessed from one signed request
 
 option = click.option(
     "--notify",
-    "targets_told",
-    metavar="WHERE",
+    "notify_targets",
+    metavar="TARGET",
     multiple=True,
-    help="Tell of drift: a webhook's address, slack:ADDRESS, mailto:ADDRESS, or env:NAME, which holds one.",
+    help="Notify if there is drift: webhook URL, slack:URL, mailto:ADDRESS, or env:NAME for a variable that contains "
+    "one of them (repeatable).",
 )
 
 
-def notify(wheres: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
-    """Everybody, if there is drift. A failure to tell somebody is told, and changes nothing else."""
-    told = [_parse_target(place) for place in wheres]
-    if not plan.has_drift or not told:
+def notify(targets: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
+    """Sends the drift of a plan to each target; does nothing without drift. A failure is printed as a warning."""
+    receivers = [_parse_target(target) for target in targets]
+    if not plan.has_drift or not receivers:
         return
     from reconciler.api.notifications import Mail
     from reconciler.engine.ports import Failure
     from reconciler.rendering.notice import build_notice
 
-    said = build_notice(plan)
-    for target, is_slack in told:
+    message = build_notice(plan)
+    for receiver, is_slack in receivers:
         try:
-            if isinstance(target, Mail):
-                target.send(said.subject, said.text)
+            if isinstance(receiver, Mail):
+                receiver.send(message.subject, message.text)
             else:
-                target.post(said.slack if is_slack else said.json, now)
+                receiver.post(message.slack if is_slack else message.json, now)
         except Failure as failure:
-            output.print_note(f"warning: not notified: {failure}")
+            output.print_note(f"warning: notification failed: {failure}")
         else:
             if not quiet:
-                output.print_note(f"Notified: {target}.")
+                output.print_note(f"Notified {receiver}.")
 
 
-def check(wheres: Sequence[str]) -> None:
-    """Stop, before anything is looked at, if one of them can never be told."""
-    for place in wheres:
-        _parse_target(place)
+def check(targets: Sequence[str]) -> None:
+    """Raises Stop for an invalid target, before the account is read."""
+    for target in targets:
+        _parse_target(target)
 
 
-def _parse_target(where: str) -> tuple[Webhook | Mail, bool]:
-    """Whom to tell, and whether in Slack's way."""
+def _parse_target(target: str) -> tuple[Webhook | Mail, bool]:
+    """The receiver, and whether it expects Slack's format. Raises Stop for an invalid target."""
     from reconciler.api.notifications import Mail, Webhook
     from reconciler.engine.ports import Refused
 
     source = "--notify"
-    if where.startswith(_FROM_ENV):
-        source = where.removeprefix(_FROM_ENV)
-        where = os.environ.get(source, "").strip()
-        if not where:
-            raise _usage_error(f"{source} is not set; let it hold a webhook's address")
+    if target.startswith(_FROM_ENV):
+        source = target.removeprefix(_FROM_ENV)
+        target = os.environ.get(source, "").strip()
+        if not target:
+            raise _usage_error(f"{source} is not set; set it to the URL of a webhook, slack:URL or mailto:ADDRESS")
     try:
-        if where.startswith(_MAIL):
-            recipients = [each.strip() for each in where.removeprefix(_MAIL).split(",") if each.strip()]
+        if target.startswith(_MAIL):
+            recipients = [address.strip() for address in target.removeprefix(_MAIL).split(",") if address.strip()]
             mail = Mail(
                 _require_variable(SERVER, "set it to smtp://user:password@host:port"),
-                _require_variable(SENDER, _WHO),
+                _require_variable(SENDER, "set it to the sender's address"),
                 recipients,
             )
             mail.check()
             return mail, False
-        is_slack = where.startswith((_SLACK, "https://hooks.slack.com/"))
-        webhook = Webhook(where.removeprefix(_SLACK), None if is_slack else _read_key())
+        is_slack = target.startswith((_SLACK, "https://hooks.slack.com/"))
+        webhook = Webhook(target.removeprefix(_SLACK), None if is_slack else _read_key())
         webhook.check()
     except Refused as refused:
         raise _usage_error(f"{source}: {refused}") from None
     return webhook, is_slack
 
 
-_WHO = "set it to the address that mails come from"
-
-
 def _read_key() -> bytes | None:
     text = os.environ.get(KEY)
     if not text:
         return None
-    if len(text) < _SHORTEST:
-        raise _usage_error(f"{KEY} is too short to keep anybody out; give {_SHORTEST} characters")
+    if len(text) < _MIN_KEY_LENGTH:
+        raise _usage_error(f"{KEY} must be at least {_MIN_KEY_LENGTH} characters long")
     return text.encode(errors="surrogateescape")
 
 

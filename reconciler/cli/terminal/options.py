@@ -1,4 +1,4 @@
-"""The flags that commands share, read into one frozen value. Knows no command, reads no file."""
+"""The options that several commands share, parsed into one frozen `Options`. Reads no file."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """
-    events    a file for one JSON object per line and event; `-` is standard error
-    allow     consents given: ("delete", "ReservedDomain") → how many
-    runtime   what the caller of `main` replaces, if anything
-    observer  traces and metrics of the run, if they are asked for
+    """The shared options of one invocation; a command without an option has its default.
+
+    events    a file for events as JSON lines; `-` is standard error
+    allow     approvals: (rule, kind) → count, such as ("delete", "ReservedDomain") → 1
+    runtime   replacements that the caller of `main` passed
+    observer  traces and metrics of the run, if enabled
     """
 
     project: Path = Path()
@@ -53,7 +54,7 @@ class Options:
 
 
 def _is_traced() -> bool:
-    """Whether the environment says where traces or metrics go."""
+    """Whether environment variables configure an exporter of traces or metrics."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
     return any(os.environ.get(name, "none") not in ("", "none") for name in _TRACED)
@@ -69,8 +70,8 @@ _TRACED = (
 
 
 def _check_environment(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    if value == "":  # a variable of a pipeline that is not set
-        raise click.BadParameter("names no environment; leave the flag out for none")
+    if value == "":  # an unset variable of a pipeline
+        raise click.BadParameter("is empty; name an environment, or omit --env")
     return value
 
 
@@ -87,25 +88,25 @@ def _parse_variables(_context: click.Context, _parameter: click.Parameter, value
 def _parse_approvals(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[tuple[str, str], int]:
-    """Consents add up, in one flag or in several: `--allow delete:BotUser=1,adopt:BotUser=2`."""
+    """Parses `--allow delete:BotUser=1,adopt:BotUser=2`; repeated approvals of a rule and kind add up."""
     given: dict[tuple[str, str], int] = {}
     for each in (part.strip() for value in values for part in value.split(",")):
         found = _APPROVAL.fullmatch(each)
         if found is None:
-            raise click.BadParameter(f"{each!r} is not what:Kind=N, as in delete:ReservedDomain=1")
+            raise click.BadParameter(f"{each!r} is not RULE:KIND=N, as in delete:ReservedDomain=1")
         what, kind, number = found["what"], found["kind"], int(found["number"])
         if what not in _SCOPES:
             known = ", ".join(_SCOPES)
-            raise click.BadParameter(f"{each!r} allows nothing that a guard holds back; say one of {known}")
+            raise click.BadParameter(f"{each!r} names an unknown rule; use one of {known}")
         if number == 0:
-            raise click.BadParameter(f"{each!r} allows nothing; say how many, as in {what}:{kind}=1")
+            raise click.BadParameter(f"{each!r} has a count of zero; use at least 1, as in {what}:{kind}=1")
         _check_scope(each, what, kind, number)
         given[what, kind] = given.get((what, kind), 0) + number
     return given
 
 
 _APPROVAL = re.compile(r"(?P<what>[a-z-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
-_SCOPES = {  # what may be allowed: of one kind, of all kinds together
+_SCOPES = {  # rule: (may be approved for one kind, may be approved for all kinds together with `*`)
     "delete": (True, True),
     "delete-protected": (True, False),
     "adopt": (True, False),
@@ -120,12 +121,12 @@ def _check_scope(each: str, what: str, kind: str, number: int) -> None:
     of_one, of_all = _SCOPES[what]
     if kind == "*":
         if not of_all:
-            raise click.BadParameter(f"{each!r} names no kind; say which, as in {what}:TLSEdge={number}")
+            raise click.BadParameter(f"{each!r} needs a kind instead of `*`, as in {what}:TLSEdge={number}")
         return
-    from reconciler import kinds  # heavy, and wanted only where a kind is named
+    from reconciler import kinds  # heavy, and needed only if a kind is named
 
     if not of_one:
-        raise click.BadParameter(f"{each!r} is not given by kind; say {what}:*={number}")
+        raise click.BadParameter(f"{each!r} cannot be limited to a kind; use {what}:*={number}")
     if kinds.find(kind) is None:
         close = difflib.get_close_matches(kind, [known.name for known in kinds.list_planned()], 1)
         remedy = f"did you mean {what}:{close[0]}={number}?" if close else "`reconciler kinds` lists all kinds"
@@ -133,7 +134,11 @@ def _check_scope(each: str, what: str, kind: str, number: int) -> None:
 
 
 class OutputPath(click.Path):
-    """Where to write, which is never standard output; `instead` says what to do for that. `whole`: in one piece."""
+    """The path of an output file or folder; rejects `-`.
+
+    instead  the remedy for `-`
+    whole    the file is replaced atomically, so that devices, pipes and folders are rejected too
+    """
 
     def __init__(self, instead: str, *, whole: bool = True, **more: Any) -> None:
         super().__init__(**more)
@@ -142,9 +147,9 @@ class OutputPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "-":
-            self.fail(f"'-' is not standard output here; {self._instead}", param, ctx)
-        if self._whole and (there := _describe_other(value)):
-            self.fail(f"{value!r} is {there}, and no file; {self._instead}", param, ctx)
+            self.fail(f"'-' is not supported; {self._instead}", param, ctx)
+        if self._whole and (file_type := _describe_other(value)):
+            self.fail(f"{value!r} is {file_type}, not a regular file; {self._instead}", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -161,14 +166,14 @@ _PROJECT = [
         envvar="RECONCILER_PROJECT",
         type=click.Path(path_type=Path),
         default=Path(),
-        help="The folder of reconciler.yaml; this one unless said otherwise.",
+        help="Project directory. [env: RECONCILER_PROJECT; default: current directory]",
     ),
     click.option(
         "--env",
         "environment",
         metavar="NAME",
         callback=_check_environment,
-        help="As environments/NAME.yaml has it; RECONCILER_ENV may name one too.",
+        help="Environment to use. [env: RECONCILER_ENV]",
     ),
     click.option(
         "--var",
@@ -176,7 +181,7 @@ _PROJECT = [
         metavar="NAME=VALUE",
         multiple=True,
         callback=_parse_variables,
-        help="Set a ${{ var.NAME }}.",
+        help="Set a variable, used in manifests as ${{ var.NAME }} (repeatable).",
     ),
 ]
 _PARALLELISM = [
@@ -184,21 +189,20 @@ _PARALLELISM = [
         "--parallelism",
         metavar="N",
         type=click.IntRange(1, 256),
-        help="Requests at a time; as the project says, or 16.",
+        help="Number of concurrent requests. [default: as set in reconciler.yaml, or 16]",
     ),
 ]
 _OUTPUT = [
-    click.option("--no-color", is_flag=True, help="Plain text, as NO_COLOR asks for too."),
-    click.option("--quiet", "-q", is_flag=True, help="Say nothing but the answer and what is wrong."),
+    click.option("--no-color", is_flag=True, help="Disable color output. [env: NO_COLOR]"),
+    click.option("--quiet", "-q", is_flag=True, help="Print only results and errors."),
     click.option(
         "--log-format",
         type=click.Choice(("text", "json")),
         default="text",
-        show_default=True,
         envvar="RECONCILER_LOG_FORMAT",
-        help="How standard error reads: lines of text, or of JSON.",
+        help="Format of messages on standard error. [env: RECONCILER_LOG_FORMAT; default: text]",
     ),
-    click.option("--trace", is_flag=True, help="Send traces and metrics by OpenTelemetry, as OTEL_* says."),
+    click.option("--trace", is_flag=True, help="Export OpenTelemetry traces and metrics, configured by OTEL_*."),
 ]
 _SELECTION = [
     click.option(
@@ -207,7 +211,7 @@ _SELECTION = [
         metavar="KIND/NAME",
         multiple=True,
         shell_complete=addresses.complete,
-        help="Only these; * and ? are globs.",
+        help="Limit to this resource; * and ? are wildcards (repeatable).",
     ),
     click.option(
         "--exclude",
@@ -215,21 +219,21 @@ _SELECTION = [
         metavar="KIND/NAME",
         multiple=True,
         shell_complete=addresses.complete,
-        help="All but these; globs too.",
+        help="Exclude this resource; * and ? are wildcards (repeatable).",
     ),
     *_PARALLELISM,
 ]
 _ALLOW = [
     click.option(
         "--allow",
-        metavar="WHAT:KIND=N[,…]",
+        metavar="RULE:KIND=N",
         multiple=True,
         callback=_parse_approvals,
-        help="Consent to what a guard holds back, as the plan spells it.",
+        help="Approve N blocked changes, such as delete:ReservedDomain=1 (repeatable).",
     ),
 ]
 _APPROVALS = [
-    click.option("--adopt", is_flag=True, help="Take over what exists and belongs to nobody."),
+    click.option("--adopt", is_flag=True, help="Adopt existing unmanaged objects."),
     *_ALLOW,
 ]
 _REPLACE = [
@@ -239,14 +243,14 @@ _REPLACE = [
         metavar="KIND/NAME",
         multiple=True,
         shell_complete=addresses.complete,
-        help="Make it anew, whether or not anything differs.",
+        help="Force replacement of this resource (repeatable).",
     ),
 ]
-_EVENTS = [click.option("--events", metavar="FILE", help="Write what happens to FILE, one JSON object a line.")]
+_EVENTS = [click.option("--events", metavar="FILE", help="Write events as JSON lines to FILE; - is standard error.")]
 
 
 def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Adds flags to a command, which receives them as its first argument."""
+    """A decorator that adds options to a command, which receives them as one `Options` in its first argument."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)

@@ -1,6 +1,4 @@
-"""How the command line speaks: the answer on standard output, everything else on standard error, each failure as one
-line and one exit code. Knows no command.
-"""
+"""Output of the command line: results on standard output, messages on standard error, and errors as exit codes."""
 
 from __future__ import annotations
 
@@ -20,39 +18,39 @@ from reconciler.model.problem import Problem, Rejected, Severity
 from reconciler.operations.errors import NothingSelected, OperationError, UnusableSetting
 from reconciler.rendering import terminal_text
 
-FILE_WIDTH = 100  # columns where no terminal says otherwise: logs of pipelines are read in a browser
+FILE_WIDTH = 100  # columns, if standard output is not a terminal; also for logs of pipelines
 
 
 def print_result(text: str) -> None:
-    """What the command was asked for."""
+    """Writes a result to standard output."""
     _try(sys.stdout, lambda: sys.stdout.write(text if text.endswith("\n") or not text else text + "\n"))
 
 
 def _write_note(line: str) -> None:
-    _try(sys.stdout, sys.stdout.flush)  # keeps the two streams in order where both end in one log
+    _try(sys.stdout, sys.stdout.flush)  # keeps the order if both streams go to one log
     _try(sys.stderr, lambda: sys.stderr.write(line + "\n"))
 
 
-_raises = True  # or else nobody has to be there
+_raises_write_errors = True
 
 
 @contextmanager
 def ignore_closed_output() -> Iterator[None]:
-    """Meanwhile what cannot be written is dropped: what is done to an account is not torn for want of a listener."""
-    global _raises
-    _raises = False
+    """Ignores write errors on stdout and stderr inside the block, so that a closed pipe cannot interrupt an apply."""
+    global _raises_write_errors
+    _raises_write_errors = False
     try:
         yield
     finally:
         _try(sys.stdout, sys.stdout.flush)
-        _raises = True
+        _raises_write_errors = True
 
 
 def _try(stream: TextIO, write: Callable[[], object]) -> None:
     try:
         write()
     except OSError as error:
-        if _raises:
+        if _raises_write_errors:
             raise
         discard(stream)
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
@@ -60,7 +58,7 @@ def _try(stream: TextIO, write: Callable[[], object]) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """What is written there from now on, and what is still in its buffer, goes nowhere."""
+    """Redirects a stream, with the content of its buffer, to the null device."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -77,12 +75,12 @@ _LEVELS = {
     "failed": "error",
     "skipped": "warning",
     "unknown": "warning",
-}  # of a line that begins so
-_format = ""  # as the environment says
+}  # by the text before the first colon of a message
+_format = ""  # empty: RECONCILER_LOG_FORMAT
 
 
 def set_log_format(log_format: str) -> None:
-    """From now on standard error reads like this: `text` or `json`."""
+    """Sets the format of messages on standard error: `text` or `json`."""
     global _format
     _format = log_format
 
@@ -92,7 +90,7 @@ def is_json_log() -> bool:
 
 
 def print_note(text: str) -> None:
-    """A line that the user should know beside the answer."""
+    """Writes a message to standard error, as text or as JSON."""
     if is_json_log():
         log(_LEVELS.get(text.partition(":")[0], "info"), text)
         return
@@ -100,21 +98,21 @@ def print_note(text: str) -> None:
 
 
 def log(level: str, text: str, fields: Mapping[str, object] | None = None) -> None:
-    """A line of JSON on standard error."""
+    """Writes a message with a level and further fields as a line of JSON to standard error."""
     import json
     from datetime import UTC, datetime
 
-    told = {
+    record = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "level": level,
         "message": terminal_text.sanitize(text),
     }
-    line = json.dumps({**told, **(fields or {})})
-    _write_note(line.replace("##", "#\\u0023"))  # a pipeline obeys `##[…]` anywhere in a line
+    line = json.dumps({**record, **(fields or {})})
+    _write_note(line.replace("##", "#\\u0023"))  # CI runners execute `##[…]` anywhere in a line
 
 
 def supports_color(stream: TextIO, no_color: bool) -> bool:
-    """NO_COLOR counts when it is set to anything but the empty string (no-color.org)."""
+    """Whether to use colors: on a terminal, without --no-color and NO_COLOR (not empty, see no-color.org)."""
     return stream.isatty() and not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -123,38 +121,36 @@ def width() -> int:
 
 
 def read_file(file: Path) -> str:
-    """A file the user named."""
+    """The text of a file that the user named. Raises Stop if it is not UTF-8."""
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {file}: not UTF-8 text") from None
 
 
-def print_problems(found: Sequence[Problem]) -> None:
-    """Each on its line, then how many there are."""
-    for problem in found:
+def print_problems(problems: Sequence[Problem]) -> None:
+    """Prints each problem on a line, and their number."""
+    for problem in problems:
         if is_json_log():
             log(str(problem.severity), str(problem), _fields(problem))
         else:
             print_note(str(problem))
-    if found:
-        print_note(tally(found))
+    if problems:
+        print_note(tally(problems))
 
 
 def _fields(problem: Problem) -> dict[str, object]:
     at = problem.position
-    where = {} if at is None else {"file": terminal_text.sanitize(at.file), "line": at.line, "column": at.column}
-    words = {"subject": problem.subject, "problem": problem.text, "remedy": problem.remedy, "code": problem.code}
+    location = {} if at is None else {"file": terminal_text.sanitize(at.file), "line": at.line, "column": at.column}
+    texts = {"subject": problem.subject, "problem": problem.text, "remedy": problem.remedy, "code": problem.code}
     values = {"values": dict(problem.values)} if problem.values else {}
-    return {**where, **{name: terminal_text.sanitize(text) for name, text in words.items() if text}, **values}
+    return {**location, **{name: terminal_text.sanitize(text) for name, text in texts.items() if text}, **values}
 
 
-def tally(found: Sequence[Problem]) -> str:
-    """`3 problems, 1 warning`"""
-    nouns = {"error": "problem"}
-    counts = Counter(problem.severity for problem in found)
-    counted = [(counts[severity], nouns.get(severity, severity)) for severity in Severity]
-    return ", ".join(count(number, noun) for number, noun in counted if number) or "no problems"
+def tally(problems: Sequence[Problem]) -> str:
+    """`3 errors, 1 warning`"""
+    counts = Counter(problem.severity for problem in problems)
+    return ", ".join(count(counts[severity], severity) for severity in Severity if counts[severity]) or "no problems"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -163,7 +159,8 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def print_error(error: Exception) -> int:
-    """Says what happened, and answers with the exit code that stands for it."""
+    """Prints an exception as error messages and returns its exit code. Re-raises an unexpected one if
+    RECONCILER_DEBUG is set."""
     match error:
         case exit_codes.Stop():
             for line in error.lines:
@@ -200,7 +197,7 @@ def _print_failure(error: Exception) -> int:
 
     match error:
         case Refused() if error.is_permission:
-            print_note(f"error: {error}; check the API key and what it may do")
+            print_note(f"error: {error}; check the API key and its permissions")
             return exit_codes.AUTH
         case Unreadable():
             print_note(f"error: {error}" + (f"; {error.remedy}" if error.remedy else ""))
@@ -210,7 +207,7 @@ def _print_failure(error: Exception) -> int:
             return exit_codes.ERROR
     if os.environ.get("RECONCILER_DEBUG"):
         raise error
-    print_note(f"error: unexpected {type(error).__name__}: {error}; RECONCILER_DEBUG=1 shows where it comes from")
+    print_note(f"error: unexpected {type(error).__name__}: {error}; set RECONCILER_DEBUG=1 for a traceback")
     return exit_codes.ERROR
 
 

@@ -1,4 +1,4 @@
-"""The flags of a command that plans from a snapshot file, and the plan that they ask for."""
+"""The options --snapshot and --max-age, and the plan from a snapshot file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def parse_age(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
-    """Seconds; None for a flag that is not given."""
+    """The age in seconds of a text such as `12h`; None for None."""
     if text is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,6})([smhdw])", text)
-    if found is None:
-        raise click.BadParameter(f"{text!r} is not an age; write a number and s, m, h, d or w, as in 12h")
-    return int(found[1]) * _SECONDS[found[2]]
+    match = re.fullmatch(r"([0-9]{1,6})([smhdw])", text)
+    if match is None:
+        raise click.BadParameter(f"invalid age {text!r}; use a number and a unit (s, m, h, d, w), as in 12h")
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def add_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,16 +37,15 @@ def add_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--max-age",
             metavar="AGE",
             default="48h",
-            show_default=True,
             callback=parse_age,
-            help="Of --snapshot: refuse an older one.",
+            help="With --snapshot: fail if the snapshot is older. [default: 48h]",
         ),
         click.option(
             "--snapshot",
             "taken",
             metavar="FILE",
             type=click.Path(path_type=Path),
-            help="Plan from what `snapshot` wrote: needs no key and no network.",
+            help="Plan from a file written by `snapshot`, without API key and network access.",
         ),
     ):
         command = option(command)
@@ -54,13 +53,17 @@ def add_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_age_alone() -> None:
-    """Of --max-age where no snapshot file is named."""
+    """Raises Stop if --max-age is given without --snapshot."""
     if click.get_current_context().get_parameter_source("max_age") is not ParameterSource.DEFAULT:
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age is for --snapshot; give that too")
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age requires --snapshot FILE")
 
 
 def plan_offline(common: Options, file: Path, max_age: int, base: str | None = None) -> tuple[Workspace, Plan]:
-    """The plan from a snapshot file, with notes about the file."""
+    """The workspace and the plan from a snapshot file. Prints the snapshot's age and what the plan cannot know.
+
+    max_age  seconds; an older snapshot is an error
+    base     see `plan --base`
+    """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.authoring import snapshot_files
     from reconciler.project import snapshots
@@ -68,12 +71,13 @@ def plan_offline(common: Options, file: Path, max_age: int, base: str | None = N
     opened = snapshot_files.open_with_snapshot(workspaces.source_of(common), file, max_age)
     workspace = workspaces.select(opened.workspace, common)
     if not common.quiet:
-        output.print_note(f"Planned from {file}, which is {snapshots.format_age(opened.age)} old.")
+        output.print_note(f"Planned from snapshot {file}, which is {snapshots.format_age(opened.age)} old.")
         if not opened.is_verified:
             output.print_note(
-                "note: its signature was not checked: there is no snapshots.public_key in reconciler.yaml"
+                "note: the snapshot's signature was not verified; set snapshots.public_key in reconciler.yaml"
             )
         for name in opened.unread:
-            text = f"the secret of {name} is not here, and not in the snapshot either; it counts as a new one"
-            output.print_note(f"note: {text}")
+            output.print_note(
+                f"note: the secret of {name} is neither set here nor in the snapshot; it is planned as a new value"
+            )
     return workspace, snapshot_files.plan_offline(workspace, opened.snapshot_file, base)

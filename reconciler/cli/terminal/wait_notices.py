@@ -1,4 +1,4 @@
-"""Tells on standard error why something takes longer: reads that are repeated, and the wait for the request budget."""
+"""Messages about delays: repeated reads, and waits for the request budget."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from reconciler.model.event import Waited
 from reconciler.operations.opening.account_reading import without_operation_id
 from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
 
-MIN_REPORTED_WAIT = 1.0  # seconds of waiting; within a full window each request waits a moment for the one before
+MIN_REPORTED_WAIT = 1.0  # seconds; near the limit of the budget most requests wait for a fraction of a second
 
 
 @dataclass
 class ReadProgress:
-    """Hears an operation that reads. Prints each reason once, however many lists it holds up."""
+    """Receives the events of an operation and prints delays and notes; prints the reason of a retry only once."""
 
     quiet: bool = False
-    _told: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
 
     def __call__(self, event: OperationEvent) -> None:
         match event:
@@ -38,6 +38,6 @@ class ReadProgress:
 
     def report_retry(self, why: str) -> None:
         reason = without_operation_id(why)
-        if reason not in self._told and not self.quiet:
-            self._told.add(reason)
-            output.print_note(f"{why}; trying again")
+        if reason not in self._printed and not self.quiet:
+            self._printed.add(reason)
+            output.print_note(f"{why}; retrying")

@@ -1,4 +1,4 @@
-"""Shared by commands that meet a platform: opening a workspace, the event loop, the exit code of a plan."""
+"""Shared by commands that use a workspace: opening it from options, the event loop, and exit codes of plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def source_of(options: Options) -> ProjectSource:
-    """Where the project is, and how the flags want it read."""
+    """The project directory, environment and variables that the options select."""
     runtime = options.runtime or Runtime()
     if options.observer is not None:
         runtime = replace(runtime, observer=options.observer)
@@ -28,14 +28,14 @@ def source_of(options: Options) -> ProjectSource:
 
 
 def open_workspace(options: Options, opening: Callable[[ProjectSource], Workspace] | None = None) -> Workspace:
-    """The workspace that the flags ask for, with their selection and approvals."""
+    """The workspace of the project, with the selection and approvals of the options."""
     from reconciler.operations.opening.project import open_project
 
     return select((opening or open_project)(source_of(options)), options)
 
 
 def select(workspace: Workspace, options: Options) -> Workspace:
-    """What the flags select and allow."""
+    """The workspace with the options' targets, replacements, adoption and approvals."""
     from reconciler.operations.workspace import Selection
 
     selection = Selection(options.targets, options.excludes, options.to_replace)
@@ -43,7 +43,7 @@ def select(workspace: Workspace, options: Options) -> Workspace:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The one event loop of a command."""
+    """Runs the event loop of a command. Raises KeyboardInterrupt if a signal cancels it."""
     import asyncio
 
     try:
@@ -60,14 +60,14 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
 
 
 def exit_code(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
-    """The exit code of a command that shows a plan; `changes` where changes have one of their own."""
+    """The exit code of a command that shows a plan. `changes` is the code of a plan with changes."""
     if plan.blocking_errors:
         return problems_exit_code(plan.blocking_errors)
     return exit_codes.DONE if plan.is_empty else changes
 
 
 def problems_exit_code(problems: Sequence[Problem]) -> int:
-    """BLOCKED if only policies object, ERROR if anything is wrong."""
+    """BLOCKED if all errors are violations of policies, ERROR for any other error, DONE without errors."""
     errors = [problem for problem in problems if problem.is_error]
     if not errors:
         return exit_codes.DONE
@@ -75,7 +75,7 @@ def problems_exit_code(problems: Sequence[Problem]) -> int:
 
 
 def print_tally(plan: Plan) -> None:
-    """On standard error, for readers who keep the plan in a file: how many there are, and the codes of warnings."""
+    """Prints the number of problems and the codes of warnings on standard error, for plans written to a file."""
     if plan.problems:
-        named = sorted({problem.code for problem in plan.problems if not problem.is_error and problem.code})
-        output.print_note(output.tally(plan.problems) + (f": {', '.join(named)}" if named else ""))
+        codes = sorted({problem.code for problem in plan.problems if not problem.is_error and problem.code})
+        output.print_note(output.tally(plan.problems) + (f": {', '.join(codes)}" if codes else ""))

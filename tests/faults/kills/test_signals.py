@@ -23,7 +23,7 @@ Prepared = Callable[[CrashProject], Path]
 MomentsOf = Callable[[CrashProject], list[Moment]]
 
 BUILDING, REBUILDING = projects.building(), projects.rebuilding()
-REPORT = re.compile(r"(\d+) calls? done, (\d+) failed, (\d+) not tried\.")
+REPORT = re.compile(r"(\d+) calls? succeeded, (\d+) failed, (\d+) skipped\.")
 HOW = [signal.SIGINT, signal.SIGTERM]
 SLICES = 8
 
@@ -77,12 +77,12 @@ def test_a_second_interrupt_leaves_at_once_and_names_what_was_on_its_way(prepare
         moment = {"point": "before send", "what": "create IPPolicy/office", "nth": 1, "signal": signal.SIGINT}
         process = scene.start(moment)
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("interrupted: starting nothing more")
+        assert process.stderr.readline().startswith("interrupted: waiting for running calls to finish")
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (130, "0 calls done, 0 failed, 2 not tried, 1 not known.\n")
+        assert (process.returncode, out) == (130, "0 calls succeeded, 0 failed, 2 skipped, 1 unknown.\n")
         assert err.splitlines() == [
-            "unknown: create IPPolicy/office: it was on its way; the next run finds out",
+            "unknown: create IPPolicy/office: interrupted while in progress; the next run checks it",
             "skipped: create TCPEdge/db: the run was stopped",
             "skipped: create TLSEdge/pay: the run was stopped",
             "interrupted",
